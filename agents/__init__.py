@@ -1,8 +1,10 @@
-"""Search agents: `agents.get("nasbot", space)`, `agents.names()`; `agents.study(archive, name, space)` to ask and tell.
+"""Search agents: `agents.get("nasbot", space)`, `agents.names()`; `agents.study(archive, name,
+space)` to ask and tell.
 
-A plug-in adds an agent through an entry point of the group `archive.agents`: a name, and a class derived from `Agent`.
-Its constructor takes a space, then the agent's settings as keyword arguments: strings, numbers, booleans, None, or
-lists and mappings of these. A study records the settings as passed. `docs/extending.md` has an example.
+A plug-in adds an agent through an entry point of the group `archive.agents`: a name, and a class
+derived from `Agent`. Its constructor takes a space, then the agent's settings as keyword arguments:
+strings, numbers, booleans, None, or lists and mappings of these. A study records the settings as
+passed. `docs/extending.md` has an example.
 """
 
 from __future__ import annotations
@@ -21,9 +23,15 @@ __all__ = ["configured", "get", "names", "settings", "similar", "study"]
 
 
 def similar(
-    archive: Archive, architecture: Architecture | str, k: int = 10, kernel: str = "otmann", **how: Any
+    archive: Archive,
+    architecture: Architecture | str,
+    k: int = 10,
+    kernel: str = "otmann",
+    **how: Any,
 ) -> Similar:
-    """Return the architectures of an archive that are nearest to one; see `archive.agents.nearest.search.similar`."""
+    """Return the architectures of an archive that are nearest to one; see
+    `archive.agents.nearest.search.similar`.
+    """
     # Imported lazily: it imports the kernels.
     from archive.agents.nearest import search
 

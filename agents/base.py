@@ -1,7 +1,7 @@
 """The contract of a search agent: a function of the recorded history that returns suggestions.
 
-A history has finished, pending and failed evaluations. Agents maximise scores. The store negates the values of a
-minimised metric, once, before agents read them.
+A history has finished, pending and failed evaluations. Agents maximise scores. The store negates
+the values of a minimised metric, once, before agents read them.
 """
 
 from __future__ import annotations
@@ -43,14 +43,18 @@ class History:
     """All data that an agent may learn from, in the order of recording.
 
     Attributes:
-        observations: Finished evaluations, with those of warm-start sources of the same task, protocol and space.
-            Replicates of a network are separate observations. A result that the archive reused counts once.
+        observations: Finished evaluations, with those of warm-start sources of the same task,
+            protocol and space. Replicates of a network are separate observations. A result that the
+            archive reused counts once.
         pending: Proposals without a result yet.
-        failed: Architectures with a failed evaluation: excluded from learning and from further proposals.
+        failed: Architectures with a failed evaluation: excluded from learning and from further
+            proposals.
         sources: All other warm-start sources; agents without transfer ignore them.
-        goals: The objectives of a study with several; None for a study whose one objective is the score.
-        constraints: The constraints of the study; None for a study without constraints. All networks of the agent's
-            space meet the constraints on known quantities; observed networks need not.
+        goals: The objectives of a study with several; None for a study whose one objective is the
+            score.
+        constraints: The constraints of the study; None for a study without constraints. All
+            networks of the agent's space meet the constraints on known quantities; observed
+            networks need not.
         proxies: Zero-cost proxies of the task's networks; None where the archive has none.
     """
 
@@ -64,8 +68,12 @@ class History:
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
-        """The observations with a score that models can use: finite, and at most `outliers.LARGEST` in size."""
-        return tuple(observation for observation in self.observations if is_score(observation.score))
+        """The observations with a score that models can use: finite, and at most `outliers.LARGEST`
+        in size.
+        """
+        return tuple(
+            observation for observation in self.observations if is_score(observation.score)
+        )
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
@@ -87,28 +95,44 @@ class History:
 
     @cached_property
     def known(self) -> Mapping[str, Architecture]:
-        """All architectures of the history by `functional_key`. Only a `Suggestion.repeat` may propose one again."""
+        """All architectures of the history by `functional_key`.
+
+        Only a `Suggestion.repeat` may propose one again.
+        """
         others = (*(pending.architecture for pending in self.pending), *self.failed)
         return {**self._evaluated, **{one.functional_key: one for one in others}}
 
     @property
     def observed_or_pending(self) -> list[Architecture]:
-        """The networks with a usable score, and those that may get one, each once: without the failed ones."""
-        networks = [one.architecture for one in self.usable] + [one.architecture for one in self.pending]
+        """The networks with a usable score, and those that may get one, each once: without the
+        failed ones.
+        """
+        networks = [one.architecture for one in self.usable] + [
+            one.architecture for one in self.pending
+        ]
         return list({one.functional_key: one for one in networks}.values())
 
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
         """Return the history with these suggestions as pending proposals."""
         if not suggestions:
             return self
-        extended = replace(self, pending=(*self.pending, *(Pending(one.architecture) for one in suggestions)))
-        # A pending proposal changes no observation, and a pass over a hundred thousand of them takes long.
-        extended.__dict__.update({name: vars(self)[name] for name in OF_OBSERVATIONS if name in vars(self)})
+
+        extended = replace(
+            self, pending=(*self.pending, *(Pending(one.architecture) for one in suggestions))
+        )
+        # A pending proposal changes no observation, and a pass over a hundred thousand of them
+        # takes long.
+        extended.__dict__.update(
+            {name: vars(self)[name] for name in OF_OBSERVATIONS if name in vars(self)}
+        )
         return extended
 
     @cached_property
     def _evaluated(self) -> dict[str, Architecture]:
-        return {observation.architecture.functional_key: observation.architecture for observation in self.observations}
+        return {
+            observation.architecture.functional_key: observation.architecture
+            for observation in self.observations
+        }
 
 
 @dataclass(frozen=True)
@@ -117,17 +141,19 @@ class Suggestion:
 
     Attributes:
         architecture: The network.
-        acquisition: Value of the acquisition function that selected it; None where none did. With an outcome transform,
-            the unit is that of the transformed scores.
+        acquisition: Value of the acquisition function that selected it; None where none did. With
+            an outcome transform, the unit is that of the transformed scores.
         mean: Predicted score, in score units: the median of the prediction.
-        std: Predicted standard deviation of the noise-free score, in score units: half the width of the central 68 % of
-            the prediction. With an outcome transform, mean and std are those of the prediction after the inverse
-            transform (`surrogates.base.Posterior.in_scores`). For a mixture of models or of hyperparameter samples, the
-            variance includes the differences between its members.
+        std: Predicted standard deviation of the noise-free score, in score units: half the width of
+            the central 68 % of the prediction. With an outcome transform, mean and std are those of
+            the prediction after the inverse transform (`surrogates.base.Posterior.in_scores`). For
+            a mixture of models or of hyperparameter samples, the variance includes the differences
+            between its members.
         parent: The network that it is a mutation of.
         operations: Operations applied to the parent, in order.
         hyperparameters: Training hyperparameters, where the agent chooses them.
-        task_correlations: Estimated correlation of the task with each source, in [-1, 1], by study; empty before a fit.
+        task_correlations: Estimated correlation of the task with each source, in [-1, 1], by study;
+            empty before a fit.
         repeat: Whether it is another evaluation, with another seed, of a network that has a result.
     """
 
@@ -145,8 +171,9 @@ class Suggestion:
 class Agent(Recreatable, ABC):
     """A search method over one space.
 
-    The constructor of a subclass takes the space first, then settings by name. Every setting is a JSON value: settings
-    are recorded with a study, which reconstructs the agent from them. Attributes may have any names.
+    The constructor of a subclass takes the space first, then settings by name. Every setting is a
+    JSON value: settings are recorded with a study, which reconstructs the agent from them.
+    Attributes may have any names.
 
     Args:
         space: The search space.
@@ -154,9 +181,10 @@ class Agent(Recreatable, ABC):
     Attributes:
         kind: Name in the registry.
         info: Metadata; None for the first line of the docstring.
-        several_objectives: Whether it searches for all objectives of `History.goals`; false for the score alone.
-        uses_constraints: Whether it uses `History.constraints`. An agent that does not gets penalised scores
-            (`archive.agents.constraints.penalty`).
+        several_objectives: Whether it searches for all objectives of `History.goals`; false for the
+            score alone.
+        uses_constraints: Whether it uses `History.constraints`. An agent that does not gets
+            penalised scores (`archive.agents.constraints.penalty`).
         uses_proxies: Whether it uses `History.proxies`.
         space: The search space.
     """
@@ -173,7 +201,8 @@ class Agent(Recreatable, ABC):
 
     @property
     def config(self) -> dict[str, Any]:
-        """Settings of the constructor as JSON values; `agents.get(kind, space, **config)` returns an equal agent.
+        """Settings of the constructor as JSON values; `agents.get(kind, space, **config)` returns
+        an equal agent.
 
         Raises:
             UsageError: A setting is no JSON value.
@@ -187,15 +216,18 @@ class Agent(Recreatable, ABC):
 
     @property
     def grams(self) -> tuple[Gram[Any], ...]:
-        """Caches of distances that a loop may fill from the archive; they change no suggestion, only its time."""
+        """Caches of distances that a loop may fill from the archive; they change no suggestion,
+        only its time.
+        """
         return ()
 
     @abstractmethod
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the architectures to evaluate next.
 
-        A pure function of its arguments: the same history and an equal generator give the same suggestions, and only
-        the generator's state changes. It may be called at any time, also with pending proposals.
+        A pure function of its arguments: the same history and an equal generator give the same
+        suggestions, and only the generator's state changes. It may be called at any time, also with
+        pending proposals.
 
         Args:
             history: All recorded data; empty at the start of a study.
@@ -203,9 +235,10 @@ class Agent(Recreatable, ABC):
             rng: The only source of randomness.
 
         Returns:
-            `n` suggestions, all members of the space, no two of equal `functional_key`. Their networks are not in
-            `history.known`, except that of a `repeat`, which has a result. There are fewer than `n` only where the
-            space is exhausted; an empty list ends the search.
+            `n` suggestions, all members of the space, no two of equal `functional_key`. Their
+            networks are not in `history.known`, except that of a `repeat`, which has a result.
+            There are fewer than `n` only where the space is exhausted; an empty list ends the
+            search.
 
         Raises:
             UsageError: `n` is less than 1.
@@ -215,18 +248,24 @@ class Agent(Recreatable, ABC):
 def check_count(n: int) -> None:
     """Raise an error for a number of suggestions that is below 1 or not whole."""
     if not hasattr(n, "__index__") or n < 1:
-        raise UsageError(f"an agent suggests a whole number of architectures, at least one, got n = {n!r}")
+        raise UsageError(
+            f"an agent suggests a whole number of architectures, at least one, got n = {n!r}"
+        )
 
 
-def first_of_pool(space: Space, history: History, n_initial: int, n: int, rng: np.random.Generator) -> list[Suggestion]:
+def first_of_pool(
+    space: Space, history: History, n_initial: int, n: int, rng: np.random.Generator
+) -> list[Suggestion]:
     """Return the next suggestions of a study's initial design, at most `n`.
 
-    The first `n_initial` evaluations of a study are initial networks: finished, pending and warm-start evaluations
-    count, failed ones do not. From a pool larger than `n_initial`, networks at equal steps come first, since neighbours
-    in a pool are often variants of each other; the others replace networks that are already known.
+    The first `n_initial` evaluations of a study are initial networks: finished, pending and
+    warm-start evaluations count, failed ones do not. From a pool larger than `n_initial`, networks
+    at equal steps come first, since neighbours in a pool are often variants of each other; the
+    others replace networks that are already known.
 
-    A pool of random networks is drawn at each call. Networks of different calls are independent, so that the design has
-    the same quality when its networks are requested one by one, by several processes, or after an interruption.
+    A pool of random networks is drawn at each call. Networks of different calls are independent, so
+    that the design has the same quality when its networks are requested one by one, by several
+    processes, or after an interruption.
     """
     count = min(n_initial - len(history.usable) - len(history.pending), n)
     fresh: list[Architecture] = []
@@ -238,16 +277,23 @@ def first_of_pool(space: Space, history: History, n_initial: int, n: int, rng: n
         new = distinct((pool[at] for at in order), taken)
         if not new:
             break
+
         fresh += new
+
     return [Suggestion(architecture) for architecture in fresh[: max(count, 0)]]
 
 
-def distinct(architectures: Iterable[Architecture], taken: Collection[str] = ()) -> list[Architecture]:
-    """Return the architectures whose functional key is neither taken nor that of an earlier one, in order."""
+def distinct(
+    architectures: Iterable[Architecture], taken: Collection[str] = ()
+) -> list[Architecture]:
+    """Return the architectures whose functional key is neither taken nor that of an earlier one, in
+    order.
+    """
     by_key: dict[str, Architecture] = {}
     for architecture in architectures:
         if architecture.functional_key not in taken:
             by_key.setdefault(architecture.functional_key, architecture)
+
     return list(by_key.values())
 
 
@@ -256,7 +302,9 @@ def keys_of(suggestions: Iterable[Suggestion]) -> set[str]:
     return {suggestion.architecture.functional_key for suggestion in suggestions}
 
 
-def draw_new(make: Callable[[], Suggestion | None], n: int, taken: Iterable[str]) -> list[Suggestion]:
+def draw_new(
+    make: Callable[[], Suggestion | None], n: int, taken: Iterable[str]
+) -> list[Suggestion]:
     """Draw until `n` suggestions are new, or the space seems exhausted.
 
     Args:

@@ -1,14 +1,13 @@
 """Metadata of all agents, those of plug-ins included.
 
-The metadata of built-in agents stand in their classes. `catalogue.json` is a copy, so that a list of the agents imports
-none of them, nor scipy and numba with them:
+The metadata of built-in agents stand in their classes. `catalogue.json` is a copy, so that a list
+of the agents imports none of them, nor scipy and numba with them:
 
     python -m archive.agents.catalogue agents/catalogue.json
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from archive.agents import registry
 from archive.agents.info import AgentInfo
+from archive.docstrings import read_summary
 from archive.errors import SettingsError
 
 
@@ -30,17 +30,21 @@ def info(name: str) -> AgentInfo:
     """
     if name in registry.registry.built_in and name in _copied():
         return _copied()[name]
+
     return _info_of_class(name)
 
 
 def infos() -> dict[str, AgentInfo]:
-    """Return the metadata of all agents by name; the summary of one that cannot be loaded is the error."""
+    """Return the metadata of all agents by name; the summary of one that cannot be loaded is the
+    error.
+    """
     metadata: dict[str, AgentInfo] = {}
     for name in registry.names():
         try:
             metadata[name] = info(name)
         except SettingsError as error:
             metadata[name] = AgentInfo(summary=str(error))
+
     return metadata
 
 
@@ -53,7 +57,9 @@ def copied_text() -> str:
 @cache
 def _copied() -> dict[str, AgentInfo]:
     rows = json.loads((files(__package__) / "catalogue.json").read_text(encoding="utf-8"))
-    return {name: AgentInfo(**{**row, "spaces": tuple(row["spaces"])}) for name, row in rows.items()}
+    return {
+        name: AgentInfo(**{**row, "spaces": tuple(row["spaces"])}) for name, row in rows.items()
+    }
 
 
 def _info_of_class(name: str) -> AgentInfo:
@@ -62,9 +68,11 @@ def _info_of_class(name: str) -> AgentInfo:
     made = registry.registry.maker(name)
     if isinstance(made, type):
         registry.registry.load_class(name, Agent)  # type: ignore[type-abstract]
+
     metadata: AgentInfo | None = getattr(made, "info", None)
     if metadata is None:
-        metadata = AgentInfo(summary=(inspect.getdoc(made) or "").partition("\n")[0].rstrip("."))
+        metadata = AgentInfo(summary=read_summary(made).rstrip("."))
+
     return metadata
 
 

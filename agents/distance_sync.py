@@ -1,11 +1,14 @@
-"""Synchronisation of pairwise distances with the archive: each pair is computed once and shared by all studies.
+"""Synchronisation of pairwise distances with the archive: each pair is computed once and shared by
+all studies.
 
     evaluated networks ── read the rows of the new ones ──> stored by another agent or study: cached
-                                       └─────────────────> missing: computed in one block, stored, cached
+                                       └─────────────────> missing: computed in one block, stored,
+                                       cached
 
-The search loop calls this after every evaluation. Rows already complete are not read again, so that one more network
-costs one row: one read, one block of n - 1 pairs, n - 1 relationships added. `archive.kernels.stored` defines which
-distances are stored: OTMANN's for every study of networks of layers, others where the agent uses them.
+The search loop calls this after every evaluation. Rows already complete are not read again, so that
+one more network costs one row: one read, one block of n - 1 pairs, n - 1 relationships added.
+`archive.kernels.stored` defines which distances are stored: OTMANN's for every study of networks of
+layers, others where the agent uses them.
 """
 
 from __future__ import annotations
@@ -37,8 +40,8 @@ Pairs = list[tuple[str, str]]
 class DistanceSync:
     """Stores the distances of a search in the archive, and fills the agent's caches with them.
 
-    Safe to interrupt and to run in several processes: only whole pairs are stored, and two processes that compute a
-    pair get the same value, with the smaller key first.
+    Safe to interrupt and to run in several processes: only whole pairs are stored, and two
+    processes that compute a pair get the same value, with the smaller key first.
 
     Args:
         archive: The archive.
@@ -53,9 +56,11 @@ class DistanceSync:
         self._whole: dict[str, set[str]] = {}
 
     def keep(self, architectures: Mapping[str, Architecture]) -> int:
-        """Compute and store the missing distances between these architectures and those of earlier calls.
+        """Compute and store the missing distances between these architectures and those of earlier
+        calls.
 
-        Beyond `ALL_PAIRS` architectures, only the `NEAREST` smallest distances of new architectures are stored.
+        Beyond `ALL_PAIRS` architectures, only the `NEAREST` smallest distances of new architectures
+        are stored.
 
         Args:
             architectures: Key to architecture; all calls of one space.
@@ -65,9 +70,11 @@ class DistanceSync:
         """
         if not architectures:
             return 0
+
         space = next(iter(architectures.values())).space
         if not worth_keeping(space):
             return 0
+
         self._networks.update(architectures)
         return sum(self._keep(distance, grams) for distance, grams in self._distances(space))
 
@@ -81,15 +88,21 @@ class DistanceSync:
             if worth_storing(distance, space):
                 assert isinstance(distance, PairDistance)
                 by_name.setdefault(next(iter(kinds(distance))), (distance, []))[1].extend(grams)
+
         return list(by_name.values())
 
     def _keep(self, distance: PairDistance[Any], grams: Sequence[Gram[Any]]) -> int:
         many = len(self._networks) > ALL_PAIRS
-        # In a long history of another search only new architectures are computed: the whole would take hours.
-        whole = self._whole.setdefault(next(iter(kinds(distance))), set(self._networks) if many else set())
-        new, keys = sorted(self._networks.keys() - whole), sorted(self._networks)
+        # In a long history of another search only new architectures are computed: the whole would
+        # take hours.
+        whole = self._whole.setdefault(
+            next(iter(kinds(distance))), set(self._networks) if many else set()
+        )
+        new = sorted(self._networks.keys() - whole)
+        keys = sorted(self._networks)
         if not new:
             return 0
+
         stack = self._stored(distance, new, keys)
         pairs = _unordered(new, keys, stack)
         if pairs:
@@ -98,29 +111,44 @@ class DistanceSync:
             kept = _nearest(pairs, values[0], new) if many else np.arange(len(pairs))
             pairs = [pairs[at] for at in kept]
             parts = {name: values[part][:, kept].T for name, part in kinds(distance).items()}
-            columns = {name: part[:, 0] if part.shape[1] == 1 else part for name, part in parts.items()}
+            columns = {
+                name: part[:, 0] if part.shape[1] == 1 else part for name, part in parts.items()
+            }
             self._archive.distances.store(pairs, columns)
+
         for gram in grams:
-            gram.remember([self._networks[key] for key in new], [self._networks[key] for key in keys], stack)
+            gram.remember(
+                [self._networks[key] for key in new], [self._networks[key] for key in keys], stack
+            )
+
         whole.update(new)
         return len(pairs)
 
-    def _stored(self, distance: PairDistance[Any], new: Sequence[str], keys: Sequence[str]) -> NDArray[np.float64]:
+    def _stored(
+        self, distance: PairDistance[Any], new: Sequence[str], keys: Sequence[str]
+    ) -> NDArray[np.float64]:
         """Return (c, m, n) distances, NaN where missing."""
         stack = np.full((len(distance.components), len(new), len(keys)), np.nan)
         store = self._archive.distances
         for name, part in kinds(distance).items():
-            block = store.matrix(keys, name) if list(new) == list(keys) else store.rows(new, keys, name)
+            block = (
+                store.matrix(keys, name) if list(new) == list(keys) else store.rows(new, keys, name)
+            )
             inner = block if block.ndim == 3 else block[None]
             if inner.shape == stack[part].shape:
                 stack[part] = inner
+
         return stack
 
 
 def _unordered(new: Sequence[str], keys: Sequence[str], stack: NDArray[np.float64]) -> Pairs:
     """Return the missing pairs of a (c, m, n) block, each once, smaller key first."""
     missing = np.isnan(stack).any(axis=0)
-    pairs = {(min(new[i], keys[j]), max(new[i], keys[j])) for i, j in np.argwhere(missing) if new[i] != keys[j]}
+    pairs = {
+        (min(new[i], keys[j]), max(new[i], keys[j]))
+        for i, j in np.argwhere(missing)
+        if new[i] != keys[j]
+    }
     return sorted(pairs)
 
 
@@ -141,7 +169,12 @@ def _nearest(pairs: Pairs, values: NDArray[np.float64], new: Sequence[str]) -> N
         for key in pair:
             if key in of:
                 of[key].append(at)
-    kept = {at for places in of.values() for at in sorted(places, key=lambda place: values[place])[:NEAREST]}
+
+    kept = {
+        at
+        for places in of.values()
+        for at in sorted(places, key=lambda place: values[place])[:NEAREST]
+    }
     return np.array(sorted(kept), np.int64)
 
 

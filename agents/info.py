@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class AgentInfo:
-    """Metadata of an agent, for the choice of one; `archive agents` shows it. n is the number of observations.
+    """Metadata of an agent, for the choice of one; `archive agents` shows it. n is the number of
+    observations.
 
     Attributes:
         summary: Method.
-        preset: Differences of the published method (`preset=paper`) from the default; empty without presets.
+        preset: Differences of the published method (`preset=paper`) from the default; empty without
+            presets.
         paper: Source of the method.
         cost: Cost of a proposal.
         when: Use case.

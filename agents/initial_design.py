@@ -1,13 +1,16 @@
-"""Initial designs: the proposals that an agent makes before its first model, and the gain of the later ones.
+"""Initial designs: the proposals that an agent makes before its first model, and the gain of the
+later ones.
 
-An agent with an initial design proposes its first networks without a model, up to the number of its setting `n_initial`
-(`n_design` of some). Every proposal records its agent and the history of the call (`archive.agents.provenance`), from
-which follows how many networks the design had left at that call:
+An agent with an initial design proposes its first networks without a model, up to the number of its
+setting `n_initial` (`n_design` of some). Every proposal records its agent and the history of the
+call (`archive.agents.provenance`), from which follows how many networks the design had left at that
+call:
 
     left = n_initial - evaluations known - proposals pending        the first `left` proposals of the call are initial
 
-Failed proposals do not count, so that a design with a failure is one network longer, as `first_of_pool` makes it. Where
-no evaluation is known, no model can be fitted: all proposals of the call are initial.
+Failed proposals do not count, so that a design with a failure is one network longer, as
+`first_of_pool` makes it. Where no evaluation is known, no model can be fitted: all proposals of the
+call are initial.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ _CALLS = """
 MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal) WHERE $begin <= p.number < $end
 RETURN p.number AS number, p.agent AS agent, p.request AS request, p.based_on AS based_on ORDER BY number
 """
-"""Calls of agents in a study, from one number of a proposal to another. Proposals are numbered in their order."""
+"""Calls of agents in a study, from one number of a proposal to another.
+
+Proposals are numbered in their order.
+"""
 _FIRST = 10
 """Number of proposals that tell whether a study began warm."""
 
@@ -48,8 +54,10 @@ class Gain:
         initial: Number of initial networks that were evaluated.
         initial_best: The best value among them, in the task's own unit.
         best: The incumbent's value.
-        gain: Difference of the two, positive where the incumbent is better; 0 where it is an initial network.
-        found_at: Position of the incumbent among the study's evaluations in the order of their proposals, from 1.
+        gain: Difference of the two, positive where the incumbent is better; 0 where it is an
+            initial network.
+        found_at: Position of the incumbent among the study's evaluations in the order of their
+            proposals, from 1.
     """
 
     initial: int
@@ -69,20 +77,39 @@ def gain(archive: Archive, snapshot: Snapshot) -> Gain | None:
         snapshot: The current state of the study.
 
     Returns:
-        None where no gain is defined: the study started warm, so that results of other studies replaced a part of
-        the design; no agent of it has an initial design; or none of the initial networks has a value.
+        None where no gain is defined: the study started warm, so that results of other studies
+        replaced a part of the design; no agent of it has an initial design; or none of the initial
+        networks has a value.
     """
-    study, best = snapshot.study, snapshot.incumbent
-    if best is None or best.value is None or best.state is not State.COMPLETE or _began_warm(archive, study.name):
+    study = snapshot.study
+    best = snapshot.incumbent
+    if (
+        best is None
+        or best.value is None
+        or best.state is not State.COMPLETE
+        or _began_warm(archive, study.name)
+    ):
         return None
+
     initial = initial_numbers(archive, snapshot)
-    values = [view.value for view in _complete(snapshot) if view.number in initial and view.value is not None]
+    values = [
+        view.value
+        for view in _complete(snapshot)
+        if view.number in initial and view.value is not None
+    ]
     if not values:
         return None
+
     sign = 1.0 if study.direction == "maximise" else -1.0
     first = sign * max(sign * value for value in values)
     evaluated = sorted(view.number for view in snapshot.proposals if view.state.evaluated)
-    return Gain(len(values), first, best.value, sign * (best.value - first), evaluated.index(best.number) + 1)
+    return Gain(
+        len(values),
+        first,
+        best.value,
+        sign * (best.value - first),
+        evaluated.index(best.number) + 1,
+    )
 
 
 def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
@@ -90,7 +117,10 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
     sizes = _sizes(archive, {view.agent for view in snapshot.proposals if view.agent is not None})
     if not sizes:
         return frozenset()
-    rows = _first_calls(archive, snapshot, max(map(max, sizes.values())) + snapshot.counts[State.FAILED])
+
+    rows = _first_calls(
+        archive, snapshot, max(map(max, sizes.values())) + snapshot.counts[State.FAILED]
+    )
     initial: set[int] = set()
     # Additions to a study are serialised: the proposals of one call have consecutive numbers.
     for (_, agent), of_call in groupby(rows, lambda row: (row[2], row[1])):
@@ -101,27 +131,37 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
             evaluated, pending = known
             left = max(sizes[agent][_with_proxies(basis)] - evaluated - pending, 0)
             initial.update(numbers[:left] if evaluated else numbers)
+
     return frozenset(initial)
 
 
 def _began_warm(archive: Archive, study: str) -> bool:
-    """Whether a study has sources, or had some that were deleted: its first proposals read other studies."""
+    """Whether a study has sources, or had some that were deleted: its first proposals read other
+    studies.
+    """
     if archive.studies.sources(study):
         return True
+
     rows = archive.query(_CALLS, {"study": study, "begin": 0, "end": _FIRST}, limit=_FIRST).rows
     read = ((from_json(basis) or {}).get("observations") for *_, basis in rows)
     return any(set(observed) - {study} for observed in read if isinstance(observed, Mapping))
 
 
 def _first_calls(archive: Archive, snapshot: Snapshot, most: int) -> list[tuple[Any, ...]]:
-    """Return the rows of the calls that may have initial proposals: `most`, and the later ones without evaluations."""
+    """Return the rows of the calls that may have initial proposals:
+
+    `most`, and the later ones without evaluations.
+    """
     rows: list[tuple[Any, ...]] = []
-    begin, end = 0, most
+    begin = 0
+    end = most
     last = max((view.number for view in snapshot.proposals), default=-1)
     while begin <= last and (not rows or _without_evaluations(rows[-1][3])):
         given = {"study": snapshot.study.name, "begin": begin, "end": end}
         rows += archive.query(_CALLS, given, limit=end - begin).rows
-        begin, end = end, 2 * end
+        begin = end
+        end = 2 * end
+
     return rows
 
 
@@ -135,20 +175,31 @@ def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
 
     They meet the constraints, and have a value of each objective if the incumbent has.
     """
-    study, best = snapshot.study, snapshot.incumbent
+    study = snapshot.study
+    best = snapshot.incumbent
     lacking = best is not None and lacks_objective(study, best)
     complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
-    return (view for view in complete if not violation_of(study, view) and lacks_objective(study, view) == lacking)
+    return (
+        view
+        for view in complete
+        if not violation_of(study, view) and lacks_objective(study, view) == lacking
+    )
 
 
 def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, tuple[int, int]]:
-    """Return the size of the initial design of each agent that has one, by id: without and with zero-cost proxies."""
+    """Return the size of the initial design of each agent that has one, by id: without and with
+    zero-cost proxies.
+    """
     by_agent: dict[str, tuple[int, int]] = {}
     for id_, config in archive.query(_AGENTS, {"ids": sorted(agents)}).rows:
         settings: Mapping[str, Any] = from_json(config) or {}
         sizes = [settings[name] for name in SETTINGS if isinstance(settings.get(name), int)]
         if sizes:
-            by_agent[id_] = sizes[0], min(sizes[0], N_DESIGN) if settings.get("proxies") else sizes[0]
+            by_agent[id_] = (
+                sizes[0],
+                min(sizes[0], N_DESIGN) if settings.get("proxies") else sizes[0],
+            )
+
     return by_agent
 
 
@@ -158,8 +209,13 @@ def _with_proxies(basis: Mapping[str, Any] | None) -> bool:
 
 
 def _known(basis: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    """Return the numbers of evaluations and of pending proposals in the history of a call; None if not on record."""
-    observed, pending = (basis or {}).get("observations"), (basis or {}).get("pending")
+    """Return the numbers of evaluations and of pending proposals in the history of a call;
+
+    None if not on record.
+    """
+    observed = (basis or {}).get("observations")
+    pending = (basis or {}).get("pending")
     if not isinstance(observed, Mapping) or not isinstance(pending, str):
         return None
+
     return sum(map(count_in, observed.values())), count_in(pending)

@@ -1,8 +1,10 @@
 """Estimates of a study's noise-free scores, kept on disk until a result of the study changes.
 
-    archive search ── model fitted, estimates written ──> HOME/cache/estimates ── read ──> archive study best
+    archive search ── model fitted, estimates written ──> HOME/cache/estimates ── read ──> archive
+    study best
 
-A file has the digest of all inputs of the fit. Estimates of other inputs count as missing, and the next ones replace
+A file has the digest of all inputs of the fit. Estimates of other inputs count as missing, and the
+next ones replace
 them: there is one file for each study and objective.
 """
 
@@ -56,10 +58,14 @@ class EstimatesFile:
     objective: str
 
     def read(self, inputs: str) -> Estimates | None:
-        """Return the estimates of these inputs (`digest`); None if the file has none, or those of others."""
+        """Return the estimates of these inputs (`digest`);
+
+        None if the file has none, or those of others.
+        """
         arrays = cache.read(KIND, self._identity, self.home)
         if arrays is None or arrays["inputs"].tobytes() != inputs.encode():
             return None
+
         return Estimates(arrays["means"], arrays["stds"], float(arrays["noise"]))
 
     def write(self, inputs: str, estimates: Estimates) -> None:
@@ -70,7 +76,12 @@ class EstimatesFile:
             "stds": estimates.stds,
             "noise": np.float64(estimates.noise),
         }
-        cache.write(KIND, self._identity, {name: np.asarray(array) for name, array in arrays.items()}, self.home)
+        cache.write(
+            KIND,
+            self._identity,
+            {name: np.asarray(array) for name, array in arrays.items()},
+            self.home,
+        )
 
     @property
     def _identity(self) -> str:
@@ -78,7 +89,8 @@ class EstimatesFile:
 
 
 def digest(space: Space, observations: Sequence[Observation], ranked: Sequence[int]) -> str | None:
-    """Return a digest of the inputs of a fit; None for a space of another package, whose code may change.
+    """Return a digest of the inputs of a fit; None for a space of another package, whose code may
+    change.
 
     Args:
         space: The space of the networks.
@@ -87,9 +99,13 @@ def digest(space: Space, observations: Sequence[Observation], ranked: Sequence[i
     """
     if not type(space).__module__.startswith("archive."):
         return None
-    settings = json.dumps([space.name, space.config, vocabulary(space.name).digest], sort_keys=True, default=str)
+
+    settings = json.dumps(
+        [space.name, space.config, vocabulary(space.name).digest], sort_keys=True, default=str
+    )
     hashed = blake2b(settings.encode(), digest_size=16)
     for observation in observations:
         hashed.update(f"{observation.architecture.key} {observation.score!r}\n".encode())
+
     hashed.update(np.asarray(ranked, np.int64).tobytes())
     return hashed.hexdigest()

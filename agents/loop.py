@@ -1,8 +1,8 @@
 """The search loop: it performs all side effects, so that `Agent.propose` can be a pure function.
 
-It lets the agent propose (`archive.agents.searcher`), stores the pairwise distances of evaluated networks, and waits.
-Its whole state is in the archive: a loop that is killed at any moment can be restarted, and two loops on one study
-share its budget, which the archive enforces.
+It lets the agent propose (`archive.agents.searcher`), stores the pairwise distances of evaluated
+networks, and waits. Its whole state is in the archive: a loop that is killed at any moment can be
+restarted, and two loops on one study share its budget, which the archive enforces.
 """
 
 from __future__ import annotations
@@ -27,21 +27,26 @@ if TYPE_CHECKING:
     from archive.store.snapshots import ProposalView, Snapshot
 
 PAUSE = 0.2
-"""Polling interval in seconds: far below the time of a training, and at most five reads a second."""
+"""Polling interval in seconds: far below the time of a training, and at most five reads a
+second."""
 
 IDLE_SHARE = 8
-"""Intervals shorter than `PAUSE` grow to an eighth of the idle time: a change is then noticed at most that late."""
+"""Intervals shorter than `PAUSE` grow to an eighth of the idle time: a change is then noticed at
+most that late."""
 
 LOOK_SECONDS = 0.005
 """Time between two looks at the modification time of the wake-up file (`archive.store.wake_up`)."""
 
 FAILURES = 20
-"""Number of failed proposals at which a search gives up, if they also outnumber the evaluations. Proposals that failed
-before the search began do not count: a user who has removed the cause begins the same search again."""
+"""Number of failed proposals at which a search gives up, if they also outnumber the evaluations.
+
+Proposals that failed before the search began do not count: a user who has removed the cause begins
+the same search again."""
 
 FAILURES_IN_A_ROW = 5
-"""The same number for failures without an evaluation in between, in searches of at most so many evaluations. It grows
-with the budget that is left, up to `FAILURES`: in a long search, a few networks may be too large."""
+"""The same number for failures without an evaluation in between, in searches of at most so many
+evaluations. It grows with the budget that is left, up to `FAILURES`: in a long search, a few
+networks may be too large."""
 
 
 def run(
@@ -56,7 +61,8 @@ def run(
     pause: float = PAUSE,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Snapshot]:
-    """Search until the budget of the study is spent, or until none is pending and the agent has no further proposal.
+    """Search until the budget of the study is spent, or until none is pending and the agent has no
+    further proposal.
 
     Args:
         archive: The archive of the study.
@@ -67,27 +73,28 @@ def run(
         batch: Number of open proposals to maintain.
         retrain: Also train networks for which the archive has a result of the study's protocol, see
             `archive.queue.reuse`.
-        pause: Polling interval in seconds; one shorter than `PAUSE` grows while nothing changes. On an embedded
-            server it is `PAUSE`, because results end the wait.
+        pause: Polling interval in seconds; one shorter than `PAUSE` grows while nothing changes. On
+            an embedded server it is `PAUSE`, because results end the wait.
         wait: Replaces `time.sleep`.
 
     Yields:
-        A snapshot of the study after every read. Before the last one, all pairwise distances between the study's
-        evaluated architectures have been stored.
+        A snapshot of the study after every read. Before the last one, all pairwise distances
+        between the study's evaluated architectures have been stored.
 
     Raises:
         SearchError: Proposals keep failing; the message gives the last reason.
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
-    distance_sync, searcher = DistanceSync(archive, agent.grams), Searcher(archive, costs)
+    distance_sync = DistanceSync(archive, agent.grams)
+    searcher = Searcher(archive, costs)
     look = archive.studies.follow(study.name)
     results = Results(archive, wait)
     pauses = Pauses(PAUSE if results.wake else pause)
     # Keys of evaluated networks whose distances are not stored yet.
     unmeasured: set[str] = set()
     whole = False
-    # Numbers of evaluated and failed proposals at which the agent last had no proposal. It may have one again after
-    # they change.
+    # Numbers of evaluated and failed proposals at which the agent last had no proposal. It may have
+    # one again after they change.
     exhausted: tuple[int, int] | None = None
     limit: FailureLimit | None = None
     while True:
@@ -96,35 +103,46 @@ def run(
         whole = False
         limit = limit or FailureLimit(snapshot)
         # The budget is read again: another search may have changed it.
-        study, counts = snapshot.study, snapshot.counts
+        study = snapshot.study
+        counts = snapshot.counts
         pauses.observe(counts)
         evaluated = _evaluated(snapshot)
         waiting = counts[State.WAITING] + counts[State.RUNNING]
         if worth_keeping(study.space):
-            unmeasured |= {proposal.architecture_key for proposal in snapshot.news if proposal.state.evaluated}
+            unmeasured |= {
+                proposal.architecture_key for proposal in snapshot.news if proposal.state.evaluated
+            }
             distance_sync.keep(archive.architectures.get_many(sorted(unmeasured)))
             unmeasured = set()
+
         yield snapshot
         known = evaluated, counts[State.FAILED]
         if not waiting and (evaluated >= study.budget or exhausted == known):
             if snapshot.whole:
                 return
+
             # The last snapshot misses nothing.
             whole = True
             continue
+
         limit.check(snapshot)
         count = min(batch - waiting, study.budget - evaluated - waiting)
         proposed = None
         if count > 0 and exhausted != known:
-            proposed = searcher.propose(study, agent, agent_id, count, retrain=retrain, distance_sync=distance_sync)
+            proposed = searcher.propose(
+                study, agent, agent_id, count, retrain=retrain, distance_sync=distance_sync
+            )
             exhausted = None if proposed.made or proposed.lost else known
+
         if proposed is None or not proposed.made:
             # There is nothing to propose, or another loop was faster.
             results.wait(pauses.next())
 
 
 def history_of(archive: Archive, study: Study) -> History:
-    """Read an agent's history: evaluations of the study and of its sources, pending and failed proposals."""
+    """Read an agent's history: evaluations of the study and of its sources, pending and failed
+    proposals.
+    """
     return provenance.history_of(archive, study)[0]
 
 
@@ -143,7 +161,8 @@ class Results:
         """Wait for results from now on."""
         settings = archive.connection.settings
         self.wake = settings.embedded
-        self._receiver, self._sleep = WakeUpReceiver(settings, ENDED), sleep
+        self._receiver = WakeUpReceiver(settings, ENDED)
+        self._sleep = sleep
 
     def forget(self) -> None:
         """Wait for later results only, because those until now are read next."""
@@ -169,9 +188,12 @@ class Pauses:
         self._idle_seconds = 0.0
 
     def observe(self, counts: Mapping[State, int]) -> None:
-        """Begin with the shortest pause again if the numbers of proposals in each state have changed."""
+        """Begin with the shortest pause again if the numbers of proposals in each state have
+        changed.
+        """
         if counts != self._counts:
-            self._counts, self._idle_seconds = counts, 0.0
+            self._counts = counts
+            self._idle_seconds = 0.0
 
     def next(self) -> float:
         """Return the seconds of the next pause, which the caller waits for."""
@@ -204,23 +226,29 @@ class FailureLimit:
             snapshot: The next snapshot of the follower: none may be left out.
 
         Raises:
-            SearchError: Since the search began, at least `FAILURES` proposals failed, more than were evaluated, or so
-                many in a row that the limit for the rest of the budget is reached; the message gives the last reason.
+            SearchError: Since the search began, at least `FAILURES` proposals failed, more than
+                were evaluated, or so many in a row that the limit for the rest of the budget is
+                reached; the message gives the last reason.
         """
         for view in snapshot.news:
             if _is_failure(view) and view.id not in self._before:
                 self._failed[view.id] = view
             else:
                 self._failed.pop(view.id, None)
+
         failed = self._failed.values()
         if (evaluated := _evaluated(snapshot)) != self._last:
-            self._last, self._excused = evaluated, len(failed)
+            self._last = evaluated
+            self._excused = len(failed)
+
         new = evaluated - self._evaluated
         in_a_row = self._limit < FAILURES and len(failed) - self._excused >= self._limit
         if len(failed) > new and (in_a_row or len(failed) >= FAILURES):
             raise SearchError(
-                f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and {new or 'none'} "
-                f"{'was' if new < 2 else 'were'} evaluated since the search began; the last reason: "
+                f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and "
+                f"{new or 'none'} "
+                f"{'was' if new < 2 else 'were'} evaluated since the search began; the last "
+                "reason: "
                 f"{max(failed, key=lambda view: view.number).reason}"
             )
 

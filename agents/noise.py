@@ -7,8 +7,8 @@
 | none of these                                            | has noise if a seed is on record: a training depends on  |
 |                                                          | it, and the answer of a table has none                   |
 
-The rule says only that there may be noise. Its variance is a hyperparameter of the surrogates, which they fit to all
-evaluations.
+The rule says only that there may be noise. Its variance is a hyperparameter of the surrogates,
+which they fit to all evaluations.
 """
 
 from __future__ import annotations
@@ -24,17 +24,25 @@ if TYPE_CHECKING:
 
 
 def is_noisy(observations: Sequence[Observation]) -> bool:
-    """Return whether the scores of observations have noise, by the table at the head of this module."""
-    if len({observation.architecture.functional_key for observation in observations}) == len(observations):
-        # No network has two evaluations: groups of a hundred thousand take three times as long as their keys.
+    """Return whether the scores of observations have noise, by the table at the head of this
+    module.
+    """
+    if len({observation.architecture.functional_key for observation in observations}) == len(
+        observations
+    ):
+        # No network has two evaluations: groups of a hundred thousand take three times as long as
+        # their keys.
         return any(observation.seed is not None for observation in observations)
+
     first: dict[Replicates, Observation] = {}
     seeds_differ = False
     for observation in observations:
         other = first.setdefault(key_of(observation), observation)
         if observation.score != other.score:
             return True
+
         seeds_differ = seeds_differ or observation.seed != other.seed
+
     return not seeds_differ and any(observation.seed is not None for observation in observations)
 
 
@@ -44,7 +52,9 @@ def has_replicates(observations: Sequence[Observation]) -> bool:
 
 
 def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
-    """Return the observations grouped by network and hyperparameters, in the order of their first ones."""
+    """Return the observations grouped by network and hyperparameters, in the order of their first
+    ones.
+    """
     several = list(observations)
     return [[several[row] for row in rows] for rows in replicate_rows(several)]
 
@@ -54,6 +64,7 @@ def replicate_rows(observations: Sequence[Observation]) -> list[list[int]]:
     groups: dict[Replicates, list[int]] = {}
     for row, observation in enumerate(observations):
         groups.setdefault(key_of(observation), []).append(row)
+
     return list(groups.values())
 
 

@@ -1,4 +1,6 @@
-"""Entries of a history: finished evaluations, pending proposals, and the results of other studies."""
+"""Entries of a history: finished evaluations, pending proposals, and the results of other
+studies.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,16 @@ class Observation:
         score: Its value, larger is better.
         id: The evaluation's id in the archive.
         agent: The agent that proposed it, if any.
-        hyperparameters: Training hyperparameters that differ from the protocol; empty for most agents' proposals.
+        hyperparameters: Training hyperparameters that differ from the protocol; empty for most
+            agents' proposals.
         seed: Seed of the training; None where none is on record, as for the answer of a table.
-        further: Scores of the other objectives of `History.goals`, NaN where unknown; empty without goals.
-        measured: Measured quantities of `History.constraints`, NaN where unknown; empty without such.
-        variance: Variance of the prediction from a partial training to the score of the whole training, in squared
-            score units; 0 for a whole training. It does not include the noise of trainings.
+        further: Scores of the other objectives of `History.goals`, NaN where unknown; empty without
+            goals.
+        measured: Measured quantities of `History.constraints`, NaN where unknown; empty without
+            such.
+        variance: Variance of the prediction from a partial training to the score of the whole
+            training, in squared score units; 0 for a whole training. It does not include the noise
+            of trainings.
     """
 
     architecture: Architecture
@@ -39,7 +45,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One proposal that waits for a trainer or is in training; `hyperparameters` as in `Observation`."""
+    """One proposal that waits for a trainer or is in training;
+
+    `hyperparameters` as in `Observation`.
+    """
 
     architecture: Architecture
     hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -54,7 +63,8 @@ class SourceStudy:
         task: Its task.
         protocol: Its training protocol.
         space: Space of its networks.
-        observations: Finished evaluations; larger scores are better, in the unit of the source's task.
+        observations: Finished evaluations; larger scores are better, in the unit of the source's
+            task.
     """
 
     study: str

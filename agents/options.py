@@ -1,14 +1,15 @@
 """Shared settings of the agents with a surrogate, as one argument of their constructors.
 
     class Mine(ModelBased):
-        def __init__(self, space: Space, options: BatchOptions = BATCH, alpha: float = 1.0) -> None: ...
+        def __init__(self, space: Space, options: BatchOptions = BATCH, alpha: float = 1.0) -> None:
+        ...
 
     agents.get("mine", space, kappa=2.0, alpha=0.5)        the same as Mine(space, BatchOptions(kappa=2.0), alpha=0.5)
     agents.settings("mine")                                {"preset": "default", …, "kappa": None, …, "alpha": 1.0}
 
 An argument of an agent whose default is a dataclass is expanded to its fields
-(`archive.agents.constructor_arguments`): the names of the fields are the names of the settings on the command line, in
-`agents.get` and in the record of a study.
+(`archive.agents.constructor_arguments`): the names of the fields are the names of the settings on
+the command line, in `agents.get` and in the record of a study.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class BatchOptions(BayesOptOptions):
     batch_rule: str | None = None
 
 
-SEQUENTIAL, BATCH = BayesOptOptions(), BatchOptions()
+SEQUENTIAL = BayesOptOptions()
+BATCH = BatchOptions()
 """Defaults of constructors."""
 
 
@@ -77,4 +79,7 @@ def choose(presets: Mapping[str, Preset], options: BayesOptOptions, **others: An
     own.pop("n_initial")
     if preset not in presets:
         raise UnknownNameError("preset", preset, presets)
-    return replace(presets[preset], **{name: value for name, value in own.items() if value is not None})
+
+    return replace(
+        presets[preset], **{name: value for name, value in own.items() if value is not None}
+    )

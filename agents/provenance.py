@@ -3,25 +3,29 @@
     history_of(archive, study, costs) -> history, basis            basis stored with the proposal
     StudyReplay(archive, study, costs).history(basis) -> history   the same history, at any later time (`agents.replay`)
 
-A basis names evaluations and proposals by their numbers in each study, with consecutive ones as a range:
+A basis names evaluations and proposals by their numbers in each study, with consecutive ones as a
+range:
 
     {"observations": {"study": "0-19,21"}, "pending": "20", "failed": "", "wanted": 1}
 
-In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names the evaluations that had paused after this number of
-epochs; their scores then are restored from the curve, and their constrained quantities from the proposal's record of
-each rung (`archive.agents.rungs.scores`).
+In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names the evaluations that had paused
+after this number of epochs; their scores then are restored from the curve, and their constrained
+quantities from the proposal's record of each rung (`archive.agents.rungs.scores`).
 
-Where zero-cost proxies of the task were known, `"proxies": {"source": "archive/1", "until": 1764e9, "networks": 500}`
-names their definitions, the time of the latest measurement and the number of networks.
+Where zero-cost proxies of the task were known, `"proxies": {"source": "archive/1", "until": 1764e9,
+"networks": 500}` names their definitions, the time of the latest measurement and the number of
+networks.
 
-Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` has `Suggestion.task_correlations`, the
-estimated correlation of its task with the task of each study: an output of the call, not an input.
+Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` has
+`Suggestion.task_correlations`, the estimated correlation of its task with the task of each study:
+an output of the call, not an input.
 
-A search that shares its study with another one draws from a separate random stream (`archive.agents.searcher`):
-`"stream": 1234567`. Without this entry the stream is 0, the one of a search that is alone.
+A search that shares its study with another one draws from a separate random stream
+(`archive.agents.searcher`): `"stream": 1234567`. Without this entry the stream is 0, the one of a
+search that is alone.
 
-Together with the study's seed, the recorded configuration of the agent and the evaluations, the basis determines the
-proposal.
+Together with the study's seed, the recorded configuration of the agent and the evaluations, the
+basis determines the proposal.
 """
 
 from __future__ import annotations
@@ -55,8 +59,11 @@ STREAMS = 2**31
 
 
 @gc_pause.paused()
-def history_of(archive: Archive, study: Study, costs: KnownCosts = NO_COSTS) -> tuple[History, Basis]:
-    """Read an agent's history: evaluations of the study and of its sources, pending and failed proposals.
+def history_of(
+    archive: Archive, study: Study, costs: KnownCosts = NO_COSTS
+) -> tuple[History, Basis]:
+    """Read an agent's history: evaluations of the study and of its sources, pending and failed
+    proposals.
 
     Args:
         archive: The archive of the study.
@@ -83,13 +90,15 @@ def history_of(archive: Archive, study: Study, costs: KnownCosts = NO_COSTS) -> 
     }
     if partial := _partial(evaluations):
         basis["partial"] = partial
+
     return history, basis
 
 
 def generator(seed: int, history: History, stream: int = 0) -> np.random.Generator:
     """Return the random generator of a call of an agent.
 
-    Each position of a study has its own random numbers: a restarted search repeats the draws of the killed one.
+    Each position of a study has its own random numbers: a restarted search repeats the draws of the
+    killed one.
 
     Args:
         seed: Seed of the study.
@@ -101,23 +110,41 @@ def generator(seed: int, history: History, stream: int = 0) -> np.random.Generat
 
 
 def correlations_of(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
-    """Return the estimated correlations with source tasks, for the basis of proposals; empty without estimates."""
-    estimates = [suggestion.task_correlations for suggestion in suggestions if suggestion.task_correlations]
-    return {"coupling": {study: round(value, 4) for study, value in estimates[-1].items()}} if estimates else {}
+    """Return the estimated correlations with source tasks, for the basis of proposals; empty
+    without estimates.
+    """
+    estimates = [
+        suggestion.task_correlations for suggestion in suggestions if suggestion.task_correlations
+    ]
+    return (
+        {"coupling": {study: round(value, 4) for study, value in estimates[-1].items()}}
+        if estimates
+        else {}
+    )
 
 
-def observations_of(evaluations: Sequence[Evaluation], study: Study, costs: KnownCosts) -> tuple[Observation, ...]:
-    """Return evaluations as observations, with partial trainings projected to the scale of whole ones."""
+def observations_of(
+    evaluations: Sequence[Evaluation], study: Study, costs: KnownCosts
+) -> tuple[Observation, ...]:
+    """Return evaluations as observations, with partial trainings projected to the scale of whole
+    ones.
+    """
     scores = projected(evaluations, study.objective)
-    observations = tuple(observation(each, *score) for each, score in zip(evaluations, scores, strict=True))
-    goals, constraints = goals_of(study, costs), constraints_of(study, costs)
+    observations = tuple(
+        observation(each, *score) for each, score in zip(evaluations, scores, strict=True)
+    )
+    goals = goals_of(study, costs)
+    constraints = constraints_of(study, costs)
     if goals is None and constraints is None:
         return observations
+
     return tuple(
         replace(
             one,
             further=() if goals is None else goals.further_scores(each),
-            measured=() if constraints is None else constraints.told(each, study.objective, one.score),
+            measured=()
+            if constraints is None
+            else constraints.told(each, study.objective, one.score),
         )
         for one, each in zip(observations, evaluations, strict=True)
     )
@@ -147,7 +174,9 @@ def numbers_in(text: str) -> Iterable[int]:
 
 
 def count_in(text: str) -> int:
-    """Count the numbers that `ranges` wrote without listing them: the text of another archive may name billions."""
+    """Count the numbers that `ranges` wrote without listing them: the text of another archive may
+    name billions.
+    """
     return sum(map(len, _spans(text)))
 
 
@@ -158,16 +187,23 @@ def _spans(text: str) -> Iterator[range]:
 
 
 def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
-    """Return the partial evaluations by study and number of epochs: each may have continued since."""
+    """Return the partial evaluations by study and number of epochs: each may have continued
+    since.
+    """
     lengths = sorted({evaluation.epochs or 0 for evaluation in evaluations if evaluation.partial})
     paused = {
-        length: [evaluation for evaluation in evaluations if evaluation.partial and evaluation.epochs == length]
+        length: [
+            evaluation
+            for evaluation in evaluations
+            if evaluation.partial and evaluation.epochs == length
+        ]
         for length in lengths
     }
     partial: dict[str, dict[str, str]] = {}
     for length, several in paused.items():
         for name, numbers in _by_study(several).items():
             partial.setdefault(name, {})[str(length)] = numbers
+
     return partial
 
 
@@ -176,10 +212,13 @@ def _by_study(evaluations: Sequence[Evaluation]) -> dict[str, str]:
     for evaluation in evaluations:
         # Evaluations read by study always belong to a proposal, hence the defaults are never used.
         numbers.setdefault(str(evaluation.study), []).append(int(evaluation.number or 0))
+
     return {name: ranges(of_study) for name, of_study in numbers.items()}
 
 
 def networks_of(archive: Archive, proposals: Sequence[Proposal]) -> tuple[Architecture, ...]:
-    """Return the networks of proposals in the order of the proposals, which a read does not preserve."""
+    """Return the networks of proposals in the order of the proposals, which a read does not
+    preserve.
+    """
     networks = archive.architectures.get_many(proposal.architecture_key for proposal in proposals)
     return tuple(networks[proposal.architecture_key] for proposal in proposals)

@@ -1,30 +1,35 @@
-"""Recommendation of a study's best networks: by posterior mean where evaluations have noise, else by value.
+"""Recommendation of a study's best networks: by posterior mean where evaluations have noise, else
+by value.
 
-The best of n noisy values is the luckiest one: it exceeds the network's true value, and another network may be better.
-A Gaussian process averages the evaluations of each network, and of similar ones, with the noise that it estimates.
+The best of n noisy values is the luckiest one: it exceeds the network's true value, and another
+network may be better. A Gaussian process averages the evaluations of each network, and of similar
+ones, with the noise that it estimates.
 
 | symbol | meaning                                                                                    |
 |--------|--------------------------------------------------------------------------------------------|
 | mu, s  | posterior mean and standard deviation of a network's noise-free score                      |
 | 95 %   | mu - 1.96 s to mu + 1.96 s                                                                 |
 
-The model is the stacked ensemble of `archive.agents.bayesopt.portfolio`, of its members with cheap distances. Its
-transform is linear near the best scores and compresses bad ones (`compress-below-median`), so that noise stays
-symmetric where it matters. Noise has one variance in score units (`Scale.noise_of_scores`): with one in units of the
-compressed scores, it was estimated 20 % too small on random tables of 25 and 60 networks, and 82 to 88 % of the
-intervals of the best five held the true score instead of 87 to 93 %.
+The model is the stacked ensemble of `archive.agents.bayesopt.portfolio`, of its members with cheap
+distances. Its transform is linear near the best scores and compresses bad ones
+(`compress-below-median`), so that noise stays symmetric where it matters. Noise has one variance in
+score units (`Scale.noise_of_scores`): with one in units of the compressed scores, it was estimated
+20 % too small on random tables of 25 and 60 networks, and 82 to 88 % of the intervals of the best
+five held the true score instead of 87 to 93 %.
 
-The prior of the noise is wide (`NOISE_PRIOR`). The members' prior of length scales would expect noise of a tenth of the
-scores' standard deviation: where it was half of it, on random tables of 81 choices, the intervals of the best five held
-the true score in 20 % of 20 random evaluations and in 47 % of 40, instead of 85 and 87 %.
+The prior of the noise is wide (`NOISE_PRIOR`). The members' prior of length scales would expect
+noise of a tenth of the scores' standard deviation: where it was half of it, on random tables of 81
+choices, the intervals of the best five held the true score in 20 % of 20 random evaluations and in
+47 % of 40, instead of 85 and 87 %.
 
-Where a network has two evaluations, the models have a nugget (`archive.agents.surrogates.gp.nugget`). Without
-replicates, noise would pass for deviations of networks: where it was a fifth of the scores' standard deviation and
-networks had no deviations, the intervals of the best five held the true score in 64 % of 20 and of 40 random
-evaluations of these tables, instead of 72 and 83 %. With replicates they hold it equally often with and without.
+Where a network has two evaluations, the models have a nugget
+(`archive.agents.surrogates.gp.nugget`). Without replicates, noise would pass for deviations of
+networks: where it was a fifth of the scores' standard deviation and networks had no deviations, the
+intervals of the best five held the true score in 64 % of 20 and of 40 random evaluations of these
+tables, instead of 72 and 83 %. With replicates they hold it equally often with and without.
 
-A study whose training hyperparameters vary is ranked by the mean of the evaluations of each configuration: the model
-does not know hyperparameters.
+A study whose training hyperparameters vary is ranked by the mean of the evaluations of each
+configuration: the model does not know hyperparameters.
 """
 
 from __future__ import annotations
@@ -53,11 +58,14 @@ if TYPE_CHECKING:
     from archive.store.records import Evaluation, Study
 
 LEAST = 5
-"""Fewest networks that a model is fitted to. With fewer, the prior alone would determine the hyperparameters."""
+"""Fewest networks that a model is fitted to.
+
+With fewer, the prior alone would determine the hyperparameters.
+"""
 
 MOST = 1000
-"""Most networks that a model is fitted to, half of them the best by mean score and half drawn at random; also the most
-networks that are estimated."""
+"""Most networks that a model is fitted to, half of them the best by mean score and half drawn at
+random; also the most networks that are estimated."""
 
 WIDTH = 1.96
 """Half width of an interval of 95 %, in standard deviations."""
@@ -92,10 +100,10 @@ class Recommendations:
     """The networks of a history, the best first.
 
     Attributes:
-        ranked: The networks, at most `MOST` where the history has noise. Networks of equal estimates keep the order of
-            the history.
-        noise: Estimated standard deviation of an evaluation's noise, in score units. 0 for a history without noise,
-            None where no model could be fitted to a history with noise.
+        ranked: The networks, at most `MOST` where the history has noise. Networks of equal
+            estimates keep the order of the history.
+        noise: Estimated standard deviation of an evaluation's noise, in score units. 0 for a
+            history without noise, None where no model could be fitted to a history with noise.
     """
 
     ranked: tuple[Recommendation, ...]
@@ -114,35 +122,47 @@ def recommend(
         space: The space of the networks.
         observations: Whole evaluations of finite score.
         among: Functional keys of the networks to rank; None for all.
-        file: File with the estimates of an earlier call, which are used again where no result has changed since; None
-            fits a model each time.
+        file: File with the estimates of an earlier call, which are used again where no result has
+            changed since; None fits a model each time.
     """
     groups = replicates(observations)
-    ranked = [at for at, each in enumerate(groups) if among is None or each[0].architecture.functional_key in among]
+    ranked = [
+        at
+        for at, each in enumerate(groups)
+        if among is None or each[0].architecture.functional_key in among
+    ]
     if not is_noisy(observations):
         best = [max(observation.score for observation in groups[at]) for at in ranked]
-        return Recommendations(_ranked([groups[at] for at in ranked], np.array(best), np.zeros(len(best))), 0.0)
+        return Recommendations(
+            _ranked([groups[at] for at in ranked], np.array(best), np.zeros(len(best))), 0.0
+        )
+
     means = np.array([np.mean([observation.score for observation in each]) for each in groups])
-    # Networks of low mean score are not the best ones, and estimates of a hundred thousand networks take gigabytes.
+    # Networks of low mean score are not the best ones, and estimates of a hundred thousand networks
+    # take gigabytes.
     ranked = sorted(sorted(ranked, key=lambda at: -means[at])[:MOST])
     chosen = [groups[at] for at in ranked]
     if len(groups) < LEAST or any(observation.hyperparameters for observation in observations):
         return Recommendations(_ranked(chosen, means[ranked], None), None)
+
     inputs = None if file is None else digest(space, observations, ranked)
     estimates = None if file is None or inputs is None else file.read(inputs)
     if estimates is None:
         estimates = _estimates(space, groups, means, chosen)
         if file is not None and inputs is not None and estimates is not None:
             file.write(inputs, estimates)
+
     if estimates is None:
         return Recommendations(_ranked(chosen, means[ranked], None), None)
+
     return Recommendations(_ranked(chosen, estimates.means, estimates.stds), estimates.noise)
 
 
 def of_study(
     archive: Archive, study: Study, unknown: Callable[[ArchiveError], object] = lambda error: None
 ) -> Recommendations | None:
-    """Rank the networks of a study, with the evaluations of its sources of the same task as further data.
+    """Rank the networks of a study, with the evaluations of its sources of the same task as further
+    data.
 
     Args:
         archive: The archive of the study.
@@ -150,26 +170,36 @@ def of_study(
         unknown: Called with the reason why the space of a study with noise is not known here.
 
     Returns:
-        The networks that have a whole training of finite value in the study and meet its constraints. None where the
-        results have no noise, which makes the values themselves the best estimates, or where the space of the study is
-        not installed.
+        The networks that have a whole training of finite value in the study and meet its
+        constraints. None where the results have no noise, which makes the values themselves the
+        best estimates, or where the space of the study is not installed.
     """
     evaluations = archive.studies.history(study.name)
     own, _ = split(evaluations, study)
     observations = [observation(each, each.score) for each in own if _is_whole(each)]
     if not is_noisy(observations):
         return None
+
     try:
-        space = stored_spaces.of_record(study.space, study.space_config, archive.connection.settings.home)
+        space = stored_spaces.of_record(
+            study.space, study.space_config, archive.connection.settings.home
+        )
     except ArchiveError as error:
         unknown(error)
         return None
+
     # Chosen from all evaluations: the observations lack the study's copies of its sources' results.
-    results = [evaluation for evaluation in evaluations if evaluation.study == study.name and _is_whole(evaluation)]
+    results = [
+        evaluation
+        for evaluation in evaluations
+        if evaluation.study == study.name and _is_whole(evaluation)
+    ]
     own_keys = {
         evaluation.architecture.functional_key
         for evaluation in results
-        if not violation(study.constraints, {study.objective: evaluation.value, **evaluation.metrics})
+        if not violation(
+            study.constraints, {study.objective: evaluation.value, **evaluation.metrics}
+        )
     }
     file = EstimatesFile(archive.connection.settings.home, study.name, study.objective)
     recommended = recommend(space, observations, own_keys, file)
@@ -190,13 +220,22 @@ def _estimates(
     fitted = _fit(space, groups, means)
     if fitted is None:
         return None
+
     posterior = fitted.posterior([group[0].architecture.functional for group in chosen]).in_scores()
     return Estimates(posterior.mean, posterior.std, _noise(fitted))
 
 
-def _fit(space: Space, groups: Sequence[Sequence[Observation]], means: Array) -> FittedStackedGP | None:
-    # The models take a second to import, which a study without noise, or with kept estimates, need not wait for.
-    from archive.agents.bayesopt.portfolio_members import NOISE_PRIOR, defaults, is_cheap, member_model
+def _fit(
+    space: Space, groups: Sequence[Sequence[Observation]], means: Array
+) -> FittedStackedGP | None:
+    # The models take a second to import, which a study without noise, or with kept estimates, need
+    # not wait for.
+    from archive.agents.bayesopt.portfolio_members import (
+        NOISE_PRIOR,
+        defaults,
+        is_cheap,
+        member_model,
+    )
     from archive.agents.surrogates.outcome_transforms import CompressBelowMedian
     from archive.agents.surrogates.stacking import StackedGP
 
@@ -205,22 +244,30 @@ def _fit(space: Space, groups: Sequence[Sequence[Observation]], means: Array) ->
         # A fixed seed: the same history gives the same recommendation.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         order = np.concatenate([order[: MOST // 2], others])
+
     fitted_to = [one for at in np.sort(order) for one in groups[at]]
     names = [name for name in defaults(space) if is_cheap(name, space)]
     models = [member_model(name, space) for name in names]
     nugget = has_replicates(fitted_to)
     transform = CompressBelowMedian(noise_of_scores=True)
     stacked = StackedGP(
-        [one.noisy_surrogate(transform) if nugget else one.surrogate(transform, NOISE_PRIOR) for one in models]
+        [
+            one.noisy_surrogate(transform) if nugget else one.surrogate(transform, NOISE_PRIOR)
+            for one in models
+        ]
     )
     scores = np.array([one.score for one in fitted_to], np.float64)
     try:
-        return stacked.fit([one.architecture.functional for one in fitted_to], scores, np.random.default_rng(0))
+        return stacked.fit(
+            [one.architecture.functional for one in fitted_to], scores, np.random.default_rng(0)
+        )
     except NumericalError:
         return None
 
 
-def _ranked(groups: Sequence[Sequence[Observation]], scores: Array, stds: Array | None) -> tuple[Recommendation, ...]:
+def _ranked(
+    groups: Sequence[Sequence[Observation]], scores: Array, stds: Array | None
+) -> tuple[Recommendation, ...]:
     half = None if stds is None else WIDTH * stds
     return tuple(
         Recommendation(
@@ -235,6 +282,8 @@ def _ranked(groups: Sequence[Sequence[Observation]], scores: Array, stds: Array 
 
 
 def _noise(fitted: FittedStackedGP) -> float:
-    """Return the estimated standard deviation near the best scores, where the transform is the identity."""
+    """Return the estimated standard deviation near the best scores, where the transform is the
+    identity.
+    """
     variances = fitted.noises()
     return float(np.sqrt(np.average(variances, weights=fitted.weights)))

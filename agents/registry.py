@@ -86,7 +86,8 @@ def configured(text: str) -> ConfiguredAgent:
         UnknownNameError: There is no such agent.
     """
     kind, _, rest = text.partition(":")
-    # A comma between two settings is followed by a name and an equals sign; others belong to a value.
+    # A comma between two settings is followed by a name and an equals sign; others belong to a
+    # value.
     found = assignments(re.split(r",(?=\w+=)", rest), "a setting of an agent") if rest else {}
     settings(kind)
     return ConfiguredAgent(kind, found)
@@ -126,12 +127,18 @@ def get(name: str, space: Space, **config: Any) -> Agent:
     from archive.agents.constructor_arguments import keywords, settings_of
 
     if not space.searchable:
-        raise UsageError(f"no agent searches the space {space.name}: its networks are imported, not drawn")
+        raise UsageError(
+            f"no agent searches the space {space.name}: its networks are imported, not drawn"
+        )
+
     make = registry.maker(name)
     known, takes_others = settings_of(make)
     for setting in config:
         if setting not in known and not takes_others:
-            raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
+            raise UnknownNameError(
+                f"setting of agent {name}", setting, known, f"agent {name} has no settings"
+            )
+
     setting_types.check(make, f"agent {name}", config)
     try:
         return registry.make(name, Agent, space, **keywords(make, config))  # type: ignore[type-abstract]
@@ -139,6 +146,7 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         # A value of a type that no annotation tells, as of an agent of another package, ends here.
         if not config:
             raise
+
         shown = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
         raise UsageError(f"agent {name} cannot be made with {shown}: {error}") from error
 

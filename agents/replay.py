@@ -2,9 +2,10 @@
 
     recheck(archive, "study", costs).differing      # () where all proposals are reproduced
 
-A proposal is a pure function of the history, the agent's settings and a seed, all of which are recorded
-(`archive.agents.provenance`), also where other searches and trainers ran at the same time. Another release, or the
-linear algebra of another machine, may choose differently between two networks that are nearly equally good.
+A proposal is a pure function of the history, the agent's settings and a seed, all of which are
+recorded (`archive.agents.provenance`), also where other searches and trainers ran at the same time.
+Another release, or the linear algebra of another machine, may choose differently between two
+networks that are nearly equally good.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class ReplayReport:
     Attributes:
         same: Ids of the reproduced proposals.
         differing: Ids of the proposals that are not reproduced.
-        unexplained: Ids of the proposals without a recorded basis: users' own, and those of other releases.
+        unexplained: Ids of the proposals without a recorded basis: users' own, and those of other
+            releases.
     """
 
     same: tuple[str, ...]
@@ -81,12 +83,15 @@ def recheck(archive: Archive, study: str, costs: KnownCosts = NO_COSTS) -> Repla
         if not _explains(proposals[0].based_on):
             unexplained += [proposal.id for proposal in proposals]
             continue
+
         again = replay.ask(proposals[0])
         for proposal in proposals:
-            # Some suggestions of a call may have been dropped, for the budget or another search; the order is kept.
+            # Some suggestions of a call may have been dropped, for the budget or another search;
+            # the order is kept.
             reproduced = proposal.architecture_key in again
             (same if reproduced else differing).append(proposal.id)
             again = again[again.index(proposal.architecture_key) + 1 :] if reproduced else again
+
     return ReplayReport(tuple(same), tuple(differing), tuple(unexplained))
 
 
@@ -107,7 +112,8 @@ class StudyReplay:
 
     def __init__(self, archive: Archive, study: str, costs: KnownCosts = NO_COSTS) -> None:
         """Read the proposals."""
-        self._archive, self._costs = archive, costs
+        self._archive = archive
+        self._costs = costs
         self.study = archive.studies.get(study)
         home = archive.connection.settings.home
         whole = stored_spaces.of_record(self.study.space, self.study.space_config, home)
@@ -125,7 +131,8 @@ class StudyReplay:
 
     def ask(self, proposal: Proposal) -> list[str]:
         """Replay the call that made a proposal; returns the keys of its suggestions."""
-        history, agent = self.history(proposal.based_on), self._agent(str(proposal.agent))
+        history = self.history(proposal.based_on)
+        agent = self._agent(str(proposal.agent))
         rng = generator(self.study.seed, history, proposal.based_on.get("stream", 0))
         suggestions = agent.propose(adapted(agent, history), proposal.based_on["wanted"], rng)
         return [suggestion.architecture.key for suggestion in suggestions]
@@ -144,31 +151,47 @@ class StudyReplay:
             constraints=constraints_of(self.study, self._costs),
             pending=tuple(
                 Pending(network, self.proposals[number].hyperparameters)
-                for number, network in zip(numbers_in(basis["pending"]), self._networks(basis["pending"]), strict=True)
+                for number, network in zip(
+                    numbers_in(basis["pending"]), self._networks(basis["pending"]), strict=True
+                )
             ),
             failed=tuple(self._networks(basis["failed"])),
             proxies=self._proxies(basis.get("proxies")),
         )
 
     def _named_evaluations(self, basis: Basis) -> Sequence[Evaluation]:
-        """Return the evaluations that a basis names, after a check that its evaluations and proposals exist."""
-        named, others = basis["observations"], [basis["pending"], basis["failed"]]
-        partial = [text for lengths in basis.get("partial", {}).values() for text in lengths.values()]
-        # The numbers are counted before they are listed: an imported basis may name more of them than memory holds.
+        """Return the evaluations that a basis names, after a check that its evaluations and
+        proposals exist.
+        """
+        named = basis["observations"]
+        others = [basis["pending"], basis["failed"]]
+        partial = [
+            text for lengths in basis.get("partial", {}).values() for text in lengths.values()
+        ]
+        # The numbers are counted before they are listed: an imported basis may name more of them
+        # than memory holds.
         most = max(len(self._evaluations), len(self.proposals))
         if all(sum(map(count_in, texts)) <= most for texts in (named.values(), others, partial)):
-            requested = {(name, number) for name, text in named.items() for number in numbers_in(text)}
+            requested = {
+                (name, number) for name, text in named.items() for number in numbers_in(text)
+            }
             evaluations = [one for one in self._evaluations if (one.study, one.number) in requested]
-            missing = {number for text in others for number in numbers_in(text)} - self.proposals.keys()
+            missing = {
+                number for text in others for number in numbers_in(text)
+            } - self.proposals.keys()
             if not missing and len(evaluations) == len(requested):
                 return evaluations
+
         name = self.study.name
         raise UsageError(
-            f"a proposal of the study {name!r} was based on evaluations or proposals that are missing: {basis}"
+            f"a proposal of the study {name!r} was based on evaluations or proposals that are "
+            f"missing: {basis}"
         )
 
     def _as_of_call(self, evaluations: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:
-        """Return the evaluations as of the call: a training that had paused at a rung has its score at that rung."""
+        """Return the evaluations as of the call: a training that had paused at a rung has its score
+        at that rung.
+        """
         paused = {
             (name, number): int(epochs)
             for name, lengths in basis.get("partial", {}).items()
@@ -179,7 +202,9 @@ class StudyReplay:
         studies = {name: self._archive.studies.get(name) for name in names}
         at = [paused.get((str(each.study), int(each.number or 0))) for each in evaluations]
         return [
-            each if epochs is None else as_of(each, epochs, self.study.objective, studies[str(each.study)])
+            each
+            if epochs is None
+            else as_of(each, epochs, self.study.objective, studies[str(each.study)])
             for each, epochs in zip(evaluations, at, strict=True)
         ]
 
@@ -187,24 +212,35 @@ class StudyReplay:
         """Return the proxies that an entry of a basis names."""
         if not known:
             return None
+
         name = f"{known['source']} {known['until']}"
         if name not in self._tables:
             self._tables[name] = proxies_of(self._archive, self.study, known)
+
         return self._tables[name]
 
     @cached_property
     def _evaluations(self) -> Sequence[Evaluation]:
-        """Evaluations of every study that a basis names, this one's first, in the order of `Studies.history`."""
-        named = {name for proposal in self.proposals.values() for name in proposal.based_on.get("observations", ())}
+        """Evaluations of every study that a basis names, this one's first, in the order of
+        `Studies.history`.
+        """
+        named = {
+            name
+            for proposal in self.proposals.values()
+            for name in proposal.based_on.get("observations", ())
+        }
         evaluations = self._archive.studies.evaluations(sorted(named)) if named else []
         return sorted(evaluations, key=lambda one: one.study != self.study.name)
 
     def _networks(self, numbers: str) -> Sequence[Architecture]:
-        return networks_of(self._archive, [self.proposals[number] for number in numbers_in(numbers)])
+        return networks_of(
+            self._archive, [self.proposals[number] for number in numbers_in(numbers)]
+        )
 
     def _agent(self, id_: str) -> Agent:
         if id_ not in self._agents:
             kind, config = self._archive.query(AGENT, {"id": id_}).rows[0]
             settings: Mapping[str, Any] = from_json(config)
             self._agents[id_] = registry.get(kind, self.space, **settings)
+
         return self._agents[id_]

@@ -1,20 +1,22 @@
 """One search on a study that other searches may share: calls an agent and stores its suggestions.
 
-    history ──> agent.propose(history, count + spare, generator of the stream) ──> the first `count` that are new
+    history ──> agent.propose(history, count + spare, generator of the stream) ──> the first `count`
+    that are new
                                    ^                                                        │
                                    └────── stream, spare <── did another search interfere? ─┘
 
-Two searches that read the same history would propose the same networks, and all but one call would be wasted. A search
-that is alone draws from random stream 0 and requests exactly the networks that it needs, so that it can be repeated
-from the study's seed. A search that meets another one
+Two searches that read the same history would propose the same networks, and all but one call would
+be wasted. A search that is alone draws from random stream 0 and requests exactly the networks that
+it needs, so that it can be repeated from the study's seed. A search that meets another one
 
 - draws from a separate random stream from then on, which separates agents that draw at random;
-- requests spare suggestions for a while, which separates agents that take the best of a list: a network that the other
-  search has taken is replaced by the next best, chosen as if the first were pending.
+- requests spare suggestions for a while, which separates agents that take the best of a list: a
+  network that the other search has taken is replaced by the next best, chosen as if the first were
+  pending.
 
-Each proposal records the stream and the number requested (`archive.agents.provenance`), so that the call can be
-replayed. Two searches with `tw` on the 15,625 cells of NAS-Bench-201 lost 24 of 64 calls without spare suggestions, and
-4 of 44 with them.
+Each proposal records the stream and the number requested (`archive.agents.provenance`), so that the
+call can be replayed. Two searches with `tw` on the 15,625 cells of NAS-Bench-201 lost 24 of 64
+calls without spare suggestions, and 4 of 44 with them.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ MOST_SPARE = 8
 """Most spare suggestions of one call, each of which costs a fantasy update of the model."""
 
 QUIET = 5
-"""Consecutive calls without interference after which the number of spare suggestions drops by one."""
+"""Consecutive calls without interference after which the number of spare suggestions drops by
+one."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class ProposeOutcome:
 
     Attributes:
         made: The new proposals.
-        lost: Whether other searches took so many suggestions that fewer than requested are new. If false and `made` is
-            empty, the agent has no further suggestion.
+        lost: Whether other searches took so many suggestions that fewer than requested are new. If
+            false and `made` is empty, the agent has no further suggestion.
     """
 
     made: tuple[Proposal, ...] = ()
@@ -76,8 +79,10 @@ class Searcher:
 
     def __init__(self, archive: Archive, costs: KnownCosts = NO_COSTS) -> None:
         """Start as a search that is alone."""
-        self._archive, self._costs = archive, costs
-        self.stream, self.spare = 0, 0
+        self._archive = archive
+        self._costs = costs
+        self.stream = 0
+        self.spare = 0
         self._quiet = 0
 
     def propose(
@@ -97,40 +102,63 @@ class Searcher:
             agent: The agent.
             agent_id: Its id in the archive.
             count: Largest number of proposals to add.
-            retrain: Also evaluate networks for which the archive has a result of the study's protocol.
+            retrain: Also evaluate networks for which the archive has a result of the study's
+                protocol.
             distance_sync: Fills the agent's distance caches from the archive.
 
         Raises:
-            UsageError: The study has several objectives, and the agent searches for one; or its suggestions break the
-                contract of `Agent.propose`.
+            UsageError: The study has several objectives, and the agent searches for one; or its
+                suggestions break the contract of `Agent.propose`.
         """
         support.check(agent, study)
         history, basis = provenance.history_of(self._archive, study, self._costs)
         if distance_sync is not None and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.
             distance_sync.keep(
-                {observation.architecture.key: observation.architecture for observation in history.usable}
+                {
+                    observation.architecture.key: observation.architecture
+                    for observation in history.usable
+                }
             )
-        request = {**basis, "wanted": count + self.spare, **({"stream": self.stream} if self.stream else {})}
+
+        request = {
+            **basis,
+            "wanted": count + self.spare,
+            **({"stream": self.stream} if self.stream else {}),
+        }
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
-        suggestions = _checked(agent, agent.propose(adapted(agent, history), count + self.spare, rng))
+        suggestions = _checked(
+            agent, agent.propose(adapted(agent, history), count + self.spare, rng)
+        )
         seconds = time.process_time() - began
-        answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
+        answers = (
+            [None] * len(suggestions)
+            if retrain
+            else self._archive.answers.known(study, suggestions)
+        )
         # A repeat needs another training: the known result is the one that it repeats.
-        answers = [None if one.repeat else answer for one, answer in zip(suggestions, answers, strict=True)]
+        answers = [
+            None if one.repeat else answer for one, answer in zip(suggestions, answers, strict=True)
+        ]
         proposals = self._archive.proposals.create(
-            *(study.name, agent_id, suggestions),
+            study.name,
+            agent_id,
+            suggestions,
             budget=study.budget,
             outcomes=answers,
             basis={**request, **provenance.correlations_of(suggestions)},
             seconds=seconds,
             most=count,
         )
-        lost = self._adapt_to_others([one for one in suggestions if not _is_known(one, history)], proposals, count)
+        lost = self._adapt_to_others(
+            [one for one in suggestions if not _is_known(one, history)], proposals, count
+        )
         return ProposeOutcome(tuple(proposals), lost)
 
-    def _adapt_to_others(self, suggestions: Sequence[Suggestion], proposals: Sequence[Proposal], count: int) -> bool:
+    def _adapt_to_others(
+        self, suggestions: Sequence[Suggestion], proposals: Sequence[Proposal], count: int
+    ) -> bool:
         """Adapt stream and spare suggestions to the suggestions that other searches took.
 
         Args:
@@ -143,14 +171,18 @@ class Searcher:
         """
         keys = list(dict.fromkeys(one.architecture.functional_key for one in suggestions))
         lost = len(proposals) < min(count, len(keys))
-        interfered = lost or any(proposal.functional_key not in keys[:count] for proposal in proposals)
+        interfered = lost or any(
+            proposal.functional_key not in keys[:count] for proposal in proposals
+        )
         self._quiet = 0 if interfered else self._quiet + 1
         if interfered and not self.stream:
             self.stream = 1 + secrets.randbelow(provenance.STREAMS)
+
         if lost:
             self.spare = min(self.spare + 1, MOST_SPARE)
         elif self._quiet >= QUIET:
             self.spare = max(self.spare - 1, 0)
+
         return lost
 
 
@@ -163,39 +195,55 @@ _PREDICTION = ("acquisition", "mean", "std")
 
 
 def _checked(agent: Agent, suggestions: Any) -> list[Suggestion]:
-    """Return the suggestions of an agent as a list, which must meet the contract of `Agent.propose`.
+    """Return the suggestions of an agent as a list, which must meet the contract of
+    `Agent.propose`.
 
-    Agents of other packages meet their mistakes here, and not in the archive: a network of another space would become
-    a result of the study.
+    Agents of other packages meet their mistakes here, and not in the archive: a network of another
+    space would become a result of the study.
 
     Raises:
-        UsageError: They are no list of `Suggestion`, one is no member of the space, or a prediction is no number.
+        UsageError: They are no list of `Suggestion`, one is no member of the space, or a prediction
+            is no number.
     """
     if not isinstance(suggestions, list | tuple):
-        raise UsageError(f"{_named(agent)} must propose a list of Suggestion, got {type(suggestions).__name__}")
+        raise UsageError(
+            f"{_named(agent)} must propose a list of Suggestion, got {type(suggestions).__name__}"
+        )
+
     for one in suggestions:
         if not isinstance(one, Suggestion):
-            raise UsageError(f"{_named(agent)} must propose a list of Suggestion, got {type(one).__name__} in it")
+            raise UsageError(
+                f"{_named(agent)} must propose a list of Suggestion, got {type(one).__name__} in it"
+            )
+
         _check_network(agent, agent.space, one.architecture)
         for name in _PREDICTION:
             _check_number(agent, name, getattr(one, name))
+
     return list(suggestions)
 
 
 def _check_network(agent: Agent, space: Space, network: Any) -> None:
     if not isinstance(network, Architecture):
-        raise UsageError(f"{_named(agent)} must suggest an Architecture, got {type(network).__name__}")
+        raise UsageError(
+            f"{_named(agent)} must suggest an Architecture, got {type(network).__name__}"
+        )
+
     try:
         space.validate(network)
     except InvalidArchitectureError as error:
-        raise UsageError(f"{_named(agent)} suggests a network outside the space {space.name}: {error}") from error
+        raise UsageError(
+            f"{_named(agent)} suggests a network outside the space {space.name}: {error}"
+        ) from error
 
 
 def _check_number(agent: Agent, name: str, value: Any) -> None:
     try:
         float(0 if value is None else value)
     except (TypeError, ValueError):
-        raise UsageError(f"the {name} of a suggestion of {_named(agent)} must be a number, got {value!r}") from None
+        raise UsageError(
+            f"the {name} of a suggestion of {_named(agent)} must be a number, got {value!r}"
+        ) from None
 
 
 def _named(agent: Agent) -> str:

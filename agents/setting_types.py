@@ -1,7 +1,8 @@
 """Types of an agent's settings, checked by the annotations of its constructor.
 
-A setting may come from a command line, a file or the record of a study. A value of another type would fail far from
-here, deep in a surrogate, or not at all: a `kappa` that no acquisition of the search reads.
+A setting may come from a command line, a file or the record of a study. A value of another type
+would fail far from here, deep in a surrogate, or not at all: a `kappa` that no acquisition of the
+search reads.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ TYPES: Mapping[str, tuple[str, Check]] = MappingProxyType(
         "None": ("none", lambda value: value is None),
     }
 )
-"""Name and check of each type that is checked, by its annotation; other annotations are left to the constructor."""
+"""Name and check of each type that is checked, by its annotation; other annotations are left to the
+constructor."""
 
 
 def check(make: Callable[..., Any], title: str, settings: Mapping[str, Any]) -> None:
@@ -44,7 +46,9 @@ def check(make: Callable[..., Any], title: str, settings: Mapping[str, Any]) -> 
     annotations = _annotations(make)
     for name, value in settings.items():
         allowed = [part.strip() for part in annotations.get(name, "").split("|")]
-        if all(part in TYPES for part in allowed) and not any(TYPES[part][1](value) for part in allowed):
+        if all(part in TYPES for part in allowed) and not any(
+            TYPES[part][1](value) for part in allowed
+        ):
             words = " or ".join(TYPES[part][0] for part in allowed)
             raise UsageError(f"{name} of {title} must be {words}, got {value!r:.80}")
 
@@ -57,7 +61,10 @@ def _annotations(make: Callable[..., Any]) -> dict[str, str]:
             known |= {field.name: field.type for field in fields(parameter.default)}
         elif parameter.annotation is not Parameter.empty:
             known[parameter.name] = parameter.annotation
-    return {name: one.__name__ if isinstance(one, type) else str(one) for name, one in known.items()}
+
+    return {
+        name: one.__name__ if isinstance(one, type) else str(one) for name, one in known.items()
+    }
 
 
 def _is_number(value: Any, kind: type) -> bool:

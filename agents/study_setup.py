@@ -1,4 +1,6 @@
-"""Creation or resumption of a study, for a search or for ask and tell, with its budget and sources."""
+"""Creation or resumption of a study, for a search or for ask and tell, with its budget and
+sources.
+"""
 
 from __future__ import annotations
 
@@ -31,47 +33,61 @@ def open_study(
 
     Args:
         archive: The archive of the study.
-        requested: Name, task, protocol, space, objective and direction; the rest applies to a new study only.
-        budget: Total number of evaluations, never set below those that an existing study has; None keeps its budget.
+        requested: Name, task, protocol, space, objective and direction; the rest applies to a new
+            study only.
+        budget: Total number of evaluations, never set below those that an existing study has; None
+            keeps its budget.
         seed: Seed; None keeps that of an existing study.
-        sources: Studies to start warm from, or `"all"` eligible ones: see `archive.agents.transfer.eligibility`.
-        agent: The agent of the search, where it is chosen already: sources that it cannot use are refused.
+        sources: Studies to start warm from, or `"all"` eligible ones: see
+            `archive.agents.transfer.eligibility`.
+        agent: The agent of the search, where it is chosen already: sources that it cannot use are
+            refused.
 
     Raises:
-        StudyConflictError: It exists with another task, protocol, space, objectives, direction, seed or rungs; without
-            requested rungs those of the study apply.
+        StudyConflictError: It exists with another task, protocol, space, objectives, direction,
+            seed or rungs; without requested rungs those of the study apply.
         UnknownNameError: A source does not exist. Nothing is stored then.
-        UsageError: The name of a new study is invalid, the budget is below 1, a source is the study itself or not
-            eligible, or the agent searches for one of several objectives.
+        UsageError: The name of a new study is invalid, the budget is below 1, a source is the study
+            itself or not eligible, or the agent searches for one of several objectives.
     """
     if budget is not None and budget < 1:
         raise UsageError(f"the budget must be at least 1 evaluation, got {budget}")
+
     if sources != "all" and requested.name in sources:
-        # Checked before the look-up, which would report a study that does not exist yet as an unknown name.
+        # Checked before the look-up, which would report a study that does not exist yet as an
+        # unknown name.
         raise UsageError(f"the study {requested.name!r} cannot start warm from itself")
+
     # Imported here because it loads numpy, which listing the names of agents does not need.
     from archive.agents.objectives.support import check
     from archive.agents.transfer.eligibility import chosen
     from archive.store.studies.creation import check_new_name, check_same
 
-    # First, because the agent and the sources would be checked for a study that is not the stored one.
+    # First, because the agent and the sources would be checked for a study that is not the stored
+    # one.
     if requested.name in archive.studies.names():
         check_same(requested, archive.studies.get(requested.name))
     else:
         check_new_name(requested.name)
+
     if agent is not None:
         check(agent, requested)
+
     names = chosen(archive, requested, sources, agent)
     stored = archive.studies.create(replace(requested, budget=budget or BUDGET, seed=seed or 0))
     _check_rungs(requested, stored)
     if seed is not None and seed != stored.seed:
         raise StudyConflictError(
-            f"study {stored.name!r} exists with seed {stored.seed}, got {seed}: choose another name for the study"
+            f"study {stored.name!r} exists with seed {stored.seed}, got {seed}: choose another "
+            "name for the study"
         )
+
     if budget is not None and budget != stored.budget:
         stored = replace(stored, budget=set_budget(archive, stored.name, budget))
+
     if names:
         archive.studies.warm_start(stored.name, names)
+
     return stored
 
 
@@ -88,9 +104,11 @@ def set_budget(archive: Archive, name: str, budget: int) -> int:
 
 
 def _check_rungs(study: Study, stored: Study) -> None:
-    requested, existing = Rungs.of(study.config), Rungs.of(stored.config)
+    requested = Rungs.of(study.config)
+    existing = Rungs.of(stored.config)
     if requested is not None and requested != existing:
         has = "no rungs" if existing is None else f"rungs at {existing.describe()}"
         raise StudyConflictError(
-            f"study {stored.name!r} exists with {has}, got {requested.describe()}: choose another name for the study"
+            f"study {stored.name!r} exists with {has}, got {requested.describe()}: choose "
+            "another name for the study"
         )

@@ -6,7 +6,8 @@
         for row in store.query("MATCH (s:Study) RETURN s.name AS study").rows:
             print(row)
 
-Names are loaded when they are first used, so that `import archive` loads neither a driver nor torch.
+Names are loaded when they are first used, so that `import archive` loads neither a driver nor
+torch.
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ def __getattr__(name: str) -> Any:
     """Load a public name from the module that defines it, or a part of the package."""
     if name in _PACKAGES:
         return import_module(f"archive.{name}")
+
     if name not in _HOMES:
         raise AttributeError(f"module 'archive' has no attribute {name!r}")
+
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -42,7 +42,8 @@ _PARTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "lineage": ("archive.store.lineage", "Lineage", ("architectures",)),
     "retention": ("archive.store.weights.retention", "Retention", ()),
 }
-"""Module and class of each part of an archive, and the parts that it is made with; imported at first use."""
+"""Module and class of each part of an archive, and the parts that it is made with; imported at
+first use."""
 
 
 class Archive:
@@ -76,7 +77,9 @@ class Archive:
     retention: Retention
 
     def __init__(self, connection: Connection) -> None:
-        """Keep the connection; the other attributes are made at first use, because a command needs one or two."""
+        """Keep the connection; the other attributes are made at first use, because a command needs
+        one or two.
+        """
         self.connection = connection
         self._lock = threading.RLock()
 
@@ -86,11 +89,13 @@ class Archive:
             """Make an attribute; threads that ask at once get the same one."""
             if name not in _PARTS:
                 raise AttributeError(f"an archive has no attribute {name!r}")
+
             module, kind, needed = _PARTS[name]
             with self._lock:
                 if name not in vars(self):
                     parts = [getattr(self, part) for part in needed]
                     vars(self)[name] = getattr(import_module(module), kind)(self.connection, *parts)
+
                 return vars(self)[name]
 
     def __dir__(self) -> list[str]:
@@ -107,14 +112,25 @@ class Archive:
         skip: int = 0,
         timeout: float | None = None,
     ) -> QueryResult:
-        """Run a Cypher query, read-only unless `write` is set; see `archive.database.user_query.run_query`."""
-        return run_query(self.connection, cypher, parameters, write=write, limit=limit, skip=skip, timeout=timeout)
+        """Run a Cypher query, read-only unless `write` is set; see
+        `archive.database.user_query.run_query`.
+        """
+        return run_query(
+            self.connection,
+            cypher,
+            parameters,
+            write=write,
+            limit=limit,
+            skip=skip,
+            timeout=timeout,
+        )
 
     def named(self, name: str, **parameters: Any) -> QueryResult:
         """Run a saved query; see `archive.queries.saved`.
 
         Raises:
-            UnknownNameError: There is no such query, study, task or protocol, or the query has no such parameter.
+            UnknownNameError: There is no such query, study, task or protocol, or the query has no
+                such parameter.
             UsageError: A parameter is missing.
         """
         from archive.queries import saved
@@ -122,14 +138,16 @@ class Archive:
         return saved.run(self.connection, name, parameters)
 
     def module(self, evaluation: str, weights_from: Sequence[str | Path] = ()) -> nn.Module:
-        """Return the trained network of an evaluation, on the CPU and in evaluation mode; its weights are verified.
+        """Return the trained network of an evaluation, on the CPU and in evaluation mode; its
+        weights are verified.
 
-        It maps inputs (n, *shape) that are standardised as in training to logits (n, classes), or to standardised
-        predictions (n, 1).
+        It maps inputs (n, *shape) that are standardised as in training to logits (n, classes), or
+        to standardised predictions (n, 1).
 
         Args:
             evaluation: Id of the evaluation, `STUDY#NUMBER`.
-            weights_from: Folders and fsspec URLs whose weights may be read, beside the archive's own.
+            weights_from: Folders and fsspec URLs whose weights may be read, beside the archive's
+                own.
 
         Raises:
             UnknownNameError: There is no such evaluation.
@@ -138,7 +156,8 @@ class Archive:
             SettingsError: The weights are at a location that may not be read.
             WeightsError: The file is missing, cut off or altered, or does not fit the network.
         """
-        # The trainer, which builds networks, is a layer above this one, and is not needed for anything else.
+        # The trainer, which builds networks, is a layer above this one, and is not needed for
+        # anything else.
         trained = import_module("archive.trainer.export.trained")
         module: nn.Module = trained.module(self, evaluation, weights_from)
         return module
@@ -153,25 +172,33 @@ class Archive:
         try:
             import py2neo
         except ImportError:
-            raise SettingsError("py2neo is not installed: pip install 'nas-archive[py2neo]'") from None
+            raise SettingsError(
+                "py2neo is not installed: pip install 'nas-archive[py2neo]'"
+            ) from None
+
         self.connection.ping()
         address, user, password = self.connection.login
         try:
             return py2neo.Graph(address, auth=(user, password), name=self.connection.database)
         except Exception as error:
-            raise StoreUnavailableError(f"py2neo cannot use the server at {address}: {error}", address) from error
+            raise StoreUnavailableError(
+                f"py2neo cannot use the server at {address}: {error}", address
+            ) from error
 
     def close(self) -> None:
         """Close the connection; the server keeps running.
 
-        Workers of ask and tell that hold no proposal are recorded as ended, or are stale later if the server is away.
+        Workers of ask and tell that hold no proposal are recorded as ended, or are stale later if
+        the server is away.
         """
         if "proposals" in vars(self):
             from archive.queue import workers
 
             with suppress(ArchiveError):
                 workers.leave_idle(self.connection, self.proposals.registered)
+
             self.proposals.registered.clear()
+
         self.connection.close()
 
     def __enter__(self) -> Self:
@@ -187,7 +214,8 @@ def connect(configuration: Settings | str | None = None, **overrides: Any) -> Ar
     """Connect to the archive, and migrate its schema.
 
     Args:
-        configuration: Settings, or the address of a Neo4j server; from file and environment by default.
+        configuration: Settings, or the address of a Neo4j server; from file and environment by
+            default.
         **overrides: Arguments of `archive.settings.load`, without a configuration.
 
     Raises:
@@ -197,14 +225,20 @@ def connect(configuration: Settings | str | None = None, **overrides: Any) -> Ar
     """
     if isinstance(configuration, str) and "uri" not in overrides:
         configuration, overrides = None, {"uri": configuration, **overrides}
+
     if configuration is not None and overrides:
         raise TypeError("connect() takes a configuration or overrides, not both")
+
     if not isinstance(configuration, Settings | None):
         raise UsageError(
-            "an archive is at an address, 'neo4j://host:7687', in a folder, home=FOLDER, or where Settings say, "
+            "an archive is at an address, 'neo4j://host:7687', in a folder, home=FOLDER, or "
+            "where Settings say, "
             f"got {configuration!r}"
         )
-    connection = Connection.open(configuration if configuration is not None else settings.load(**overrides))
+
+    connection = Connection.open(
+        configuration if configuration is not None else settings.load(**overrides)
+    )
     try:
         engine_upgrade.finish(connection)
         schema.migrate(connection)

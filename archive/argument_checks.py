@@ -1,4 +1,6 @@
-"""Checks of arguments, with one wording of their errors, and the parser of arguments `NAME=VALUE`."""
+"""Checks of arguments, with one wording of their errors, and the parser of arguments
+`NAME=VALUE`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from archive.errors import UsageError
 
 
 def require_at_least(least: float, **arguments: float | None) -> None:
-    """Check that arguments are not smaller than a number; None, an argument that is left out, passes.
+    """Check that arguments are not smaller than a number; None, an argument that is left out,
+    passes.
 
     Raises:
         UsageError: An argument is smaller, or NaN.
@@ -28,6 +31,7 @@ def check_flag(name: str, value: Any) -> bool:
     """
     if not isinstance(value, bool):
         raise UsageError(f"{name} must be true or false, got {value!r}")
+
     return value
 
 
@@ -37,14 +41,21 @@ def check_whole(name: str, value: Any, most: int | None = None) -> int:
     Raises:
         UsageError: The value is no integer, or out of range.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (most is not None and value > most):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or value < 0
+        or (most is not None and value > most)
+    ):
         limits = ">= 0" if most is None else f"from 0 to {most}"
         raise UsageError(f"{name} must be a whole number {limits}, got {value!r}")
+
     return value
 
 
 MOST_NAME = 480
-"""Most characters of a name: dumps limit names that are derived from it, such as `STUDY#00000`, to 500."""
+"""Most characters of a name: dumps limit names that are derived from it, such as `STUDY#00000`, to
+500."""
 
 
 def check_length(what: str, name: str) -> None:
@@ -55,23 +66,31 @@ def check_length(what: str, name: str) -> None:
     """
     if any("\ud800" <= mark <= "\udfff" for mark in name):
         raise UsageError(f"{what} has half of a character, which no server holds: {name!a:.80}")
+
     if len(name) > MOST_NAME:
-        raise UsageError(f"{what} must be at most {MOST_NAME} characters long, got {len(name)}: {in_line(name[:40])}…")
+        raise UsageError(
+            f"{what} must be at most {MOST_NAME} characters long, got {len(name)}: "
+            f"{in_line(name[:40])}…"
+        )
 
 
 def in_line(name: str) -> str:
-    """Return a name for a message of one line: quoted, with codes for characters that are not printable."""
+    """Return a name for a message of one line: quoted, with codes for characters that are not
+    printable.
+    """
     return name if name.isprintable() else ascii(name)
 
 
 def storable(reason: str) -> str:
-    """Return a text of another program that a server can hold: halves of characters, as in odd file names, as codes.
+    """Return a text of another program that a server can hold: halves of characters, as in odd file
+    names, as codes.
 
     Raises:
         UsageError: It is no text.
     """
     if not isinstance(reason, str):
         raise UsageError(f"a reason must be text, got a value of the type {type(reason).__name__}")
+
     return reason.encode("utf-8", "backslashreplace").decode()
 
 
@@ -91,7 +110,10 @@ def assignments(texts: Iterable[str], what: str) -> dict[str, Any]:
         name, value = assignment(text, what)
         if name in written:
             raise UsageError(f"{what} must have one value, got {written[name]:.60} and {text:.60}")
-        written[name], values[name] = text, value
+
+        written[name] = text
+        values[name] = value
+
     return values
 
 
@@ -100,6 +122,7 @@ def assignment(text: str, what: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise UsageError(f"{what} is written NAME=VALUE, got {text!r}")
+
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:

@@ -1,14 +1,17 @@
-"""Disk cache of arrays that one process computes and later ones read: parsed tables, listed spaces, features.
+"""Disk cache of arrays that one process computes and later ones read: parsed tables, listed spaces,
+features.
 
     HOME/cache/<kind>/<digest>.npz        HOME is ARCHIVE_HOME, else ~/.archive
 
-The digest covers everything that the arrays depend on: their identity (the inputs of the computation) and the code of
-this package (`fingerprint`), so that no file outlives an edit or an update. A file repeats its identity, and its parts
-have checksums: a truncated or damaged file, or one of another identity, counts as missing and is written again.
+The digest covers everything that the arrays depend on: their identity (the inputs of the
+computation) and the code of this package (`fingerprint`), so that no file outlives an edit or an
+update. A file repeats its identity, and its parts have checksums: a truncated or damaged file, or
+one of another identity, counts as missing and is written again.
 
-A file is written under a temporary name and renamed, so that processes can read and write the same file concurrently.
-Files may be deleted at any time. Each kind keeps at most `MOST_BYTES`; the least recently read files are deleted first.
-If the home is not writable, the arrays are computed each time.
+A file is written under a temporary name and renamed, so that processes can read and write the same
+file concurrently. Files may be deleted at any time. Each kind keeps at most `MOST_BYTES`; the least
+recently read files are deleted first. If the home is not writable, the arrays are computed each
+time.
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ def path(kind: str, identity: str, home: Path | None = None) -> Path:
 
     Args:
         kind: Name of the folder.
-        identity: Text of everything that the arrays are computed from; equal identities have equal arrays.
+        identity: Text of everything that the arrays are computed from; equal identities have equal
+            arrays.
         home: Folder of the archive; None for ARCHIVE_HOME.
     """
     digest = blake2b(f"{fingerprint()} {identity}".encode(), digest_size=16).hexdigest()
@@ -63,21 +67,28 @@ def path(kind: str, identity: str, home: Path | None = None) -> Path:
 
 
 def read(kind: str, identity: str, home: Path | None = None) -> Arrays | None:
-    """Return the arrays of an identity, or None if they are not in the cache; see `path` for the arguments."""
+    """Return the arrays of an identity, or None if they are not in the cache; see `path` for the
+    arguments.
+    """
     file = path(kind, identity, home)
     with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         with file.open("rb") as opened:
             content = np.load(opened, allow_pickle=False)
             arrays: Arrays = {name: content[name] for name in content.files}
+
         if arrays.pop("identity").tobytes() == identity.encode():
             # The least recently read file is deleted first.
             with suppress(OSError):
                 os.utime(file)
+
             return arrays
+
     return None
 
 
-def write(kind: str, identity: str, arrays: Mapping[str, NDArray[Any]], home: Path | None = None) -> None:
+def write(
+    kind: str, identity: str, arrays: Mapping[str, NDArray[Any]], home: Path | None = None
+) -> None:
     """Write the arrays of an identity, if the disk permits it; see `path` for the arguments."""
     file = path(kind, identity, home)
     with suppress(OSError):
@@ -85,13 +96,19 @@ def write(kind: str, identity: str, arrays: Mapping[str, NDArray[Any]], home: Pa
         handle, name = tempfile.mkstemp(dir=file.parent, suffix=PARTIAL)
         try:
             with os.fdopen(handle, "wb") as opened:
-                named: dict[str, Any] = {"identity": np.frombuffer(identity.encode(), np.uint8), **arrays}
+                named: dict[str, Any] = {
+                    "identity": np.frombuffer(identity.encode(), np.uint8),
+                    **arrays,
+                }
                 np.savez(opened, **named)
+
             Path(name).replace(file)
         except BaseException:
             with suppress(OSError):
                 Path(name).unlink()
+
             raise
+
         _prune(file)
 
 
@@ -103,9 +120,11 @@ def delete(kind: str, identity: str, home: Path | None = None) -> None:
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of the code that computes cached arrays, and of the versions of Python and numpy.
+    """Return a digest of the code that computes cached arrays, and of the versions of Python and
+    numpy.
 
-    It covers the whole package except command line and trainer, because a list of dependencies could be incomplete.
+    It covers the whole package except command line and trainer, because a list of dependencies
+    could be incomplete.
     """
     digest = blake2b(f"{FORMAT} {np.__version__} {sys.version_info[:2]}".encode(), digest_size=16)
     for folder, folders, files in os.walk(Path(__file__).parent, followlinks=True):
@@ -114,6 +133,7 @@ def fingerprint() -> str:
             if name.endswith(".py"):
                 digest.update(name.encode())
                 digest.update(Path(folder, name).read_bytes())
+
     return digest.hexdigest()
 
 
@@ -132,5 +152,6 @@ def _prune(newest: Path) -> None:
         else:
             room -= status.st_size
             abandoned = room < 0
+
         if abandoned:
             file.unlink()

@@ -65,9 +65,11 @@ class Constraint:
         """Return d: 0 exactly where the constraint is met."""
         if value is None or math.isnan(value):
             return math.inf
+
         slack = self.sign * (value - self.bound)
         if slack > 0.0 or (slack == 0.0 and not self.strict):
             return 0.0
+
         # A value equal to a strict bound has slack 0, and does not meet it.
         return max(-slack / (abs(self.bound) or 1.0), sys.float_info.min)
 
@@ -76,7 +78,8 @@ def parse(text: str) -> Constraint:
     """Return the constraint that a text names.
 
     Args:
-        text: `NAME<=NUMBER`, with `<=`, `<`, `>=` or `>`; the number may have a unit, `0.3M` or `2GiB`.
+        text: `NAME<=NUMBER`, with `<=`, `<`, `>=` or `>`; the number may have a unit, `0.3M` or
+            `2GiB`.
 
     Raises:
         UsageError: The text is no such comparison, or the bound is no finite number.
@@ -84,14 +87,21 @@ def parse(text: str) -> Constraint:
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(f"a constraint is NAME<=NUMBER, with <=, <, >= or >, got {text!r}")
+
     bound = number(match[3])
     if bound is None or not math.isfinite(bound):
         raise UsageError(
-            f"the bound of a constraint is a number such as 1e6, 0.3M or 2GiB, got {match[3]!r} in {text!r}"
+            "the bound of a constraint is a number such as 1e6, 0.3M or 2GiB, got "
+            f"{match[3]!r} "
+            f"in {text!r}"
         )
+
     return Constraint(match[1], cast(Operator, match[2]), bound)
 
 
 def violation(constraints: Sequence[Constraint], values: Mapping[str, float | None]) -> float:
-    """Return the sum of the violations of values by name: 0 exactly where all constraints are met."""
+    """Return the sum of the violations of values by name:
+
+    0 exactly where all constraints are met.
+    """
     return sum(each.violation(values.get(each.name)) for each in constraints)

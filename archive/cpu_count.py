@@ -3,8 +3,8 @@
     affinity    cores that the process is bound to: `taskset`, Slurm
     quota       processor time a period that its control group may use, or any group above it: containers, systemd
 
-Control groups of both versions are read at the mount points of this process, because a container sees its own group as
-the root.
+Control groups of both versions are read at the mount points of this process, because a container
+sees its own group as the root.
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ ROOT = Path("/")
 
 
 def available(root: Path = ROOT) -> int:
-    """Return the number of cores: those of the affinity, at most the whole cores of the quota, and at least 1.
+    """Return the number of cores: those of the affinity, at most the whole cores of the quota, and
+    at least 1.
 
-    Threads beyond the quota gain nothing: once it is used up, all threads of the group stop for the rest of the period.
+    Threads beyond the quota gain nothing: once it is used up, all threads of the group stop for the
+    rest of the period.
 
     Args:
         root: Root of the file system; another folder in tests.
     """
     # macOS has no such call.
-    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    bound = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     quota = _quota(root)
     return bound if quota is None else max(1, min(bound, int(quota)))
 
@@ -43,12 +47,14 @@ def _quotas(root: Path) -> Iterator[float]:
         mounts = (root / "proc/self/mountinfo").read_text().splitlines()
     except (OSError, ValueError):
         return
+
     for group in groups:
         number, _, rest = group.partition(":")
         controllers, _, path = rest.partition(":")
         unified = number == "0" and not controllers
         if not unified and "cpu" not in controllers.split(","):
             continue
+
         for mount in mounts:
             for folder in _folders(root, mount, path, unified=unified):
                 quota = _unified(folder) if unified else _legacy(folder)
@@ -57,19 +63,29 @@ def _quotas(root: Path) -> Iterator[float]:
 
 
 def _folders(root: Path, mount: str, path: str, *, unified: bool) -> Iterator[Path]:
-    """Yield the folders of a group and of all groups above it below a mount; none if it is no mount of its kind.
+    """Yield the folders of a group and of all groups above it below a mount; none if it is no mount
+    of its kind.
 
-    A line has the fields: id, parent, device, root of the mount, mount point, options, … - type, source, options.
+    A line has the fields: id, parent, device, root of the mount, mount point, options, … - type,
+    source, options.
     """
     fields, _, kind = mount.partition(" - ")
-    mounted, about = fields.split(), kind.split()
+    mounted = fields.split()
+    about = kind.split()
     if len(mounted) < 5 or len(about) < 3 or about[0] != ("cgroup2" if unified else "cgroup"):
         return
+
     if not unified and "cpu" not in about[2].split(","):
         return
-    group, top = PurePosixPath(path), PurePosixPath(mounted[3])
+
+    group = PurePosixPath(path)
+    top = PurePosixPath(mounted[3])
     # A container may see the host's path of its group while only its own part is mounted.
-    inner = group.relative_to(top) if group.is_relative_to(top) and ".." not in group.parts else PurePosixPath()
+    inner = (
+        group.relative_to(top)
+        if group.is_relative_to(top) and ".." not in group.parts
+        else PurePosixPath()
+    )
     point = root / mounted[4].lstrip("/")
     for part in (inner, *inner.parents):
         yield point / part
@@ -86,9 +102,11 @@ def _legacy(folder: Path) -> float | None:
 
 def _ratio(limit: str, period: str) -> float | None:
     try:
-        time, length = int(limit), int(period)  # "max" and -1 are no limits
+        time = int(limit)
+        length = int(period)  # "max" and -1 are no limits
     except ValueError:
         return None
+
     return time / length if time > 0 and length > 0 else None
 
 

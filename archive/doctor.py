@@ -1,4 +1,6 @@
-"""Checks of `archive doctor`: packages, plug-ins, folder, disk, credentials, server, records, each with a remedy."""
+"""Checks of `archive doctor`: packages, plug-ins, folder, disk, credentials, server, records, each
+with a remedy.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,12 @@ class Check:
 
 
 def examine(settings: Settings) -> Iterator[Check]:
-    """Yield the checks of packages, folder, credentials and server; start the embedded server for the last one."""
-    yield Check("python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})")
+    """Yield the checks of packages, folder, credentials and server; start the embedded server for
+    the last one.
+    """
+    yield Check(
+        "python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})"
+    )
     yield from _packages()
     yield _engine()
     yield _devices()
@@ -72,6 +78,7 @@ def plug_ins(registries: Iterable[Registry]) -> Iterator[Check]:
                 yield Check(subject, "bad", str(error), "correct or uninstall the package")
             else:
                 yield Check(subject, "ok", registry.package(name))
+
         for sentence in registry.unused():
             yield Check(f"{registry.kind}s", "note", sentence, "give the entry point another name")
 
@@ -82,11 +89,14 @@ def _packages() -> Iterator[Check]:
             yield Check(package, "ok", version(package))
         except PackageNotFoundError:
             yield Check(package, "bad", "not installed", "pip install nas-archive")
+
     for package, extra in OPTIONAL.items():
         try:
             yield Check(package, "ok", version(package))
         except PackageNotFoundError:
-            yield Check(package, "note", "not installed (optional)", f"pip install 'nas-archive[{extra}]'")
+            yield Check(
+                package, "note", "not installed (optional)", f"pip install 'nas-archive[{extra}]'"
+            )
 
 
 def _engine() -> Check:
@@ -94,19 +104,30 @@ def _engine() -> Check:
         package = engine.installed()
     except engine.StartFailed as error:
         return Check("engine", "bad", str(error), f"pip install '{engine.REQUIREMENT}'")
+
     return Check("engine", "ok", f"ArcadeDB {package.version} ({package.folder})")
 
 
 def _devices() -> Check:
     # Looking for the driver's device file costs nothing; asking torch would cost seconds.
     gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
-    return Check("devices", "ok", f"{cpu_count.available()} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}")
+    return Check(
+        "devices",
+        "ok",
+        f"{cpu_count.available()} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}",
+    )
 
 
 def _folder(home: Path) -> Check:
     place = _existing(home)
     if not os.access(place, os.W_OK):
-        return Check("folder", "bad", f"{home} is not writable", f"chmod u+w {place}, or choose another with --home")
+        return Check(
+            "folder",
+            "bad",
+            f"{home} is not writable",
+            f"chmod u+w {place}, or choose another with --home",
+        )
+
     return Check("folder", "ok", str(home) if home.exists() else f"{home} (not created yet)")
 
 
@@ -115,7 +136,13 @@ def _disk(home: Path) -> Check:
     free = shutil.disk_usage(place).free
     free_space = f"{free / 2**30:.1f} GiB free"
     if free < LOW_DISK_BYTES:
-        return Check("disk", "note", free_space, f"make room on the disk of {place}: databases and weights grow")
+        return Check(
+            "disk",
+            "note",
+            free_space,
+            f"make room on the disk of {place}: databases and weights grow",
+        )
+
     return Check("disk", "ok", free_space)
 
 
@@ -127,8 +154,13 @@ def _existing(path: Path) -> Path:
 def _address(settings: Settings) -> Check:
     if settings.embedded:
         return Check("server", "ok", f"embedded, over {settings.home}")
+
     login = f"user {settings.user or 'neo4j'}, {'a' if settings.password else 'no'} password"
-    return Check("server", "ok", f"Neo4j at {settings.uri}, database {settings.database or '(home)'}, {login}")
+    return Check(
+        "server",
+        "ok",
+        f"Neo4j at {settings.uri}, database {settings.database or '(home)'}, {login}",
+    )
 
 
 def _store(settings: Settings) -> Iterator[Check]:
@@ -138,9 +170,14 @@ def _store(settings: Settings) -> Iterator[Check]:
     before = embedded.status(settings) if settings.embedded else None
     if before is not None and before.state == "failed":
         yield Check("last start", "note", before.error, "archive db start")
+
     try:
         with connect(settings) as archive:
-            yield Check("connection", "ok", _version(archive.query(VERSION).rows, archive.connection.address))
+            yield Check(
+                "connection",
+                "ok",
+                _version(archive.query(VERSION).rows, archive.connection.address),
+            )
             counts = archive.query(SIZES).rows
             faults = integrity.faults(archive.connection) if settings.embedded else []
     except DamagedError as error:
@@ -149,13 +186,21 @@ def _store(settings: Settings) -> Iterator[Check]:
     except ArchiveError as error:
         yield Check("connection", "bad", str(error), _remedy(settings, error))
         return
+
     if settings.embedded:
         yield _integrity(settings, faults)
-    yield Check("archive", "ok", ", ".join(f"{nodes} {label}" for label, nodes in counts) or "empty")
+
+    yield Check(
+        "archive", "ok", ", ".join(f"{nodes} {label}" for label, nodes in counts) or "empty"
+    )
     if settings.embedded:
         now = embedded.status(settings)
-        memory = f"{now.rss_bytes / 2**20:.0f} MiB resident, {now.disk_bytes / 2**20:.0f} MiB on disk"
-        yield Check("embedded server", "ok", f"pid {now.pid}, up {now.uptime_seconds:.0f} s, {memory}")
+        memory = (
+            f"{now.rss_bytes / 2**20:.0f} MiB resident, {now.disk_bytes / 2**20:.0f} MiB on disk"
+        )
+        yield Check(
+            "embedded server", "ok", f"pid {now.pid}, up {now.uptime_seconds:.0f} s, {memory}"
+        )
 
 
 def _integrity(settings: Settings, faults: list[str]) -> Check:
@@ -163,6 +208,7 @@ def _integrity(settings: Settings, faults: list[str]) -> Check:
     last = f"last automatic dump {made[0]}" if made else "no automatic dump yet"
     if faults:
         return Check("records", "bad", "; ".join(faults), f"archive db repair; {last}")
+
     return Check("records", "ok", f"records, edges, counts and indexes agree; {last}")
 
 
@@ -173,8 +219,14 @@ def _version(rows: list[tuple[str, str]], address: str) -> str:
 def _remedy(settings: Settings, error: ArchiveError) -> str:
     if isinstance(error, SchemaVersionError):
         return "pip install --upgrade nas-archive"
+
     if settings.embedded and embedded.status(settings).state == "foreign":
         return "run the command as that user, or choose another folder with --home"
+
     if settings.embedded:
         return f"archive db stop && archive db start; the server's log is in {settings.home}"
-    return "check ARCHIVE_DB, ARCHIVE_USER, ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE, and that the server runs"
+
+    return (
+        "check ARCHIVE_DB, ARCHIVE_USER, ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE, and that "
+        "the server runs"
+    )

@@ -33,7 +33,8 @@
     └── NumericalError                    computation without a trustworthy result
         └── NotPositiveDefiniteError      covariance that jitter could not repair
 
-A message names the wrong value and the way out. Data travels as attributes. `exit_code` is the exit code of the command
+A message names the wrong value and the way out. Data travels as attributes. `exit_code` is the exit
+code of the command
 line: 2 for a user's mistake, 3 for constraints that no network meets, 1 for everything else.
 """
 
@@ -65,29 +66,45 @@ class UnknownNameError(UsageError):
         name: The unknown name.
         known: The existing names.
         hint: Way out for the message if there are no names.
-        owner: Owner of the names, where they are not those of the whole archive (`"the task digits"`).
+        owner: Owner of the names, where they are not those of the whole archive (`"the task
+            digits"`).
         stored: Whether the name may come from an archive: another package may define it.
     """
 
     def __init__(
-        self, kind: str, name: str, known: Iterable[str], hint: str = "", *, owner: str = "", stored: bool = False
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        hint: str = "",
+        *,
+        owner: str = "",
+        stored: bool = False,
     ) -> None:
         """Compose the message from the nearest existing names."""
-        self.kind, self.name, self.known = kind, name, tuple(sorted(known))
+        self.kind = kind
+        self.name = name
+        self.known = tuple(sorted(known))
         if near := _near(name, self.known):
             way_out = "did you mean " + " or ".join(near) + "?"
         elif self.known:
             way_out = f"known: {', '.join(self.known[:50])}{' and others' if len(self.known) > 50 else ''}"
         else:
             way_out = hint or f"there is no {kind} yet"
+
         if stored:
-            way_out = f"{way_out.removesuffix('?')}, or is the package that defines it not installed?"
+            way_out = (
+                f"{way_out.removesuffix('?')}, or is the package that defines it not installed?"
+            )
+
         shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
         super().__init__(f"{f'{owner} has no' if owner else 'unknown'} {kind} {shown!r}: {way_out}")
 
 
 def _near(name: str, known: Sequence[str]) -> list[str]:
-    """Return up to three names that were probably meant: those that contain the text, and those with a slip in it."""
+    """Return up to three names that were probably meant: those that contain the text, and those
+    with a slip in it.
+    """
     longer = [each for each in known if len(name) > 1 and name.lower() in each.lower()]
     similar = difflib.get_close_matches(name, known, n=3) if len(known) <= MOST_COMPARED else []
     return list(dict.fromkeys([*longer, *similar]))[:3]
@@ -96,7 +113,8 @@ def _near(name: str, known: Sequence[str]) -> list[str]:
 LONGEST_NAME = 120
 """Characters of an unknown name in a message."""
 MOST_COMPARED = 5000
-"""Most names that are compared letter by letter: a hundred thousand keys of architectures would take ten seconds."""
+"""Most names that are compared letter by letter: a hundred thousand keys of architectures would
+take ten seconds."""
 
 
 class SettingsError(UsageError):
@@ -112,11 +130,15 @@ class MissingDataError(SettingsError):
 
 
 class InvalidArchitectureError(UsageError):
-    """A graph that is no network, or no member of its space; `layer` is the index of the wrong layer, if it is one."""
+    """A graph that is no network, or no member of its space;
+
+    `layer` is the index of the wrong layer, if it is one.
+    """
 
     def __init__(self, reason: str, layer: int | None = None) -> None:
         """Keep the reason and the index of the wrong layer."""
-        self.reason, self.layer = reason, layer
+        self.reason = reason
+        self.layer = layer
         super().__init__(reason if layer is None else f"{reason} (layer {layer})")
 
 
@@ -139,7 +161,8 @@ class ProposalStateError(UsageError):
 
     def __init__(self, proposal: str, state: str, fault: str) -> None:
         """Compose the message, which ends with the state."""
-        self.proposal, self.state = proposal, state
+        self.proposal = proposal
+        self.state = state
         super().__init__(f"proposal {proposal} {fault} (state {state})")
 
 
@@ -147,8 +170,8 @@ class UnusableFileError(UsageError):
     """A user's file that lacks the required content.
 
     Args:
-        fault: The fault in terms of rows, columns and types. It is recorded, and other users read it, so it quotes
-            nothing of the file except names that the caller passed.
+        fault: The fault in terms of rows, columns and types. It is recorded, and other users read
+            it, so it quotes nothing of the file except names that the caller passed.
         message: Message for the user of the file, with more detail; None for the fault alone.
     """
 
@@ -163,7 +186,8 @@ class MessageTooLargeError(UsageError):
 
     def __init__(self, size: int, most: int) -> None:
         """Compose the message from both sizes."""
-        self.size, self.most = size, most
+        self.size = size
+        self.most = most
         super().__init__(
             f"the embedded server takes {most / 2**20:g} MiB in one statement, got {size / 2**20:.1f} MiB: send less "
             "at once, and a result with a curve of fewer values (one report an epoch); Neo4j has no such limit"
@@ -196,7 +220,10 @@ class ServerStartError(StoreError):
 
 
 class DamagedError(StoreError):
-    """The files or records of the database are damaged; the message names the way out. It is never retried."""
+    """The files or records of the database are damaged; the message names the way out.
+
+    It is never retried.
+    """
 
 
 class AuthenticationError(StoreError):
@@ -229,7 +256,9 @@ class IncompleteWriteError(QueryError):
 
 
 class LaunchError(ArchiveError):
-    """An engine, such as Slurm, that cannot start, list or stop trainers; the message has its words."""
+    """An engine, such as Slurm, that cannot start, list or stop trainers; the message has its
+    words.
+    """
 
 
 class LeaseLostError(ArchiveError):
@@ -246,7 +275,10 @@ class SearchError(ArchiveError):
 
 
 class InfeasibleError(ArchiveError):
-    """Constraints that no network meets; `nearest` is the key of the network of the smallest violation, if known."""
+    """Constraints that no network meets;
+
+    `nearest` is the key of the network of the smallest violation, if known.
+    """
 
     exit_code = 3
 
@@ -282,7 +314,8 @@ class NotPositiveDefiniteError(NumericalError):
 
     def __init__(self, size: int, jitter: float) -> None:
         """Keep size and jitter."""
-        self.size, self.jitter = size, jitter
+        self.size = size
+        self.jitter = jitter
         super().__init__(
             f"a {size} x {size} covariance is not positive definite, not even with jitter {jitter:g}: "
             "look for NaN, duplicate architectures with different distances, or an indefinite distance"
@@ -290,16 +323,30 @@ class NotPositiveDefiniteError(NumericalError):
 
 
 def first_line(error: Exception, most: int | None = None) -> str:
-    """Return the first line of an error's message that is not blank, or the name of its class, up to some length."""
+    """Return the first line of an error's message that is not blank, or the name of its class, up
+    to some length.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:most]
 
 
-def with_line(error: Exception, *, file: str | None = None, module: str = "", most: int | None = None) -> str:
-    """Return an error's class, message and innermost line in a file or a module's package: `… (train.py, line 3)`."""
-    package, line = module.partition(".")[0] or None, ""
+def with_line(
+    error: Exception, *, file: str | None = None, module: str = "", most: int | None = None
+) -> str:
+    """Return an error's class, message and innermost line in a file or a module's package:
+
+    `… (train.py, line 3)`.
+    """
+    package = module.partition(".")[0] or None
+    line = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
-        if file == frame.f_code.co_filename or package == str(frame.f_globals.get("__name__")).partition(".")[0]:
+        if (
+            file == frame.f_code.co_filename
+            or package == str(frame.f_globals.get("__name__")).partition(".")[0]
+        ):
             line = f" ({os.path.basename(frame.f_code.co_filename)}, line {number})"
+
     # The message of a syntax error has the line.
-    return f"{type(error).__name__}: {error}"[:most] + ("" if isinstance(error, SyntaxError) else line)
+    return f"{type(error).__name__}: {error}"[:most] + (
+        "" if isinstance(error, SyntaxError) else line
+    )

@@ -1,4 +1,5 @@
-"""Pandas data frames of studies, evaluations, curves and proposals: `pip install 'nas-archive[pandas]'`.
+"""Pandas data frames of studies, evaluations, curves and proposals: `pip install
+'nas-archive[pandas]'`.
 
     frames.studies(store)                     one row per study
     frames.evaluations(store, "my-study")     one row per evaluation, one column per metric
@@ -8,7 +9,8 @@
     frames.hypervolume(store, "my-study")     the hypervolume after each result
     frames.answer(store.named("cost"))        the rows of any query
 
-Frames are copies: changing one changes nothing in the archive. Times are in UTC, values in the task's own unit.
+Frames are copies: changing one changes nothing in the archive. Times are in UTC, values in the
+task's own unit.
 """
 
 from __future__ import annotations
@@ -28,11 +30,34 @@ if TYPE_CHECKING:
     from archive.database.user_query import QueryResult
 
 _EVALUATION = (
-    *("study", "number", "task", "protocol", "value", "score", "agent", "epochs", "seconds", "seed", "device"),
+    *(
+        "study",
+        "number",
+        "task",
+        "protocol",
+        "value",
+        "score",
+        "agent",
+        "epochs",
+        "seconds",
+        "seed",
+        "device",
+    ),
     *("hardware", "answered_from", "partial", "created"),
 )
 _PROPOSAL = (
-    *("study", "number", "agent", "priority", "acquisition", "mean", "std", "fidelity", "attempts", "worker"),
+    *(
+        "study",
+        "number",
+        "agent",
+        "priority",
+        "acquisition",
+        "mean",
+        "std",
+        "fidelity",
+        "attempts",
+        "worker",
+    ),
     *("reason", "seconds", "hyperparameters", "created", "started", "finished"),
 )
 _CURVE = ("train_loss", "valid_loss", "seconds")
@@ -47,15 +72,20 @@ _TIMES = ("created", "started", "finished")
 
 
 def studies(archive: Archive) -> pd.DataFrame:
-    """Return the studies by name, oldest first: objective, counts of proposals, best value, constraints."""
+    """Return the studies by name, oldest first: objective, counts of proposals, best value,
+    constraints.
+    """
     rows = []
     for summary in archive.studies.list():
         study = summary.study
         names = ("task", "protocol", "space", "objective", "direction", "budget", "seed", "created")
         counts = {state.value.lower(): summary.counts.get(state, 0) for state in State}
-        rows.append({"study": study.name, **{name: getattr(study, name) for name in names}, **counts})
+        rows.append(
+            {"study": study.name, **{name: getattr(study, name) for name in names}, **counts}
+        )
         rows[-1]["best"] = summary.best
         rows[-1]["constraints"] = ", ".join(map(str, study.constraints)) or None
+
     return _frame(rows, "study", [], ())
 
 
@@ -67,18 +97,22 @@ def evaluations(
     space: str | None = None,
     protocol: str | None = None,
 ) -> pd.DataFrame:
-    """Return evaluations by their ids, without learning curves; arguments as those of `Studies.evaluations`.
+    """Return evaluations by their ids, without learning curves; arguments as those of
+    `Studies.evaluations`.
 
     Leave out the rows with `partial` in comparisons: their trainings paused at a rung.
 
-    Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its space, number of
-    layers and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
+    Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its
+    space, number of layers and edges; every metric as `metric_…`, every hyperparameter as
+    `hyperparameter_…`.
 
     Raises:
         UnknownNameError: There is no study of this name.
     """
     _check_studies(archive, names)
-    results = archive.studies.evaluations(names, task=task, space=space, protocol=protocol, curves=False)
+    results = archive.studies.evaluations(
+        names, task=task, space=space, protocol=protocol, curves=False
+    )
     rows = [
         {
             "evaluation": each.id,
@@ -92,22 +126,30 @@ def evaluations(
         }
         for each in results
     ]
-    return _frame(rows, "evaluation", [*_EVALUATION, "architecture", "space", "layers", "edges"], _WHOLE)
+    return _frame(
+        rows, "evaluation", [*_EVALUATION, "architecture", "space", "layers", "edges"], _WHOLE
+    )
 
 
-def curves(archive: Archive, names: str | Sequence[str] | None = None, *, task: str | None = None) -> pd.DataFrame:
-    """Return the training curves of evaluations by id and epoch, a column a metric; without a curve, no rows.
+def curves(
+    archive: Archive, names: str | Sequence[str] | None = None, *, task: str | None = None
+) -> pd.DataFrame:
+    """Return the training curves of evaluations by id and epoch, a column a metric; without a
+    curve, no rows.
 
     Raises:
         UnknownNameError: There is no study of this name.
     """
     _check_studies(archive, names)
     results = archive.studies.evaluations(names, task=task)
-    return _frame([row for each in results for row in _epochs(each)], ["evaluation", EPOCH], _CURVE, ())
+    return _frame(
+        [row for each in results for row in _epochs(each)], ["evaluation", EPOCH], _CURVE, ()
+    )
 
 
 def proposals(archive: Archive, study: str) -> pd.DataFrame:
-    """Return the proposals of a study by their ids; `seconds` is the agent's time, not that of the training.
+    """Return the proposals of a study by their ids; `seconds` is the agent's time, not that of the
+    training.
 
     Raises:
         UnknownNameError: There is no study of this name.
@@ -126,7 +168,8 @@ def proposals(archive: Archive, study: str) -> pd.DataFrame:
 
 
 def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
-    """Return the Pareto set of a study by the ids of the proposals, the best in the first objective first.
+    """Return the Pareto set of a study by the ids of the proposals, the best in the first objective
+    first.
 
     Raises:
         UnknownNameError: There is no study of this name.
@@ -141,7 +184,9 @@ def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
             "architecture": view.architecture_key,
             **dict(zip(names, values, strict=True)),
         }
-        for view, values in (() if pareto is None else zip(pareto.proposals, pareto.values, strict=True))
+        for view, values in (
+            () if pareto is None else zip(pareto.proposals, pareto.values, strict=True)
+        )
     ]
     return _frame(rows, "proposal", ["number", "architecture", *names], ())
 
@@ -154,7 +199,12 @@ def hypervolume(archive: Archive, study: str) -> pd.DataFrame:
     """
     pareto = hypervolumes.pareto_set(archive.studies.snapshot(study))
     history = () if pareto is None else pareto.history
-    return _frame([{"number": at, "hypervolume": volume} for at, volume in history], "number", ["hypervolume"], ())
+    return _frame(
+        [{"number": at, "hypervolume": volume} for at, volume in history],
+        "number",
+        ["hypervolume"],
+        (),
+    )
 
 
 def answer(result: QueryResult) -> pd.DataFrame:
@@ -182,7 +232,10 @@ def _epochs(each: Evaluation) -> list[dict[str, Any]]:
 
 
 def _frame(
-    rows: Sequence[dict[str, Any]], index: str | list[str], columns: Sequence[str], whole: Sequence[str]
+    rows: Sequence[dict[str, Any]],
+    index: str | list[str],
+    columns: Sequence[str],
+    whole: Sequence[str],
 ) -> pd.DataFrame:
     """Return a frame with its columns, even without rows."""
     pandas = _pandas()
@@ -192,12 +245,16 @@ def _frame(
     for name in _TIMES:
         if name in frame:
             frame[name] = pandas.to_datetime(frame[name], unit="ms", utc=True)
+
     for name in _NUMBERS:
         if name in frame:
             frame[name] = frame[name].astype("float64")
+
     for name in whole:
-        # In a column of numbers, one missing value turns all of them into floats, which lose digits above 2^53.
+        # In a column of numbers, one missing value turns all of them into floats, which lose digits
+        # above 2^53.
         frame[name] = pandas.array([row[name] for row in rows], dtype="Int64")
+
     return frame.set_index(index)
 
 
@@ -206,4 +263,5 @@ def _pandas() -> Any:
         import pandas
     except ImportError:
         raise SettingsError("data frames need pandas: pip install 'nas-archive[pandas]'") from None
+
     return pandas

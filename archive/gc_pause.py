@@ -1,7 +1,7 @@
 """Pause of Python's garbage collector.
 
-The collector scans all objects whenever their number has grown by a quarter. While a hundred thousand results are read,
-all of which stay, these scans take two fifths of the time.
+The collector scans all objects whenever their number has grown by a quarter. While a hundred
+thousand results are read, all of which stay, these scans take two fifths of the time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause the collector in a block or a function that creates many lasting objects and little garbage."""
+    """Pause the collector in a block or a function that creates many lasting objects and little
+    garbage.
+    """
     was = gc.isenabled()
     gc.disable()
     try:

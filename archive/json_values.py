@@ -9,16 +9,23 @@ from typing import Any
 
 
 def mapped(value: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return nested records, mappings and collections as JSON objects and arrays, with each value in them converted.
+    """Return nested records, mappings and collections as JSON objects and arrays, with each value
+    in them converted.
 
     A record is an instance of a dataclass: its attributes are the keys of its object.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: mapped(getattr(value, field.name), convert) for field in dataclasses.fields(value)}
+        return {
+            field.name: mapped(getattr(value, field.name), convert)
+            for field in dataclasses.fields(value)
+        }
+
     if isinstance(value, Mapping):
         return {str(name): mapped(item, convert) for name, item in value.items()}
+
     if isinstance(value, list | tuple | set | frozenset):
         return [mapped(item, convert) for item in value]
+
     return convert(value)
 
 

@@ -1,7 +1,9 @@
-"""Known costs: quantities of a network that need no training, such as parameters, or a latency from a table.
+"""Known costs: quantities of a network that need no training, such as parameters, or a latency from
+a table.
 
-The caller of a search passes them, since tables are read and networks are built in a layer beside the agents: the
-command line those of the study's task (`archive.trainer.tasks.known_costs`), a user of ask and tell any functions.
+The caller of a search passes them, since tables are read and networks are built in a layer beside
+the agents: the command line those of the study's task (`archive.trainer.tasks.known_costs`), a user
+of ask and tell any functions.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KnownCost = Callable[[Sequence[Any]], "NDArray[np.float64]"]
-"""Function of m >= 1 networks that returns their costs, (m,) float64 or a list, NaN where a network has none."""
+"""Function of m >= 1 networks that returns their costs, (m,) float64 or a list, NaN where a network
+has none."""
 
 KnownCosts = Mapping[str, KnownCost]
 """Known costs of the networks of a study, by the name that the results have."""
@@ -45,9 +48,12 @@ def computed(costs: KnownCosts, name: str, networks: Sequence[Any]) -> NDArray[n
         numbers: NDArray[np.float64] = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         numbers = np.empty(())
+
     if numbers.shape != (len(networks),):
         raise UsageError(
-            f"the known cost {name} is a function of several networks, and must return one number for each: "
+            f"the known cost {name} is a function of several networks, and must return one "
+            "number for each: "
             f"for {len(networks)} it returned {values!r:.80}"
         )
+
     return numbers

@@ -1,4 +1,5 @@
-"""Figures of benchmarks: measured numbers, and their texts with as many decimals as differences need.
+"""Figures of benchmarks: measured numbers, and their texts with as many decimals as differences
+need.
 
 | call                             | text          |                                             |
 |----------------------------------|---------------|---------------------------------------------|
@@ -27,8 +28,8 @@ class Figure(NamedTuple):
         value: The number.
         unit: Its unit, empty for a pure number.
         goal: Goal as text (`"<= 45"`); None without a goal.
-        reference: The same quantity for a naive or a published reference, measured in the same run unless the name
-            says otherwise; None where there is none.
+        reference: The same quantity for a naive or a published reference, measured in the same run
+            unless the name says otherwise; None where there is none.
     """
 
     name: str
@@ -39,25 +40,31 @@ class Figure(NamedTuple):
 
 
 def significant(value: float, difference: float | None = None) -> str:
-    """Return a number as text, with so many decimals that a difference has `DIGITS` significant digits.
+    """Return a number as text, with so many decimals that a difference has `DIGITS` significant
+    digits.
 
     Args:
         value: The number.
-        difference: The difference between the number and others that it is compared with; None, or 0, for the number.
+        difference: The difference between the number and others that it is compared with; None, or
+            0, for the number.
 
     Returns:
-        A number without an exponent where `_MOST_DECIMALS` suffice; digits before the point are never cut.
+        A number without an exponent where `_MOST_DECIMALS` suffice; digits before the point are
+        never cut.
     """
     if not math.isfinite(value):
         return "–"
+
     decimals = DIGITS - 1 - _exponent(difference or value)
     if decimals <= _MOST_DECIMALS:
         return f"{value:,.{max(decimals, 0)}f}"
+
     return f"{value:.{max(decimals + _exponent(value), 0)}e}"
 
 
 def mean_and_error(mean: float, error: float) -> str:
-    """Return a mean with its standard error: at least three significant digits of the first and two of the second.
+    """Return a mean with its standard error: at least three significant digits of the first and two
+    of the second.
 
     Args:
         mean: The mean.
@@ -65,12 +72,17 @@ def mean_and_error(mean: float, error: float) -> str:
     """
     if not math.isfinite(error):
         return significant(mean)
+
     smaller = min((size for size in (abs(mean), 10.0 * error) if size), default=0.0)
     return f"{significant(mean, smaller)} ± {significant(error, smaller)}"
 
 
 def _exponent(number: float) -> int:
-    """Return the power of ten of a number's first digit, after rounding: 0 for 1.0, and for 0.9996, which is 1.00."""
+    """Return the power of ten of a number's first digit, after rounding:
+
+    0 for 1.0, and for 0.9996, which is 1.00.
+    """
     if number == 0 or not math.isfinite(number):
         return DIGITS - 1
+
     return int(f"{number:.{DIGITS - 1}e}".partition("e")[2])

@@ -1,4 +1,5 @@
-"""Files that may be opened although their path comes from the database, where every writer could choose it.
+"""Files that may be opened although their path comes from the database, where every writer could
+choose it.
 
 below a data folder             ARCHIVE_DATA_DIR, HOME/data, and folders that a trainer is given
 in HOME/named-files.jsonl       a command of this user, on this machine, named the file; with its SHA-256
@@ -53,14 +54,17 @@ def check_table(path: str, home: Path) -> None:
     real = resolved(path)
     if real is not None and any(real.is_relative_to(folder) for folder in data_folders(home)):
         return
+
     known = () if real is None else recorded(home / RECORD).get(str(real), ())
     try:
         if real is not None and known and sha256_of(real) in known:
             return
     except OSError:
         pass
+
     raise SettingsError(
-        f"the table {path} of the study's space may not be read here: name it on this machine (archive search --task "
+        f"the table {path} of the study's space may not be read here: name it on this machine "
+        "(archive search --task "
         f"table:{path}#COLUMN), or set ARCHIVE_DATA_DIR to a folder above it"
     )
 
@@ -78,10 +82,12 @@ def record(home: Path, real: Path, sha256: str) -> None:
     """
     if sha256 in recorded(home / RECORD).get(str(real), ()):
         return
+
     line = json.dumps({"sha256": sha256, "path": str(real)}) + "\n"
     try:
         home.mkdir(parents=True, exist_ok=True)
-        # One write to the end of the file: searches that start at the same moment do not overwrite each other's line.
+        # One write to the end of the file: searches that start at the same moment do not overwrite
+        # each other's line.
         handle = os.open(home / RECORD, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             size = os.fstat(handle).st_size
@@ -99,8 +105,10 @@ def record(home: Path, real: Path, sha256: str) -> None:
 def resolved(path: str) -> Path | None:
     """Return a path with its links resolved; None if the text is no absolute path."""
     if not os.path.isabs(path):
-        # Studies hold absolute paths. The database has no say in the meaning of `~` and `.` on this machine.
+        # Studies hold absolute paths. The database has no say in the meaning of `~` and `.` on this
+        # machine.
         return None
+
     try:
         return Path(os.path.realpath(path))
     except (OSError, ValueError):
@@ -119,11 +127,21 @@ def sha256_of(real: Path) -> str:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(0, "it is no regular file")
-        known = (real, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+        known = (
+            real,
+            status.st_dev,
+            status.st_ino,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
         if known not in _digests:
             if len(_digests) >= _MOST_DIGESTS:
                 _digests.clear()
+
             _digests[known] = hashlib.file_digest(file, "sha256").hexdigest()
+
         return _digests[known]
 
 
@@ -132,16 +150,25 @@ _MOST_DIGESTS = 256
 
 
 def recorded(record: Path | None) -> dict[str, tuple[str, ...]]:
-    """Return the recorded digests of each path; none if another user could have written the record."""
+    """Return the recorded digests of each path; none if another user could have written the
+    record.
+    """
     if record is None:
         return {}
+
     try:
         status = record.stat()
     except OSError:
         return {}
+
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_MAY_WRITE:
-        log.warning("named files ignored path=%s reason=%r", record, "other users may write to it: run chmod 600")
+        log.warning(
+            "named files ignored path=%s reason=%r",
+            record,
+            "other users may write to it: run chmod 600",
+        )
         return {}
+
     return _read_record(record, status.st_mtime_ns, status.st_size)
 
 
@@ -152,11 +179,15 @@ def _read_record(record: Path, _modified: int, _size: int) -> dict[str, tuple[st
         lines = record.read_text("utf-8").splitlines()
     except (OSError, ValueError):
         return {}
+
     for line in lines:
         try:
             entry = json.loads(line)
-            path, sha256 = str(entry["path"]), str(entry["sha256"])
+            path = str(entry["path"])
+            sha256 = str(entry["sha256"])
         except (ValueError, TypeError, KeyError):
             continue  # cut off by a kill
+
         digests[path] = (*digests.get(path, ()), sha256)
+
     return digests

@@ -1,4 +1,6 @@
-"""Owners of files: what a process obeys must belong to its user or to root, and nobody else may write to it."""
+"""Owners of files: what a process obeys must belong to its user or to root, and nobody else may
+write to it.
+"""
 
 from __future__ import annotations
 
@@ -40,17 +42,20 @@ def fault_of(path: Path, what: str) -> str | None:
         status = path.stat()
     except OSError:
         return None
+
     if status.st_uid not in (0, os.geteuid()):
         return (
             f"{what} {path} belongs to the user {user_name(status.st_uid)}, and is not obeyed as "
             f"{user_name(os.geteuid())}: run the command as its owner, or run chown {user_name(os.geteuid())} {path}"
         )
+
     group_writes = status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid, status.st_uid)
     if group_writes or status.st_mode & stat.S_IWOTH:
         return (
             f"{what} {path} may be written by other users (mode {stat.S_IMODE(status.st_mode):04o}), and is not "
             f"obeyed: look at its content, then run chmod go-w {path}"
         )
+
     return None
 
 
@@ -66,12 +71,17 @@ def owner_of(path: Path) -> int | None:
     """Return the user who owns a file; None if it does not exist, or cannot be looked at."""
     with contextlib.suppress(OSError):
         return path.stat().st_uid
+
     return None
 
 
 def _is_private(gid: int, uid: int) -> bool:
     try:
-        group, user = grp.getgrgid(gid), pwd.getpwuid(uid)
+        group = grp.getgrgid(gid)
+        user = pwd.getpwuid(uid)
     except KeyError:
         return False
-    return group.gr_name == user.pw_name and user.pw_gid == gid and set(group.gr_mem) <= {user.pw_name}
+
+    return (
+        group.gr_name == user.pw_name and user.pw_gid == gid and set(group.gr_mem) <= {user.pw_name}
+    )

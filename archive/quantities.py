@@ -1,7 +1,9 @@
-"""Durations, sizes and counts: as people write them (`90s`, `2h30m`, `500MB`, `4GiB`, `0.3M`), and as measured.
+"""Durations, sizes and counts: as people write them (`90s`, `2h30m`, `500MB`, `4GiB`, `0.3M`), and
+as measured.
 
-A clock that went back, a marker such as -1 and an overflow give numbers that are none: one of them in a sum makes the
-sum meaningless. Callers that measure are told (`checked_seconds`); importers leave such a number out, and say so.
+A clock that went back, a marker such as -1 and an overflow give numbers that are none: one of them
+in a sum makes the sum meaningless. Callers that measure are told (`checked_seconds`); importers
+leave such a number out, and say so.
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ def seconds(text: str, unit: str = "s") -> float | None:
         return float(text) * UNIT_SECONDS[unit]
     except ValueError:
         pass
+
     if not re.fullmatch(rf"(?:{_PART}\s*)+", text.strip()):
         return None
+
     return sum(float(number) * UNIT_SECONDS[each] for number, each in re.findall(_PART, text))
 
 
@@ -44,7 +48,8 @@ def size_bytes(text: str) -> int | None:
     """Return the bytes of a size; None where the text is none.
 
     Args:
-        text: A number with a unit, of powers of 1000 (`MB`) or 1024 (`MiB`), or a plain number of bytes.
+        text: A number with a unit, of powers of 1000 (`MB`) or 1024 (`MiB`), or a plain number of
+            bytes.
     """
     match = _SIZE.fullmatch(text)
     return None if match is None else round(_product(match))
@@ -64,9 +69,13 @@ def number(text: str) -> float | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Return a number of digits alone; None for other text, and for a number that no server stores (2^63 or more)."""
+    """Return a number of digits alone;
+
+    None for other text, and for a number that no server stores (2^63 or more).
+    """
     if not text.isdecimal() or len(text) > _MOST_DIGITS:
         return None
+
     number = int(text)
     return number if number < LARGEST else None
 
@@ -79,6 +88,7 @@ def decimal(text: str) -> float:
     """
     if "_" in text:
         raise ValueError(f"no number: {text!r}")
+
     return float(text)
 
 
@@ -93,12 +103,17 @@ def is_duration(seconds: float | None) -> bool:
 
 
 def is_size(number: float | None) -> bool:
-    """Return whether a number can count weights or operations: from 0 on, and one that a server holds."""
+    """Return whether a number can count weights or operations: from 0 on, and one that a server
+    holds.
+    """
     return number is not None and 0 <= number < LARGEST
 
 
 def as_float(value: Any) -> float | None:
-    """Return a number of any package as a float, also an array or a tensor of one; None where it is no number."""
+    """Return a number of any package as a float, also an array or a tensor of one;
+
+    None where it is no number.
+    """
     try:
         return float(value.item() if hasattr(value, "item") else value)
     # A tensor may raise RuntimeError, and a number of another package an error of its own.
@@ -123,9 +138,11 @@ def checked_seconds(seconds: Any) -> float | None:
     """
     if seconds is None:
         return None
+
     number = as_float(seconds)
     if number is None or not is_duration(number):
         raise UsageError(f"seconds must be a finite number >= 0, got {shown(seconds)}")
+
     return number
 
 
@@ -137,8 +154,10 @@ def checked_size(name: str, number: Any) -> int | None:
     """
     if number is None:
         return None
+
     if not is_size(number):
         raise UsageError(f"{name} must be a whole number from 0 to 2^63 - 1, got {shown(number)}")
+
     return round(float(number)) if isinstance(number, float) else int(number)
 
 

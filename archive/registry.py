@@ -1,8 +1,9 @@
-"""Registries of spaces, kernels, agents, tasks, recipes, observers and others by name: built-in ones and plug-ins.
+"""Registries of spaces, kernels, agents, tasks, recipes, observers and others by name: built-in
+ones and plug-ins.
 
-A built-in name is a path `"module:attribute"`, imported at first use. A plug-in package adds a name through an entry
-point of the registry's group. It cannot replace a built-in name, since recorded studies must keep their meaning; and no
-name of two packages is used.
+A built-in name is a path `"module:attribute"`, imported at first use. A plug-in package adds a name
+through an entry point of the registry's group. It cannot replace a built-in name, since recorded
+studies must keep their meaning; and no name of two packages is used.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ T = TypeVar("T")
 
 
 def entry_points(group: str) -> Iterable[EntryPoint]:
-    """Return the entry points of a group; their import waits until a registry is asked for plug-ins."""
+    """Return the entry points of a group; their import waits until a registry is asked for
+    plug-ins.
+    """
     from importlib import metadata
 
     return metadata.entry_points(group=group)
@@ -37,7 +40,9 @@ class Registry:
     """
 
     def __init__(self, kind: str, group: str, built_in: Mapping[str, str]) -> None:
-        self.kind, self.group, self.built_in = kind, group, dict(built_in)
+        self.kind = kind
+        self.group = group
+        self.built_in = dict(built_in)
         self._loaded: dict[str, Any] = {}
 
     def names(self) -> tuple[str, ...]:
@@ -53,6 +58,7 @@ class Registry:
         """
         if name not in self._loaded:
             self._loaded[name] = self._find(name)
+
         return self._loaded[name]
 
     def load_class(self, name: str, base: type[T]) -> type[T]:
@@ -69,8 +75,10 @@ class Registry:
         loaded = self.load(name)
         if not (isinstance(loaded, type) and issubclass(loaded, base)):
             raise SettingsError(
-                f"the {self.kind} {name!r} of {self.package(name)} must be {_with_article(base)}, got {loaded!r}"
+                f"the {self.kind} {name!r} of {self.package(name)} must be "
+                f"{_with_article(base)}, got {loaded!r}"
             )
+
         return loaded
 
     def maker(self, name: str) -> Callable[..., Any]:
@@ -83,8 +91,10 @@ class Registry:
         loaded = self.load(name)
         if not callable(loaded):
             raise SettingsError(
-                f"the {self.kind} {name!r} of {self.package(name)} must be a class or a function, got {loaded!r}"
+                f"the {self.kind} {name!r} of {self.package(name)} must be a class or a "
+                f"function, got {loaded!r}"
             )
+
         maker: Callable[..., Any] = loaded
         return maker
 
@@ -99,7 +109,8 @@ class Registry:
 
         Raises:
             UnknownNameError: The name is not registered.
-            SettingsError: A plug-in of this name cannot be imported, its maker fails, or returns something else.
+            SettingsError: A plug-in of this name cannot be imported, its maker fails, or returns
+                something else.
         """
         maker = self.maker(name)
         try:
@@ -107,21 +118,32 @@ class Registry:
         except Exception as error:
             if name in self.built_in or isinstance(error, ArchiveError):
                 raise
+
             reason = with_line(error, module=str(getattr(maker, "__module__", "")))
-            raise SettingsError(f"the {self.kind} {name!r} of {self.package(name)} cannot be made: {reason}") from error
+            raise SettingsError(
+                f"the {self.kind} {name!r} of {self.package(name)} cannot be made: {reason}"
+            ) from error
+
         if not isinstance(made, base):
             raise SettingsError(
-                f"the {self.kind} {name!r} of {self.package(name)} must be {_with_article(base)}, got "
+                f"the {self.kind} {name!r} of {self.package(name)} must be "
+                f"{_with_article(base)}, got "
                 f"{type(made).__name__}"
             )
+
         return made
 
     def plug_ins(self) -> tuple[str, ...]:
-        """Return the sorted names of plug-ins, but for those that a built-in name keeps from use."""
+        """Return the sorted names of plug-ins, but for those that a built-in name keeps from
+        use.
+        """
         return tuple(sorted({*self._offered} - {*self.built_in}))
 
     def package(self, name: str) -> str:
-        """Return the package that offers a name, with its version; `another package` where none is recorded."""
+        """Return the package that offers a name, with its version;
+
+        `another package` where none is recorded.
+        """
         return _package(self._offered.get(name))
 
     def target(self, name: str) -> str:
@@ -134,7 +156,9 @@ class Registry:
         return self.built_in[name] if name in self.built_in else self._point(name).value
 
     def unused(self) -> Iterator[str]:
-        """Yield a sentence for each entry point that is not used, since its name is taken; nothing is imported."""
+        """Yield a sentence for each entry point that is not used, since its name is taken; nothing
+        is imported.
+        """
         for name, points in sorted(self._points.items()):
             if name in self.built_in:
                 for point in points:
@@ -147,6 +171,7 @@ class Registry:
         if name in self.built_in:
             module, _, attribute = self.built_in[name].partition(":")
             return getattr(import_module(module), attribute)
+
         point = self._point(name)
         try:
             return point.load()
@@ -157,19 +182,25 @@ class Registry:
             ) from error
         except SystemExit as error:
             raise SettingsError(
-                f"the {self.kind} {name!r} of {self.package(name)} cannot be loaded: its module ends the process"
+                f"the {self.kind} {name!r} of {self.package(name)} cannot be loaded: its "
+                "module "
+                "ends the process"
             ) from error
 
     def _point(self, name: str) -> EntryPoint:
         if name not in self._offered:
             raise UnknownNameError(self.kind, name, self.names())
+
         if len(self._points.get(name, ())) > 1:
             raise SettingsError(self._twice(name))
+
         return self._offered[name]
 
     def _twice(self, name: str) -> str:
         packages = " and ".join(sorted(_package(point) for point in self._points[name]))
-        return f"the {self.kind} {name!r} is not used: {packages} both have it, uninstall one of them"
+        return (
+            f"the {self.kind} {name!r} is not used: {packages} both have it, uninstall one of them"
+        )
 
     @cached_property
     def _offered(self) -> dict[str, EntryPoint]:
@@ -177,16 +208,23 @@ class Registry:
 
     @cached_property
     def _points(self) -> dict[str, list[EntryPoint]]:
-        """Entry points of the group by name; a package that is found twice on the path counts once."""
+        """Entry points of the group by name; a package that is found twice on the path counts
+        once.
+        """
         by_name: dict[str, dict[str, EntryPoint]] = {}
         for point in entry_points(group=self.group):
             by_name.setdefault(point.name, {}).setdefault(f"{_package(point)} {point.value}", point)
+
         return {name: list(points.values()) for name, points in by_name.items()}
 
 
 def _package(point: EntryPoint | None) -> str:
     distribution = getattr(point, "dist", None)
-    return "another package" if distribution is None else f"{distribution.name} {distribution.version}"
+    return (
+        "another package"
+        if distribution is None
+        else (f"{distribution.name} {distribution.version}")
+    )
 
 
 def _with_article(kind: type) -> str:

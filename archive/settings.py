@@ -1,4 +1,5 @@
-"""Settings: location of the archive and login, from arguments, environment and `HOME/config.toml`, in this order.
+"""Settings: location of the archive and login, from arguments, environment and `HOME/config.toml`,
+in this order.
 
 | setting        | environment             | meaning                                                          |
 |----------------|-------------------------|------------------------------------------------------------------|
@@ -18,11 +19,12 @@
 | `dumps_kept`   | `ARCHIVE_DUMPS_KEPT`    | number of automatic dumps that are kept (3)                      |
 | `dumps_share`  | `ARCHIVE_DUMPS_SHARE`   | share of the free disk that automatic dumps may take (0.1)       |
 
-`HOME/config.toml` has the same names except `home`, and `password_file`; its table `[trainer]` has default options of
-`archive trainer`, and a table `[launch.NAME]` those of the launcher NAME (`archive.launchers`). The file must belong to
-the user or to root, without write access for others, since it names options of Java and commands of launchers; with a
-`password`, it must have the mode 0600. An empty variable counts as not set. A password is never taken from an address,
-so that it cannot reach a log or a process list.
+`HOME/config.toml` has the same names except `home`, and `password_file`; its table `[trainer]` has
+default options of `archive trainer`, and a table `[launch.NAME]` those of the launcher NAME
+(`archive.launchers`). The file must belong to the user or to root, without write access for others,
+since it names options of Java and commands of launchers; with a `password`, it must have the mode
+0600. An empty variable counts as not set. A password is never taken from an address, so that it
+cannot reach a log or a process list.
 """
 
 from __future__ import annotations
@@ -65,8 +67,11 @@ _ENVIRONMENT = {
     "dumps_kept": "ARCHIVE_DUMPS_KEPT",
     "dumps_share": "ARCHIVE_DUMPS_SHARE",
 }
-LOGIN = tuple(_ENVIRONMENT[name] for name in ("uri", "database", "user", "password", "password_file"))
-"""Variables of the database's address and login; processes that do not use the database are started without them."""
+LOGIN = tuple(
+    _ENVIRONMENT[name] for name in ("uri", "database", "user", "password", "password_file")
+)
+"""Variables of the database's address and login; processes that do not use the database are started
+without them."""
 _NUMBERS: dict[str, type[int] | type[float]] = {
     "patience": float,
     "idle_seconds": float,
@@ -92,9 +97,11 @@ class Settings:
         idle_seconds: The embedded server ends after this many seconds without clients.
         heap_mb: Bound on the embedded server's heap, in MiB.
         weights: Folder or fsspec URL of trained weights; None means `weights` in `home`.
-        checkpoints: Folder or fsspec URL of the checkpoints of trials; None means `checkpoints` in `home`.
+        checkpoints: Folder or fsspec URL of the checkpoints of trials; None means `checkpoints` in
+            `home`.
         java_options: Further options of the embedded server's Java runtime, quoted as in a shell.
-        dump_seconds: Seconds between automatic dumps of an embedded archive that is used; 0 means none.
+        dump_seconds: Seconds between automatic dumps of an embedded archive that is used; 0 means
+            none.
         dumps_kept: Number of automatic dumps that are kept.
         dumps_share: Share of the free disk that automatic dumps may take, in (0, 1].
         trainer: Options of `archive trainer` by name, from `config.toml`.
@@ -122,26 +129,40 @@ class Settings:
         """Validate address and numbers."""
         if self.uri is not None:
             _check_uri(self.uri)
+
         for name in _NUMBERS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
                 raise SettingsError(f"{name} must be a number, got {value!r}")
+
         if self.patience < 0:
             raise SettingsError(f"patience must be >= 0 seconds, got {self.patience:g}")
+
         if self.idle_seconds <= 0:
             raise SettingsError(f"idle_seconds must be > 0, got {self.idle_seconds:g}")
+
         if self.heap_mb < 64:
             raise SettingsError(f"heap_mb must be >= 64, got {self.heap_mb}")
+
         if not 0 <= self.dump_seconds < math.inf:
-            raise SettingsError(f"dump_seconds must be >= 0, got {self.dump_seconds:g}; 0: no automatic dumps")
+            raise SettingsError(
+                f"dump_seconds must be >= 0, got {self.dump_seconds:g}; 0: no automatic dumps"
+            )
+
         if self.dumps_kept < 1:
-            raise SettingsError(f"dumps_kept must be >= 1, got {self.dumps_kept}; dump_seconds = 0: none")
+            raise SettingsError(
+                f"dumps_kept must be >= 1, got {self.dumps_kept}; dump_seconds = 0: none"
+            )
+
         if not 0 < self.dumps_share <= 1:
             raise SettingsError(f"dumps_share must be > 0 and <= 1, got {self.dumps_share:g}")
+
         try:
             shlex.split(self.java_options)
         except ValueError as error:
-            raise SettingsError(f"cannot read java_options {self.java_options!r}: {error}") from None
+            raise SettingsError(
+                f"cannot read java_options {self.java_options!r}: {error}"
+            ) from None
 
     @property
     def place_of_weights(self) -> Path | str:
@@ -161,6 +182,7 @@ class Settings:
     def _place(self, location: str | None, name: str) -> Path | str:
         if location is None:
             return self.home / name
+
         return location if "://" in location else expanded(location).absolute()
 
 
@@ -182,7 +204,8 @@ def load(
     dumps_share: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Return the settings: arguments, then variables of the environment, then `config.toml`, then defaults.
+    """Return the settings: arguments, then variables of the environment, then `config.toml`, then
+    defaults.
 
     Args:
         home: Folder of the archive.
@@ -212,8 +235,13 @@ def load(
         "java_options": java_options, "dump_seconds": dump_seconds, "dumps_kept": dumps_kept,
         "dumps_share": dumps_share,
     }  # fmt: skip
-    layers = [_set_values(arguments), _from_environment(os.environ if environment is None else environment)]
-    folder = expanded(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).absolute()
+    layers = [
+        _set_values(arguments),
+        _from_environment(os.environ if environment is None else environment),
+    ]
+    folder = expanded(
+        next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)
+    ).absolute()
     layers.append(_from_file(folder / CONFIG_NAME))
     merged: dict[str, Any] = {}
     for layer in reversed(layers):
@@ -221,33 +249,42 @@ def load(
         if "password" in layer or "password_file" in layer:
             merged.pop("password", None)
             merged.pop("password_file", None)
+
         merged |= layer
+
     secret = merged.pop("password_file", None)
     if secret is not None and "password" not in merged and "uri" in merged:
         merged["password"] = read_secret(expanded(secret))
+
     return Settings(**{**merged, "home": folder})
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Return the variables with which another process has the same settings, the password among them."""
+    """Return the variables with which another process has the same settings, the password among
+    them.
+    """
     values = {name: getattr(settings, name, None) for name in _ENVIRONMENT}
     return {_ENVIRONMENT[name]: str(value) for name, value in values.items() if value is not None}
 
 
 def read_secret(path: Path, what: str = "password file") -> str:
-    """Return the secret in a file, called `what` in messages, which only its owner or a container may read.
+    """Return the secret in a file, called `what` in messages, which only its owner or a container
+    may read.
 
     Raises:
         SettingsError: The file is missing, empty, or open to others.
     """
     if RUNTIME_SECRETS not in path.resolve().parents:
         _check_private(path, what)
+
     try:
         secret = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"cannot read the {what} {path}: {_reason(error)}") from None
+
     if not secret:
         raise SettingsError(f"the {what} {path} is empty")
+
     return secret
 
 
@@ -255,18 +292,35 @@ def _check_uri(uri: str) -> None:
     shown = _without_secrets(uri)
     try:
         parts = urlsplit(uri)
-        host, _port = parts.hostname, parts.port
+        host = parts.hostname
+        _port = parts.port
     except ValueError:
         raise SettingsError(f"not an address: {shown!r} (expected neo4j://host:7687)") from None
+
     if "@" in uri:
-        raise SettingsError(f"the address {shown!r} must not carry a login: set ARCHIVE_USER and ARCHIVE_PASSWORD_FILE")
+        raise SettingsError(
+            f"the address {shown!r} must not carry a login: set ARCHIVE_USER and "
+            "ARCHIVE_PASSWORD_FILE"
+        )
+
     if parts.scheme not in SCHEMES or not host:
         near = [*difflib.get_close_matches(parts.scheme, SCHEMES, n=1), "neo4j"][0]
-        raise SettingsError(f"not the address of a Neo4j server: {shown!r} (expected for instance {near}://host:7687)")
-    # The driver takes the query of neo4j:// for a routing context, such as a policy, and ignores everything else.
-    ignored = parts.path.strip("/") + parts.fragment + ("" if parts.scheme.startswith("neo4j") else parts.query)
+        raise SettingsError(
+            f"not the address of a Neo4j server: {shown!r} (expected for "
+            f"instance {near}://host:7687)"
+        )
+
+    # The driver takes the query of neo4j:// for a routing context, such as a policy, and ignores
+    # everything else.
+    ignored = (
+        parts.path.strip("/")
+        + parts.fragment
+        + ("" if parts.scheme.startswith("neo4j") else parts.query)
+    )
     if ignored or "database" in parts.query or "password" in parts.query:
-        raise SettingsError(f"the address {shown!r} must end with the port: ARCHIVE_DATABASE names a database")
+        raise SettingsError(
+            f"the address {shown!r} must end with the port: ARCHIVE_DATABASE names a database"
+        )
 
 
 def _without_secrets(uri: str) -> str:
@@ -279,13 +333,18 @@ def _set_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    values = _set_values({name: environment.get(variable) for name, variable in _ENVIRONMENT.items()})
+    values = _set_values(
+        {name: environment.get(variable) for name, variable in _ENVIRONMENT.items()}
+    )
     for name, number in _NUMBERS.items():
         if name in values:
             try:
                 values[name] = number(values[name])
             except ValueError:
-                raise SettingsError(f"{_ENVIRONMENT[name]} must be a number, got {values[name]!r}") from None
+                raise SettingsError(
+                    f"{_ENVIRONMENT[name]} must be a number, got {values[name]!r}"
+                ) from None
+
     return values
 
 
@@ -296,30 +355,48 @@ def _from_file(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"cannot read {path}: {_reason(error)}") from None
+
     for name, value in content.items():
         _check_entry(path, name, value)
+
     check_obeyed(path, "the configuration file")
     if "password" in content:
         _check_private(path, "configuration file with a password")
+
     return _set_values(content)
 
 
 def _check_entry(path: Path, name: str, value: object) -> None:
     if name == "trainer":
         if not isinstance(value, dict):
-            raise SettingsError(f"trainer in {path} must be a table of options, [trainer], got {value!r}")
+            raise SettingsError(
+                f"trainer in {path} must be a table of options, [trainer], got {value!r}"
+            )
+
         return
+
     if name == "launch":
-        if not isinstance(value, dict) or not all(isinstance(options, dict) for options in value.values()):
-            raise SettingsError(f"launch in {path} must be a table for each launcher, as [launch.slurm]")
+        if not isinstance(value, dict) or not all(
+            isinstance(options, dict) for options in value.values()
+        ):
+            raise SettingsError(
+                f"launch in {path} must be a table for each launcher, as [launch.slurm]"
+            )
+
         return
+
     if name not in _KEYS:
         near = difflib.get_close_matches(name, _KEYS, n=1)
         way_out = f"did you mean {near[0]}?" if near else f"known: {', '.join(_KEYS)}"
         raise SettingsError(f"unknown setting {name!r} in {path}: {way_out}")
+
     required = _NUMBERS.get(name, str)
-    if isinstance(value, bool) or not isinstance(value, (int, float) if required is float else required):
-        raise SettingsError(f"{name} in {path} must be of type {required.__name__}, got {type(value).__name__}")
+    if isinstance(value, bool) or not isinstance(
+        value, (int, float) if required is float else required
+    ):
+        raise SettingsError(
+            f"{name} in {path} must be of type {required.__name__}, got {type(value).__name__}"
+        )
 
 
 def _check_private(path: Path, what: str) -> None:
@@ -327,10 +404,14 @@ def _check_private(path: Path, what: str) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
         raise SettingsError(f"cannot read the {what} {path}: {_reason(error)}") from None
+
     if path.is_dir():
         raise SettingsError(f"the {what} {path} is a folder: name a file")
+
     if mode & 0o077:
-        raise SettingsError(f"the {what} {path} is open to others (mode {mode:04o}): run chmod 600 {path}")
+        raise SettingsError(
+            f"the {what} {path} is open to others (mode {mode:04o}): run chmod 600 {path}"
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,5 @@
-"""Paths and modules as users write them, where `~` and `~name` stand for home folders; folders of data and tables.
+"""Paths and modules as users write them, where `~` and `~name` stand for home folders; folders of
+data and tables.
 
 | environment        | data sets and tables are in               |
 |--------------------|-------------------------------------------|
@@ -22,7 +23,8 @@ DEFAULT_HOME = "~/.archive"
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:
-    """Return a path from the root, with the home folder of its user and without `..`: one path for one file.
+    """Return a path from the root, with the home folder of its user and without `..`: one path for
+    one file.
 
     A `..` after a symbolic link to a folder stays, as its removal would name another file.
 
@@ -44,11 +46,14 @@ def expanded(path: str | os.PathLike[str]) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         user = Path(path).parts[0]
-        raise SettingsError(f"no home folder of {user} is known on this machine, got {os.fspath(path)!r}") from None
+        raise SettingsError(
+            f"no home folder of {user} is known on this machine, got {os.fspath(path)!r}"
+        ) from None
 
 
 def imported(module: str) -> ModuleType:
-    """Import a module that a command names; those of the current folder are found, as by `python -m`.
+    """Import a module that a command names; those of the current folder are found, as by `python
+    -m`.
 
     What the module prints goes to stderr.
 
@@ -58,6 +63,7 @@ def imported(module: str) -> ModuleType:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
+
     with redirect_stdout(sys.stderr):
         return import_module(module)
 
@@ -72,7 +78,8 @@ def home() -> Path:
 
 
 def data_folders() -> tuple[Path, ...]:
-    """Return the folders of data sets and tables, the one to look into first ahead; new files belong into the last.
+    """Return the folders of data sets and tables, the one to look into first ahead; new files
+    belong into the last.
 
     Raises:
         SettingsError: No home folder of this user is known.

@@ -10,16 +10,19 @@ from rich.cells import cell_len
 GAP = 3
 """Cells between two columns."""
 LONG_WORD = 8
-"""Length of a word up to which it is never folded; words of the first column, which names the rows, never are."""
+"""Length of a word up to which it is never folded; words of the first column, which names the rows,
+never are."""
 _PLACE = re.compile(r"[a-z][a-z0-9+.-]*://|~?/|\.{1,2}/", re.IGNORECASE)
 """Beginning of an address or a path, which is copied as a whole and never folded."""
 
 
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Return the width of each column, in cells of a terminal; None where the table is too wide for it.
+    """Return the width of each column, in cells of a terminal; None where the table is too wide for
+    it.
 
-    Every column gets the width of its longest word, addresses and paths included. The rest is shared equally, but no
-    column gets more than it lacks: the columns of the longest texts are folded first.
+    Every column gets the width of its longest word, addresses and paths included. The rest is
+    shared equally, but no column gets more than it lacks: the columns of the longest texts are
+    folded first.
 
     Args:
         columns: Texts of each column, the heading first.
@@ -29,16 +32,19 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | N
     whole = [whole_width(column) for column in columns]
     if sum(whole) <= room:
         return whole
+
     least = [min(_least(column, place == 0), whole[place]) for place, column in enumerate(columns)]
     spare = room - sum(least)
     if spare < 0:
         return None
+
     widths = list(least)
     by_lack = sorted(range(len(columns)), key=lambda place: whole[place] - least[place])
     for count, place in enumerate(by_lack):
         added = min(whole[place] - least[place], spare // (len(columns) - count))
         widths[place] += added
         spare -= added
+
     return widths
 
 
@@ -59,4 +65,5 @@ def _least(column: Sequence[str], named: bool) -> int:
         for word in text.split():
             whole = named or _PLACE.match(word)
             widths.append(cell_len(word) if whole else min(cell_len(word), LONG_WORD))
+
     return max(widths)

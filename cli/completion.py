@@ -1,4 +1,6 @@
-"""`archive completion`: the script that teaches a shell the commands, options and names of the archive."""
+"""`archive completion`: the script that teaches a shell the commands, options and names of the
+archive.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,16 @@ VARIABLE = "_ARCHIVE_COMPLETE"
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that completes commands, options, and names of agents, tasks, studies and more.
+    """Print the script that completes commands, options, and names of agents, tasks, studies and
+    more.
 
     \b
     bash (4.4 or later):  echo 'eval "$(archive completion bash)"' >> ~/.bashrc
     zsh:                  echo 'eval "$(archive completion zsh)"' >> ~/.zshrc
     fish:                 archive completion fish > ~/.config/fish/completions/archive.fish
 
-    The names of studies are completed while the archive's server runs; a completion never starts one.
+    The names of studies are completed while the archive's server runs; a completion never starts
+    one.
     """  # noqa: D301 - click reads \b as: keep the lines
     root = ctx.find_root()
     print_data(SHELLS[shell](root.command, {}, "archive", VARIABLE).source())

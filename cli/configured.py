@@ -16,7 +16,8 @@ NOT_CONFIGURABLE = ("help", "json", "once", "parent")
 
 
 class ConfiguredCommand(click.Command):
-    """A command whose options take defaults from the table of its name in `config.toml`; an option precedes them.
+    """A command whose options take defaults from the table of its name in `config.toml`; an option
+    precedes them.
 
     Args:
         *args: As of `click.Command`.
@@ -32,6 +33,7 @@ class ConfiguredCommand(click.Command):
         """Read the table before the options."""
         if not ctx.resilient_parsing and "--help" not in args and "-h" not in args:
             ctx.default_map = self._defaults(ctx)
+
         return super().parse_args(ctx, args)
 
     def _defaults(self, ctx: click.Context) -> dict[str, Any]:
@@ -53,13 +55,22 @@ class ConfiguredCommand(click.Command):
             where = f"{name!r} in [{self.table}] of {own.home / settings.CONFIG_NAME}"
             written = name.replace("_", "-")
             if written in NOT_CONFIGURABLE:
-                raise SettingsError(f"{where} belongs to one call: give --{written} to archive {self.table}")
+                raise SettingsError(
+                    f"{where} belongs to one call: give --{written} to archive {self.table}"
+                )
+
             option = options.get(written)
             if option is None:
                 near = difflib.get_close_matches(name, options, n=1)
-                way_out = f"did you mean {near[0]}?" if near else f"the options of archive {self.table} are known"
+                way_out = (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else (f"the options of archive {self.table} are known")
+                )
                 raise SettingsError(f"unknown option {where}: {way_out}")
+
             defaults[str(option.name)] = _checked(ctx, option, value, where)
+
         return defaults
 
 
@@ -72,10 +83,14 @@ def _checked(ctx: click.Context, option: click.Option, value: Any, where: str) -
     if option.is_flag != isinstance(value, bool) or option.multiple != isinstance(value, list):
         form = "true or false" if option.is_flag else "a list" if option.multiple else "one value"
         raise SettingsError(f"{where} must be {form}, got {value!r}")
+
     if isinstance(value, float) and isinstance(option.type, type(click.INT)):
-        raise SettingsError(f"{where} must be an integer, got {value!r}")  # click would cut its decimals off
+        # click would cut its decimals off
+        raise SettingsError(f"{where} must be an integer, got {value!r}")
+
     try:
         option.type_cast_value(ctx, value)
     except click.BadParameter as error:
         raise SettingsError(f"{where}: {error.message}") from None
+
     return value

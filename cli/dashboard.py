@@ -27,7 +27,9 @@ PATIENCE_SECONDS = 10.0
 
 
 @click.command(short_help="Serve a page that shows the archive, live.")
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all.")
+@click.option(
+    "--host", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all."
+)
 @click.option("--port", type=Count(0, 65535), default=8765, help="Port; 0 for a free one.")
 @click.option(
     "--allow-host",
@@ -46,7 +48,8 @@ PATIENCE_SECONDS = 10.0
 @click.option(
     "--write",
     is_flag=True,
-    help="Let the page stop studies, cancel, retry, prioritise and enqueue proposals, and write notes.",
+    help="Let the page stop studies, cancel, retry, prioritise and enqueue proposals, and write "
+    "notes.",
 )
 @click.option("--mcp", "tools", is_flag=True, help="Serve the tools of `archive mcp` at /mcp, too.")
 @click.option(
@@ -69,8 +72,9 @@ def dashboard(
 ) -> None:
     """Serve a page that shows the archive, live, until Ctrl-C.
 
-    The printed address opens it. Studies, networks, comparisons, queries, workers and the queue; it loads nothing from
-    elsewhere. Read-only unless --write is given. Whoever has the token can read the whole archive.
+    The printed address opens it. Studies, networks, comparisons, queries, workers and the queue; it
+    loads nothing from elsewhere. Read-only unless --write is given. Whoever has the token can read
+    the whole archive.
 
     Example: archive dashboard
 
@@ -86,7 +90,13 @@ def dashboard(
         lowered = tuple(name.lower() for name in names)
         extensions = (language_models(archive, write),) if tools else ()
         server = DashboardServer(
-            archive, host=host, port=port, token=token, names=lowered, options=options, extensions=extensions
+            archive,
+            host=host,
+            port=port,
+            token=token,
+            names=lowered,
+            options=options,
+            extensions=extensions,
         )
         _announce(server, chosen=token is not None)
         server.run()
@@ -115,13 +125,19 @@ def language_models(archive: Archive, write: bool) -> Extension:
 
     tools = server.create(ArchiveAccess(lambda: archive), write=write)
     # The page checks Host, Origin and token of each request.
-    return Extension(transports.application(tools, hosts=()).routes, lambda: transports.running(tools))
+    return Extension(
+        transports.application(tools, hosts=()).routes, lambda: transports.running(tools)
+    )
 
 
 def _token(file: Path | None) -> str | None:
     from archive import settings
 
-    return settings.read_secret(file, "token file") if file is not None else os.environ.get(TOKEN) or None
+    return (
+        settings.read_secret(file, "token file")
+        if file is not None
+        else os.environ.get(TOKEN) or None
+    )
 
 
 def _announce(server: DashboardServer, *, chosen: bool) -> None:
@@ -131,6 +147,13 @@ def _announce(server: DashboardServer, *, chosen: bool) -> None:
     else:
         print_line(server.address_with_token)
         print_message("the address contains the token: do not share it; Ctrl-C ends the page")
+
     if not server.access.on_loopback:
-        print_message(("other machines reach this page, without encryption: put a TLS proxy in front", "yellow"))
+        print_message(
+            (
+                "other machines reach this page, without encryption: put a TLS proxy in front",
+                "yellow",
+            )
+        )
+
     sys.stdout.flush()

@@ -17,7 +17,10 @@ COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
-    """Check the installation and the database server, and suggest remedies. Exit with 1 if a check fails."""
+    """Check the installation and the database server, and suggest remedies.
+
+    Exit with 1 if a check fails.
+    """
     from archive.agents.registry import registry as agents
     from archive.doctor import examine, plug_ins
     from archive.kernels.registry import registry as kernels
@@ -37,5 +40,6 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     else:
         rows = [(check.state, check.name, check.found, check.remedy) for check in checks]
         print_table(("", "what", "found", "what to do"), rows, styles=COLOURS)
+
     if any(check.state == "bad" for check in checks):
         sys.exit(1)

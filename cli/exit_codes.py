@@ -20,11 +20,13 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "success",
-    ExitCode.ERROR: "an error, also in Cypher; doctor: a fault; trainer status --healthcheck: no trainer is alive",
+    ExitCode.ERROR: "an error, also in Cypher; doctor: a fault; trainer status --healthcheck: no "
+    "trainer is alive",
     ExitCode.USAGE: "a mistake in the command, its settings or a name",
     ExitCode.NOTHING_SUCCEEDED: "search, study best: no evaluation has a feasible value; "
     "trainer: trials failed, none succeeded",
-    ExitCode.UNFIT_MACHINE: "trainer: three trials in a row could not begin on this machine (GPU, data, disk, package)",
+    ExitCode.UNFIT_MACHINE: "trainer: three trials in a row could not begin on this machine "
+    "(GPU, data, disk, package)",
     ExitCode.HUNG_UP: "ended with its terminal (SIGHUP)",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C (SIGINT)",
     ExitCode.TERMINATED: "ended by SIGTERM; a trainer that is told to stop ends with 0, 3 or 4",
@@ -34,4 +36,6 @@ MEANINGS = {
 
 def epilog() -> str:
     """Return the table for a help text; click then breaks no line of it."""
-    return "\b\nExit codes:\n" + "\n".join(f"  {code.value:<3}  {text}" for code, text in MEANINGS.items())
+    return "\b\nExit codes:\n" + "\n".join(
+        f"  {code.value:<3}  {text}" for code, text in MEANINGS.items()
+    )

@@ -28,14 +28,16 @@ class CommandGroup(click.Group):
         is_option = name.startswith("-")
         if not is_option and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             raise UnknownNameError("command", name, self.list_commands(ctx))
+
         return super().resolve_command(ctx, args)
 
 
 class DefaultGroup(CommandGroup):
     """A group that runs one of its commands where none is named.
 
-    The default command runs when the first word is one of its options; if it takes arguments, also when the first word
-    is no command of the group, or missing. Only `--help` is an option of the group itself.
+    The default command runs when the first word is one of its options; if it takes arguments, also
+    when the first word is no command of the group, or missing. Only `--help` is an option of the
+    group itself.
 
     Args:
         *args: As of `click.Group`.
@@ -52,6 +54,7 @@ class DefaultGroup(CommandGroup):
         """Put the default command's name before its arguments."""
         if self._is_for_default(ctx, args):
             args = [self.default, *args]
+
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -59,17 +62,24 @@ class DefaultGroup(CommandGroup):
         items = super().shell_complete(ctx, incomplete)
         with self._default_context(ctx) as default:
             options = default.command.shell_complete(default, incomplete)
+
         offered = {item.value for item in items}
         return [*items, *(option for option in options if option.value not in offered)]
 
     def _is_for_default(self, ctx: click.Context, args: list[str]) -> bool:
         if not args:
             return not ctx.resilient_parsing
+
         first = args[0]
         if first in ctx.help_option_names or first in self.commands:
             return False
-        takes_arguments = any(isinstance(each, click.Argument) for each in self.commands[self.default].params)
+
+        takes_arguments = any(
+            isinstance(each, click.Argument) for each in self.commands[self.default].params
+        )
         return first.startswith("-") or takes_arguments
 
     def _default_context(self, ctx: click.Context) -> click.Context:
-        return self.commands[self.default].make_context(self.default, [], parent=ctx, resilient_parsing=True)
+        return self.commands[self.default].make_context(
+            self.default, [], parent=ctx, resilient_parsing=True
+        )

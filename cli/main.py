@@ -1,4 +1,6 @@
-"""The command line `archive`: loads only the command that is called, and turns errors into one red line."""
+"""The command line `archive`: loads only the command that is called, and turns errors into one red
+line.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ COMMANDS = {
         "search",
         "Search for architectures: agent, trainers and archive in one command.",
     ),
-    "trainer": ("archive.cli.trainer.command", "trainer", "Run a trainer, or show the trainers of an archive."),
+    "trainer": (
+        "archive.cli.trainer.command",
+        "trainer",
+        "Run a trainer, or show the trainers of an archive.",
+    ),
     "launch": (
         "archive.cli.launch.command",
         "launch",
@@ -38,40 +44,92 @@ COMMANDS = {
         "study",
         "List, show, watch, plot, export and delete studies; follow their logs.",
     ),
-    "report": ("archive.cli.report", "report", "Write a study as one HTML file, with pictures, plots and a table."),
+    "report": (
+        "archive.cli.report",
+        "report",
+        "Write a study as one HTML file, with pictures, plots and a table.",
+    ),
     "proposal": ("archive.cli.proposal.command", "proposal", "Show, cancel and retry proposals."),
-    "weights": ("archive.cli.weights", "weights", "Export trained networks as files for other programs."),
+    "weights": (
+        "archive.cli.weights",
+        "weights",
+        "Export trained networks as files for other programs.",
+    ),
     "arch": (
         "archive.cli.architecture.command",
         "arch",
         "Show, draw and compare architectures.",
     ),
-    "dashboard": ("archive.cli.dashboard", "dashboard", "Serve a page that shows the archive, live."),
-    "metrics": ("archive.cli.metrics", "metrics", "Serve the length of the queue to Prometheus and autoscalers."),
-    "agents": ("archive.cli.catalogues.agents", "agents", "List the search agents, and when to choose which."),
+    "dashboard": (
+        "archive.cli.dashboard",
+        "dashboard",
+        "Serve a page that shows the archive, live.",
+    ),
+    "metrics": (
+        "archive.cli.metrics",
+        "metrics",
+        "Serve the length of the queue to Prometheus and autoscalers.",
+    ),
+    "agents": (
+        "archive.cli.catalogues.agents",
+        "agents",
+        "List the search agents, and when to choose which.",
+    ),
     "tasks": ("archive.cli.catalogues.tasks", "tasks", "List the tasks."),
-    "protocols": ("archive.cli.catalogues.tasks", "protocols", "List the training protocols of the tasks."),
-    "recipes": ("archive.cli.catalogues.recipes", "recipes", "List the recipes, by which networks are trained."),
+    "protocols": (
+        "archive.cli.catalogues.tasks",
+        "protocols",
+        "List the training protocols of the tasks.",
+    ),
+    "recipes": (
+        "archive.cli.catalogues.recipes",
+        "recipes",
+        "List the recipes, by which networks are trained.",
+    ),
     "spaces": ("archive.cli.catalogues.spaces", "spaces", "List the search spaces."),
     "observers": (
         "archive.cli.catalogues.observers",
         "observers",
         "List the observers, which receive metrics of trials.",
     ),
-    "kernels": ("archive.cli.catalogues.kernels", "kernels", "List the kernels, the distances of architectures."),
-    "dump": ("archive.cli.exchange.dump", "dump", "Write the archive, or some studies, to one file."),
+    "kernels": (
+        "archive.cli.catalogues.kernels",
+        "kernels",
+        "List the kernels, the distances of architectures.",
+    ),
+    "dump": (
+        "archive.cli.exchange.dump",
+        "dump",
+        "Write the archive, or some studies, to one file.",
+    ),
     "load": ("archive.cli.exchange.dump", "load", "Merge a dumped file into the archive."),
     "import": (
         "archive.cli.exchange.imports",
         "imports",
         "Import results and models: tables, Optuna studies, PyTorch.",
     ),
-    "table": ("archive.cli.exchange.tables", "tables", "List the built-in tables; make them of official releases."),
-    "bench": ("archive.cli.bench.command", "bench", "Measure speed and search quality on this machine."),
+    "table": (
+        "archive.cli.exchange.tables",
+        "tables",
+        "List the built-in tables; make them of official releases.",
+    ),
+    "bench": (
+        "archive.cli.bench.command",
+        "bench",
+        "Measure speed and search quality on this machine.",
+    ),
     "mcp": ("archive.cli.mcp", "mcp", "Serve the archive to a language model (MCP)."),
     "db": ("archive.cli.db.command", "db", "Start, stop and inspect the database server."),
-    "doctor": ("archive.cli.doctor", "doctor", "Check the installation and the server, and suggest remedies."),
-    "completion": ("archive.cli.completion", "completion", "Print the completion script of a shell."),
+    "doctor": (
+        "archive.cli.doctor",
+        "doctor",
+        "Check the installation and the server, and suggest remedies.",
+    ),
+    "completion": (
+        "archive.cli.completion",
+        "completion",
+        "Print the completion script of a shell.",
+    ),
 }
 
 READERS = ("query", "study", "proposal", "db", "doctor")
@@ -89,8 +147,10 @@ class LazyGroup(CommandGroup):
         """Import and return one command; None where there is none of this name."""
         if cmd_name not in COMMANDS:
             return None
+
         if cmd_name in READERS:
             hide_arrays()
+
         module, name, _ = COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         entry.loaded()
@@ -124,7 +184,12 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
     show_default="ARCHIVE_DB, else the embedded server",
     help="Neo4j server, neo4j://host:7687.",
 )
-@click.option("--user", metavar="NAME", show_default="ARCHIVE_USER, else neo4j", help="User of the Neo4j server.")
+@click.option(
+    "--user",
+    metavar="NAME",
+    show_default="ARCHIVE_USER, else neo4j",
+    help="User of the Neo4j server.",
+)
 @click.option(
     "--database",
     metavar="NAME",
@@ -133,7 +198,8 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 )
 @click.pass_context
 def archive(ctx: click.Context, /, **settings: str | None) -> None:
-    """A graph database of every neural architecture you evaluate, and search agents that learn from it.
+    """A graph database of every neural architecture you evaluate, and search agents that learn from
+    it.
 
     Start with: archive search --agent nasbot
     """
@@ -144,7 +210,9 @@ def archive(ctx: click.Context, /, **settings: str | None) -> None:
 
 @contextmanager
 def _environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable while a command runs: data sets and caches are looked up in the archive's folder by it."""
+    """Set a variable while a command runs: data sets and caches are looked up in the archive's
+    folder by it.
+    """
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -157,7 +225,9 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line, and exit; a known error is one red line on stderr and a non-zero exit code."""
+    """Run the command line, and exit; a known error is one red line on stderr and a non-zero exit
+    code.
+    """
     sys.exit(_run(arguments))
 
 
@@ -169,7 +239,9 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _guarded(arguments: list[str] | None) -> int:
-    """Run the command line, and return the exit code; known errors and interruptions become one line."""
+    """Run the command line, and return the exit code; known errors and interruptions become one
+    line.
+    """
     try:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
@@ -192,20 +264,32 @@ def _guarded(arguments: list[str] | None) -> int:
         if error.errno == errno.EIO and isinstance(error.__context__, InterruptedBySignal):
             # The terminal of a SIGHUP is gone.
             return _interrupted(error.__context__)
+
         if error.errno not in FULL:
             raise
+
         sys.stdout = open(os.devnull, "w")
-        return _complain(f"nothing more can be written: {error.strerror}", exit_codes.ExitCode.ERROR)
+        return _complain(
+            f"nothing more can be written: {error.strerror}", exit_codes.ExitCode.ERROR
+        )
     except Exception as error:
         if (interrupt := caused(error)) is not None:
             return _interrupted(interrupt)
+
         refused = error.__cause__ if isinstance(error, ArchiveError) else error
-        if isinstance(refused, UnicodeEncodeError) and "\udc80" <= refused.object[refused.start] <= "\udcff":
+        if (
+            isinstance(refused, UnicodeEncodeError)
+            and "\udc80" <= refused.object[refused.start] <= "\udcff"
+        ):
             # Python's form of a byte of the command line that is no UTF-8.
-            return _complain("a name on the command line is not UTF-8 text", exit_codes.ExitCode.USAGE)
+            return _complain(
+                "a name on the command line is not UTF-8 text", exit_codes.ExitCode.USAGE
+            )
+
         if isinstance(error, ArchiveError):
             # The server's message points at a place in the query's text, on a separate line.
             return _complain(str(error), error.exit_code, lines=isinstance(error, QueryError))
+
         raise
 
 
@@ -216,6 +300,7 @@ def _unknown_option(error: click.NoSuchOption) -> str:
     for parameter in [] if command is None else command.params:
         if isinstance(parameter, click.Option) and not parameter.hidden:
             known += parameter.opts
+
     return str(UnknownNameError("option", error.option_name, known, "see --help"))
 
 
@@ -225,7 +310,9 @@ def _interrupted(error: BaseException) -> int:
     # The terminal of a SIGHUP is gone, and so may be the reader of the messages.
     with suppress(OSError):
         click.echo(printable(getattr(error, "message", "") or entry.INTERRUPTED), err=True)
-    # The exit code by which shells report a signal, so that a job manager can tell its own SIGTERM from a Ctrl-C.
+
+    # The exit code by which shells report a signal, so that a job manager can tell its own SIGTERM
+    # from a Ctrl-C.
     return 128 + int(getattr(error, "signal", signal.SIGINT))
 
 

@@ -18,7 +18,12 @@ PATIENCE_SECONDS = 3.0
 
 @click.command(short_help="Serve the length of the queue to Prometheus and autoscalers.")
 @click.option("--port", type=Count(0, 65535), default=9465, help="Port; 0 for a free one.")
-@click.option("--address", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all.")
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    help="Address to listen on; 0.0.0.0 for all.",
+)
 @click.option(
     "--wait",
     "wait_seconds",
@@ -30,9 +35,9 @@ PATIENCE_SECONDS = 3.0
 def metrics(ctx: click.Context, port: int, address: str, wait_seconds: float | None) -> None:
     """Serve the length of the queue to Prometheus and autoscalers, until Ctrl-C or SIGTERM.
 
-    /metrics has waiting and running proposals of each study and the trainers by state, for Prometheus. /queue, or
-    /queue?study=NAME, has the totals as JSON: {"waiting": 12, "running": 3, "open": 15}, for KEDA and other
-    autoscalers. No login is needed, and no trainer has to run.
+    /metrics has waiting and running proposals of each study and the trainers by state, for
+    Prometheus. /queue, or /queue?study=NAME, has the totals as JSON: {"waiting": 12, "running": 3,
+    "open": 15}, for KEDA and other autoscalers. No login is needed, and no trainer has to run.
 
     Example: archive metrics
 
@@ -43,7 +48,9 @@ def metrics(ctx: click.Context, port: int, address: str, wait_seconds: float | N
     from archive.trainer.daemon.retry import wait_for_store
 
     with _ended_by_signals():
-        archive = wait_for_store(lambda: open_archive(ctx, patience=PATIENCE_SECONDS), wait_seconds, print_message)
+        archive = wait_for_store(
+            lambda: open_archive(ctx, patience=PATIENCE_SECONDS), wait_seconds, print_message
+        )
         assert archive is not None
         with archive:
             server = MetricsServer(ArchiveReader(archive.connection), address, port)
@@ -54,7 +61,9 @@ def metrics(ctx: click.Context, port: int, address: str, wait_seconds: float | N
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """End the block with exit code 0 at SIGTERM or Ctrl-C: it serves until then, and nothing is left unfinished."""
+    """End the block with exit code 0 at SIGTERM or Ctrl-C: it serves until then, and nothing is
+    left unfinished.
+    """
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     try:
         with suppress(KeyboardInterrupt):

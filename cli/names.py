@@ -1,7 +1,9 @@
-"""Names as parameters, which a shell completes: agents, tasks, spaces, recipes, observers, studies and others.
+"""Names as parameters, which a shell completes: agents, tasks, spaces, recipes, observers, studies
+and others.
 
-A completion never starts a server, never waits long for one, and never writes an error into the shell: where a name
-cannot be looked up, nothing is offered. The commands check the names; these types accept any text.
+A completion never starts a server, never waits long for one, and never writes an error into the
+shell: where a name cannot be looked up, nothing is offered. The commands check the names; these
+types accept any text.
 """
 
 from __future__ import annotations
@@ -46,14 +48,20 @@ class Name(TextType):
     """A name that a shell completes.
 
     Args:
-        candidates: Returns the names for a command line and the beginning of a name; may raise anything.
+        candidates: Returns the names for a command line and the beginning of a name; may raise
+            anything.
         separator: What separates several names in one value; None means that a value is one name.
     """
 
     name = "name"
 
-    def __init__(self, candidates: Callable[[click.Context, str], Iterable[str]], separator: str | None = None) -> None:
-        self.candidates, self.separator = candidates, separator
+    def __init__(
+        self,
+        candidates: Callable[[click.Context, str], Iterable[str]],
+        separator: str | None = None,
+    ) -> None:
+        self.candidates = candidates
+        self.separator = separator
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Return NAME for an option; None leaves an argument its name."""
@@ -63,14 +71,25 @@ class Name(TextType):
         """Return the text unchanged: the command checks the name, and reports an unknown one."""
         return str(value)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
         """Return the names that begin like the word; none where they cannot be looked up."""
-        before, separator, last = incomplete.rpartition(self.separator) if self.separator else ("", "", incomplete)
+        before, separator, last = (
+            incomplete.rpartition(self.separator) if self.separator else ("", "", incomplete)
+        )
         chosen = before.split(self.separator) if self.separator else []
         names: list[str] = []
         with _silence():
-            names = [name for name in self.candidates(ctx, last) if name.startswith(last) and _is_plain(name)]
-        return [CompletionItem(f"{before}{separator}{name}") for name in names if name not in chosen]
+            names = [
+                name
+                for name in self.candidates(ctx, last)
+                if name.startswith(last) and _is_plain(name)
+            ]
+
+        return [
+            CompletionItem(f"{before}{separator}{name}") for name in names if name not in chosen
+        ]
 
 
 def _agents(ctx: click.Context, prefix: str) -> Iterable[str]:
@@ -161,25 +180,37 @@ def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
     reachable = _reachable(settings.load(**options))
     if reachable is None:
         return []
+
     from archive.database.connection import Connection
     from archive.database.user_query import run_query
 
     with Connection.open(reachable) as connection:
-        answer = run_query(connection, STUDIES, {"prefix": prefix}, limit=MOST_STUDIES, timeout=QUERY_SECONDS)
+        answer = run_query(
+            connection, STUDIES, {"prefix": prefix}, limit=MOST_STUDIES, timeout=QUERY_SECONDS
+        )
+
     return [str(name) for (name,) in answer.rows]
 
 
 def _reachable(settings: Settings) -> Settings | None:
-    """Return settings that lead to a running server and never start one; None where none answers."""
+    """Return settings that lead to a running server and never start one;
+
+    None where none answers.
+    """
     from archive.server import embedded
 
     if settings.embedded:
         server = embedded.find(settings)
         if server is None:
             return None
-        # By its address: a connection that is opened by the folder would start the server if it ended just now.
-        login = replace(settings, user=server.user, password=server.password, database=server.database)
+
+        # By its address: a connection that is opened by the folder would start the server if it
+        # ended just now.
+        login = replace(
+            settings, user=server.user, password=server.password, database=server.database
+        )
         return replace(login, uri=server.uri, patience=0.0)
+
     address = urlsplit(str(settings.uri))
     with socket.create_connection((str(address.hostname), address.port or 7687), REACH_SECONDS):
         return replace(settings, patience=0.0)
@@ -197,7 +228,9 @@ def _silence() -> Iterator[None]:
 
 
 def _is_plain(name: str) -> bool:
-    """Return whether a shell takes a name as one word; others may come from anybody, and could be commands."""
+    """Return whether a shell takes a name as one word; others may come from anybody, and could be
+    commands.
+    """
     return name.isprintable() and shlex.quote(name) == name
 
 
@@ -223,11 +256,16 @@ MOST_BYTES = 200
 
 
 def as_file(name: str) -> str:
-    """Return the name of a study as the beginning of a file's name, which most file systems limit to 255 bytes.
+    """Return the name of a study as the beginning of a file's name, which most file systems limit
+    to 255 bytes.
 
     It begins with no dash, which other commands take for an option.
     """
-    shown = "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip("-.") or "study"
+    shown = (
+        "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip("-.")
+        or "study"
+    )
     if len(shown.encode()) <= MOST_BYTES:
         return shown
+
     return f"{shown[: MOST_BYTES // 4]}-{sha256(name.encode(errors='replace')).hexdigest()[:8]}"

@@ -1,4 +1,6 @@
-"""Parameters that commands share: counts, durations, sizes, options with old spellings, the settings of the archive."""
+"""Parameters that commands share: counts, durations, sizes, options with old spellings, the
+settings of the archive.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,18 @@ class Count(click.IntRange):
 
 
 class ExistingFolder(click.Path):
-    """A folder that exists, in whose path `~` is the user's own, also where no shell replaces it: in config.toml."""
+    """A folder that exists, in whose path `~` is the user's own, also where no shell replaces it:
+    in config.toml.
+    """
 
     def __init__(self) -> None:
         super().__init__(exists=True, file_okay=False)
 
     def convert(
-        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> str | bytes | os.PathLike[str]:
         """Return the path.
 
@@ -54,7 +61,9 @@ class ExistingFolder(click.Path):
 
 
 class Duration(SecondsType):
-    """A length of time: `90s`, `15min`, `2h`, `30d`, a sum such as `1h30m`, or a plain number. Gives seconds.
+    """A length of time: `90s`, `15min`, `2h`, `30d`, a sum such as `1h30m`, or a plain number.
+
+    Gives seconds.
 
     Args:
         minimum: The shortest duration, in seconds.
@@ -64,14 +73,20 @@ class Duration(SecondsType):
 
     name = "duration"
 
-    def __init__(self, minimum: float = 0.0, *, open_minimum: bool = False, unit: str = "s") -> None:
-        self.minimum, self.open_minimum, self.unit = minimum, open_minimum, unit
+    def __init__(
+        self, minimum: float = 0.0, *, open_minimum: bool = False, unit: str = "s"
+    ) -> None:
+        self.minimum = minimum
+        self.open_minimum = open_minimum
+        self.unit = unit
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Return TIME."""
         return "TIME"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """Return the seconds of a duration.
 
         Raises:
@@ -80,10 +95,14 @@ class Duration(SecondsType):
         seconds = quantities.seconds(str(value), self.unit)
         if seconds is None or math.isnan(seconds):
             plain = f"a plain number counts {_PLURALS[self.unit]}"
-            self.fail(f"{value!r} is no duration: write 90s, 15min, 2h or 30d ({plain})", param, ctx)
+            self.fail(
+                f"{value!r} is no duration: write 90s, 15min, 2h or 30d ({plain})", param, ctx
+            )
+
         if seconds < self.minimum or (self.open_minimum and seconds == self.minimum):
             bound = f"{'>' if self.open_minimum else '>='} {self.minimum:g}s"
             self.fail(f"a duration must be {bound}, got {value!r}", param, ctx)
+
         return seconds
 
 
@@ -104,14 +123,21 @@ class Size(SizeType):
         """
         size = quantities.size_bytes(str(value))
         if size is None:
-            self.fail(f"{value!r} is no size: write 500MB, 20GB or 4GiB (a plain number counts bytes)", param, ctx)
+            self.fail(
+                f"{value!r} is no size: write 500MB, 20GB or 4GiB (a plain number counts bytes)",
+                param,
+                ctx,
+            )
+
         if size == 0:
             self.fail(f"a size must be > 0, got {value!r}", param, ctx)
+
         return size
 
 
 class AliasedOption(click.Option):
-    """An option with further spellings that work, but stand neither in help texts nor in completions.
+    """An option with further spellings that work, but stand neither in help texts nor in
+    completions.
 
     Args:
         declarations: As of `click.Option`.
@@ -134,7 +160,8 @@ class AliasedOption(click.Option):
 
 
 def listed(option: str, what: str, text: str | None) -> tuple[str, ...] | None:
-    """Return the names in the value of an option, separated by commas; None where the option was left out.
+    """Return the names in the value of an option, separated by commas; None where the option was
+    left out.
 
     Raises:
         UsageError: There are none.
@@ -142,21 +169,36 @@ def listed(option: str, what: str, text: str | None) -> tuple[str, ...] | None:
     names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
     if text is not None and not names:
         raise UsageError(f"{option} takes {what}, got {text!r}")
+
     return None if text is None else names
 
 
-_PLURALS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_PLURALS = {
+    "s": "seconds",
+    "m": "minutes",
+    "min": "minutes",
+    "h": "hours",
+    "d": "days",
+    "w": "weeks",
+}
 
 
 def output_option(default: str, help: str = "File.") -> Callable[[Command], Command]:
-    """Return the option of the file that a command writes; `default` says where its output goes without."""
+    """Return the option of the file that a command writes;
+
+    `default` says where its output goes without.
+    """
     kind = click.Path(path_type=Path, dir_okay=False)
-    return click.option("-o", "--output", "path", type=kind, metavar="FILE", show_default=default, help=help)
+    return click.option(
+        "-o", "--output", "path", type=kind, metavar="FILE", show_default=default, help=help
+    )
 
 
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 
 
 def settings_of(ctx: click.Context) -> dict[str, Any]:
-    """Return the settings given before the name of the command: home, database address and login."""
+    """Return the settings given before the name of the command: home, database address and
+    login.
+    """
     return dict(ctx.find_root().obj or {})

@@ -86,7 +86,9 @@ def show_query(name: str, as_json: bool) -> None:
 @click.option("--write", is_flag=True, help="Allow a Cypher query to change the archive.")
 @click.option("--limit", type=Count(1), default=1000, help="Maximum number of rows.")
 @click.option("--skip", type=Count(0), default=0, help="Skip the first N rows, for the next page.")
-@click.option("--timeout", type=Duration(0.1), default="60s", help="Give up on a query after this long.")
+@click.option(
+    "--timeout", type=Duration(0.1), default="60s", help="Give up on a query after this long."
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV to stdout instead of a table.")
 @json_option
 @click.pass_context
@@ -106,7 +108,8 @@ def run(
 ) -> None:
     """Run a saved query by its NAME, or a query in CYPHER.
 
-    A single word is the name of a saved query; anything else is Cypher. Queries are read-only unless --write is given.
+    A single word is the name of a saved query; anything else is Cypher. Queries are read-only
+    unless --write is given.
 
     Example: archive query run frontier --param task=nb201-cifar10 --param cost=flops --csv
 
@@ -114,19 +117,26 @@ def run(
     """
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other")
+
     if listed:
         _list(as_json)
         return
+
     cypher, named = _question(question, named)
     if shown:
         if named is None:
             raise UsageError("only a saved query can be shown: archive query show NAME")
+
         _show(named, as_json)
         return
+
     if named is not None and write:
         raise UsageError("--write goes with CYPHER: saved queries only read")
+
     options: dict[str, Any] = {"limit": limit, "skip": skip, "timeout": timeout}
-    answer, why = _answer(ctx, cypher, named, assignments(parameters, "a parameter"), write, options)
+    answer, why = _answer(
+        ctx, cypher, named, assignments(parameters, "a parameter"), write, options
+    )
     if as_json:
         rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
         print_json({"columns": answer.columns, "rows": rows, "truncated": answer.truncated})
@@ -134,19 +144,29 @@ def run(
         _print_csv(answer)
     elif answer.rows:
         print_table(answer.columns, answer.rows)
+
     if not answer.rows and (why or not as_json):
         print_message(f"no rows: {why}" if why else "no rows")
+
     if answer.truncated:
-        page = f"raise --limit, add LIMIT to the query, or see the next page with --skip {skip + limit}"
+        page = (
+            "raise --limit, add LIMIT to the query, or see the next page with --skip "
+            f"{skip + limit}"
+        )
         print_message((f"cut off after {limit} rows: {page}", "yellow"))
 
 
 def _question(question: str | None, named: str | None) -> tuple[str | None, str | None]:
     """Return the Cypher text, or the name of a saved query; the other one is None."""
     if (question is None) == (named is None):
-        raise UsageError("give the NAME of a saved query, or a query in CYPHER; archive query list shows the names")
+        raise UsageError(
+            "give the NAME of a saved query, or a query in CYPHER; archive query "
+            "list shows the names"
+        )
+
     if question is None or not _NAME.fullmatch(question):
         return question, named
+
     return None, question
 
 
@@ -167,19 +187,24 @@ def _answer(
     if named is not None:
         # Before an archive is opened, which may start a server.
         catalogue.check(named, values)
+
     begin = time.monotonic()
-    seconds, late = options["timeout"], _late(options["timeout"])
+    seconds = options["timeout"]
+    late = _late(options["timeout"])
     settings = load(**settings_of(ctx))
     # The start of a server is no part of the query, but a restart below other clients is.
     started = not settings.embedded or embedded.has_server(settings)
     patience = seconds + ANSWER_SECONDS if started else math.inf
     archive = within(patience, lambda: open_archive(ctx), late)
     opening = time.monotonic() - begin
-    left = max(_LEAST_SECONDS, seconds - opening) if started and opening > _SHORT_SECONDS else seconds
+    left = (
+        max(_LEAST_SECONDS, seconds - opening) if started and opening > _SHORT_SECONDS else seconds
+    )
     options = {**options, "timeout": left}
     with archive:
         if named is None:
             return archive.query(cypher or "", values, write=write, **options), None
+
         return within(left + ANSWER_SECONDS, partial(_saved, archive, named, values, options), late)
 
 
@@ -195,7 +220,8 @@ def _saved(
 
 def _late(seconds: float) -> ArchiveError:
     return StoreError(
-        f"the database has not answered within {seconds:g} seconds: it is busy, or was just restarted; try again, or "
+        f"the database has not answered within {seconds:g} seconds: it is busy, or was just "
+        "restarted; try again, or "
         "allow the query more time (--timeout)"
     )
 
@@ -215,6 +241,7 @@ def _list(as_json: bool) -> None:
         ]
         print_json({"queries": listed})
         return
+
     for each in queries:
         print_line((each.name, "bold"))
         print_line(f"    {each.summary}")
@@ -236,10 +263,15 @@ def _show(named: str, as_json: bool) -> None:
 def _print_csv(answer: QueryResult) -> None:
     if not answer.columns:
         return  # readers of CSV take an empty line for a column without a name
+
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(answer.columns)
     for row in answer.rows:
-        # CSV has no form for lists, maps and truth values: they are written as JSON. None is an empty field.
-        writer.writerow([json.dumps(value) if isinstance(value, list | dict | bool) else value for value in row])
+        # CSV has no form for lists, maps and truth values: they are written as JSON. None is an
+        # empty field.
+        writer.writerow(
+            [json.dumps(value) if isinstance(value, list | dict | bool) else value for value in row]
+        )
+
     print_data(written.getvalue())

@@ -26,13 +26,19 @@ options and names; `archive completion --help` says where to put it.
 
 def reference() -> str:
     """Return the reference as Markdown: a heading and the help text of every command."""
-    parts = (f"## `{ctx.command_path}`\n\n```text\n{ctx.get_help()}\n```\n" for ctx in contexts(100))
+    parts = (
+        f"## `{ctx.command_path}`\n\n```text\n{ctx.get_help()}\n```\n" for ctx in contexts(100)
+    )
     return "\n".join([HEAD, *parts])
 
 
 def contexts(width: int) -> Iterator[click.Context]:
     """Yield the context of every command and group, for help texts of a width."""
-    yield from _commands(click.Context(archive, info_name="archive", terminal_width=width, **archive.context_settings))
+    yield from _commands(
+        click.Context(
+            archive, info_name="archive", terminal_width=width, **archive.context_settings
+        )
+    )
 
 
 def _commands(ctx: click.Context) -> Iterator[click.Context]:
@@ -40,6 +46,7 @@ def _commands(ctx: click.Context) -> Iterator[click.Context]:
     yield ctx
     if not isinstance(ctx.command, click.Group):
         return
+
     for name in ctx.command.list_commands(ctx):
         child = ctx.command.get_command(ctx, name)
         if child is not None and not child.hidden:

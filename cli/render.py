@@ -1,8 +1,9 @@
 """Output of the commands: lines, messages, tables and JSON, and the opening of the archive.
 
-Names, reasons and values in an archive can come from anyone: a loaded dump, another team, an agent. Rich interprets
-markup (`[red]`) and emoji codes (`:bug:`) in a `str`, and a terminal interprets control characters. Every text is
-therefore drawn by `text`, with its style as a separate argument, and no other module of the command line prints.
+Names, reasons and values in an archive can come from anyone: a loaded dump, another team, an agent.
+Rich interprets markup (`[red]`) and emoji codes (`:bug:`) in a `str`, and a terminal interprets
+control characters. Every text is therefore drawn by `text`, with its style as a separate argument,
+and no other module of the command line prints.
 """
 
 from __future__ import annotations
@@ -38,24 +39,33 @@ if TYPE_CHECKING:
 Part = str | tuple[str, str]
 """A text, alone or with its style."""
 
-# Control characters, marks that change the direction of writing, and surrogates, which no stream can encode.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters, marks that change the direction of writing, and surrogates, which no stream
+# can encode.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _NAMED = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout instead of text.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Write JSON to stdout instead of text."
+)
 
 
 def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
-    """Connect with the settings that stand before the command's name; the caller closes the archive."""
+    """Connect with the settings that stand before the command's name; the caller closes the
+    archive.
+    """
     from archive.api import connect
 
     return connect(**settings_of(ctx), **overrides)
 
 
 def console(file: TextIO | None = None) -> Console:
-    """Return a console on stderr or another stream, made at each use because streams can be redirected.
+    """Return a console on stderr or another stream, made at each use because streams can be
+    redirected.
 
-    It is for rich's animations (`Live`, `Progress`), which take only `Text`; the functions below print everything else.
+    It is for rich's animations (`Live`, `Progress`), which take only `Text`; the functions below
+    print everything else.
     """
     file = sys.stderr if file is None else file
     # A pipe has no width: its lines are not folded at the width of some terminal.
@@ -71,7 +81,8 @@ _animations: list[Console] = []
 def animation(shown: Live | Progress, to: Console) -> Iterator[None]:
     """Run an animation of rich; lines that are printed meanwhile stand above it.
 
-    Printed past the animation they would move it, and its upper lines would stay behind on the terminal.
+    Printed past the animation they would move it, and its upper lines would stay behind on the
+    terminal.
 
     Args:
         shown: The animation.
@@ -86,7 +97,9 @@ def animation(shown: Live | Progress, to: Console) -> Iterator[None]:
 
 
 class _Console(Console):
-    """A console whose reader may end early, as in `archive … | head`; rich would end with the exit code 1."""
+    """A console whose reader may end early, as in `archive … | head`; rich would end with the exit
+    code 1.
+    """
 
     def on_broken_pipe(self) -> None:
         """Raise the error that `archive.cli.main` handles."""
@@ -116,6 +129,7 @@ def printable(text: str, *, lines: bool = False) -> str:
         character = match[0]
         if lines and character in "\n\t":
             return character
+
         code = ord(character)
         return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
@@ -127,7 +141,8 @@ def print_line(*parts: Part, wrap: bool = False) -> None:
 
     Args:
         parts: Texts, each alone or with its style.
-        wrap: Whether a long line is folded between words on a terminal; commands to copy are not folded.
+        wrap: Whether a long line is folded between words on a terminal; commands to copy are not
+            folded.
     """
     _print(console(sys.stdout), parts, wrap)
 
@@ -151,14 +166,17 @@ def print_block(content: str) -> None:
 def print_data(content: str) -> None:
     """Write a text of several lines to stdout for a program: unchanged, except on a terminal."""
     # Without `color`, click.echo would remove escape sequences.
-    click.echo(printable(content, lines=True) if sys.stdout.isatty() else content, nl=False, color=True)
+    click.echo(
+        printable(content, lines=True) if sys.stdout.isatty() else content, nl=False, color=True
+    )
 
 
 def print_json(document: Document) -> None:
     """Write one JSON document to stdout; NaN and infinities become null, as JSON has none.
 
     Args:
-        document: Its keys but `schema_version`, as `archive.cli.documents` lists them, or a dataclass with these keys.
+        document: Its keys but `schema_version`, as `archive.cli.documents` lists them, or a
+            dataclass with these keys.
     """
     click.echo(json_document(document, indent=2))
 
@@ -175,10 +193,15 @@ def json_document(document: Document, indent: int | None = None) -> str:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return JSON that is safe on a terminal: control characters that JSON allows are escaped, too."""
+    """Return JSON that is safe on a terminal: control characters that JSON allows are escaped,
+    too.
+    """
     plain = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
-    # Outside of strings, the only control characters of JSON are the line breaks of the indentation.
-    return _UNPRINTABLE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", plain)
+    # Outside of strings, the only control characters of JSON are the line breaks of the
+    # indentation.
+    return _UNPRINTABLE.sub(
+        lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", plain
+    )
 
 
 def print_table(
@@ -188,7 +211,8 @@ def print_table(
     title: str | None = None,
     styles: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a table to stdout; where the terminal is too narrow for it, a block of lines for each row.
+    """Write a table to stdout; where the terminal is too narrow for it, a block of lines for each
+    row.
 
     Args:
         columns: Names of the columns.
@@ -201,49 +225,74 @@ def print_table(
     for row in cells:
         if row:
             row[0].stylize((styles or {}).get(row[0].plain, ""))
-    to, headings = console(sys.stdout), [text(column) for column in columns]
+
+    to = console(sys.stdout)
+    headings = [text(column) for column in columns]
     if title is not None:
         to.print(text((title, "italic")), soft_wrap=True)
-    numeric = [all(isinstance(value, int | float | None) for value in column) for column in zip(*rows, strict=True)]
+
+    numeric = [
+        all(isinstance(value, int | float | None) for value in column)
+        for column in zip(*rows, strict=True)
+    ]
     table = _fitting_table(to, headings, cells, numeric or [False] * len(headings))
     if table is not None:
         to.print(table)
         return
+
     for place, row in enumerate(cells):
         if place:
             to.print()
+
         _print_record(to, headings, row)
 
 
 def _fitting_table(
     to: Console, headings: Sequence[Text], cells: Sequence[Sequence[Text]], numeric: Sequence[bool]
 ) -> Table | None:
-    """Return a table; None where the terminal is too narrow, or records, one line a cell, take fewer lines."""
+    """Return a table;
+
+    None where the terminal is too narrow, or records, one line a cell, take fewer lines.
+    """
     texts = [[each.plain for each in column] for column in zip(headings, *cells, strict=True)]
     widths = column_widths(texts, to.width)
     if widths is None:
         return None
+
     table = _table(headings, cells, widths, numeric)
     folded = sum(widths) < sum(map(whole_width, texts))
-    return table if not folded or len(to.render_lines(table)) <= len(cells) * (len(headings) + 1) else None
+    return (
+        table
+        if not folded or len(to.render_lines(table)) <= len(cells) * (len(headings) + 1)
+        else None
+    )
 
 
 def _table(
-    headings: Sequence[Text], rows: Iterable[Sequence[Text]], widths: Sequence[int], numeric: Sequence[bool]
+    headings: Sequence[Text],
+    rows: Iterable[Sequence[Text]],
+    widths: Sequence[int],
+    numeric: Sequence[bool],
 ) -> Table:
     table = Table(header_style="bold", show_edge=False, pad_edge=False)
     for heading, width, right in zip(headings, widths, numeric, strict=True):
-        table.add_column(heading, justify="right" if right else "left", overflow="fold", width=width)
+        table.add_column(
+            heading, justify="right" if right else "left", overflow="fold", width=width
+        )
+
     for row in rows:
         table.add_row(*row)
+
     return table
 
 
-def _print_record(to: Console, names: Sequence[Text], values: Sequence[Text], width: int = 1) -> None:
+def _print_record(
+    to: Console, names: Sequence[Text], values: Sequence[Text], width: int = 1
+) -> None:
     """Write one line a value; further lines of a long one begin below its first line.
 
-    A value with a word that is longer than the room beside the names, such as a path, is a line of its own, to be
-    copied as a whole.
+    A value with a word that is longer than the room beside the names, such as a path, is a line of
+    its own, to be copied as a whole.
     """
     width = max([width, *(name.cell_len for name in names)])
     room = to.width - width - 1
@@ -252,6 +301,7 @@ def _print_record(to: Console, names: Sequence[Text], values: Sequence[Text], wi
             to.print(Text(name.plain, style="bold"))
             to.print(value, soft_wrap=True)
             continue
+
         record = Table.grid(padding=(0, 1))
         record.add_column(style="bold", no_wrap=True, min_width=width)
         record.add_column(overflow="fold")
@@ -260,11 +310,17 @@ def _print_record(to: Console, names: Sequence[Text], values: Sequence[Text], wi
 
 
 def print_fields(fields: Mapping[str, Any], width: int) -> None:
-    """Write one line a field: the name in bold, then the value; commas separate the values of a list or mapping."""
-    shown, to = {name: _listed(value) for name, value in fields.items()}, console(sys.stdout)
+    """Write one line a field: the name in bold, then the value; commas separate the values of a
+    list or mapping.
+    """
+    shown = {name: _listed(value) for name, value in fields.items()}
+    to = console(sys.stdout)
     if to.is_terminal:
-        _print_record(to, [text(name) for name in shown], [text(value) for value in shown.values()], width)
+        _print_record(
+            to, [text(name) for name in shown], [text(value) for value in shown.values()], width
+        )
         return
+
     for name, value in shown.items():
         print_line((f"{name:<{width}}", "bold"), f" {value}")
 
@@ -272,22 +328,31 @@ def print_fields(fields: Mapping[str, Any], width: int) -> None:
 def _listed(value: Any) -> str:
     """Return a value as a line of text; what holds lists or mappings in turn stays JSON."""
     parts = list(value.values()) if isinstance(value, Mapping) else value
-    if not isinstance(parts, list | tuple) or any(isinstance(part, Mapping | list | tuple) for part in parts):
+    if not isinstance(parts, list | tuple) or any(
+        isinstance(part, Mapping | list | tuple) for part in parts
+    ):
         return show(value)
+
     named = [f"{name}=" for name in value] if isinstance(value, Mapping) else [""] * len(parts)
-    return ", ".join(name + show(part) for name, part in zip(named, parts, strict=True)) or show(None)
+    return ", ".join(name + show(part) for name, part in zip(named, parts, strict=True)) or show(
+        None
+    )
 
 
 def show(value: Any) -> str:
     """Return a value as the text of a table cell; `text` makes it printable."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
+
     if isinstance(value, bool):
         return "yes" if value else "no"
+
     if isinstance(value, float):
         return f"{value:.4g}"
+
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(mapped(value, finite_or_null), ensure_ascii=False, default=str)
+
     return str(value)
 
 
@@ -295,16 +360,23 @@ def span(seconds: float | None) -> str | None:
     """Return a duration in its two largest units."""
     if seconds is None:
         return None
+
     whole = round(seconds)
-    for unit, size, next_unit, next_size in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+    for unit, size, next_unit, next_size in (
+        ("d", 86_400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
         if whole >= size:
             return f"{whole // size} {unit} {whole % size // next_size} {next_unit}"
+
     return f"{whole} s"
 
 
 def _print(to: Console, parts: Sequence[Part], wrap: bool, lines: bool = False) -> None:
     if _animations and to.is_terminal:
         to = _animations[-1]
+
     content = text(*parts, lines=lines)
     # A word that no line holds, such as a path, would be cut.
     folded = wrap and to.is_terminal and longest_word(content.plain) <= to.width

@@ -21,12 +21,21 @@ from archive.errors import UsageError
 @json_option
 @click.pass_context
 def report(
-    ctx: click.Context, /, name: str, path: Path | None, force: bool, top: int, rows: int, as_json: bool
+    ctx: click.Context,
+    /,
+    name: str,
+    path: Path | None,
+    force: bool,
+    top: int,
+    rows: int,
+    as_json: bool,
 ) -> None:
-    """Write a study as one HTML file that opens from disk, without a network, and is small enough to mail.
+    """Write a study as one HTML file that opens from disk, without a network, and is small enough
+    to mail.
 
-    It has a summary, the best networks with pictures, plots, a table of the evaluations that can be sorted, the
-    environment of the trainings without names of machines, and the commands that repeat the search.
+    It has a summary, the best networks with pictures, plots, a table of the evaluations that can be
+    sorted, the environment of the trainings without names of machines, and the commands that repeat
+    the search.
 
     Example: archive report nasbot-cnn-digits -o study.html
     """
@@ -36,9 +45,11 @@ def report(
     path = path or Path(f"{as_file(name)}.html")
     if path.suffix.lower() not in (".html", ".htm", ""):
         raise UsageError(f"a report is a file ending in .html or .htm, got {str(path)!r}")
+
     check_free(path, force=force)
     with open_archive(ctx) as archive:
         content = html(archive, name, top=top, rows=rows).encode()
+
     write(path, content, force=force)
     if as_json:
         print_json({"study": name, "file": str(path), "bytes": len(content)})

@@ -30,13 +30,15 @@ def weights() -> None:
 @click.option(
     "--raw-inputs",
     is_flag=True,
-    help="Let the model standardise its inputs, which are then in the data set's own units (.pt2 and .onnx).",
+    help="Let the model standardise its inputs, which are then in the data set's own units (.pt2 "
+    "and .onnx).",
 )
 @click.option(
     "--weights-from",
     multiple=True,
     metavar="DIR|URL",
-    help="Folder or fsspec URL with weights of other trainers that may be read, in addition to the archive's own. May "
+    help="Folder or fsspec URL with weights of other trainers that may be read, in addition to "
+    "the archive's own. May "
     "be repeated.",
 )
 @force_option
@@ -51,12 +53,14 @@ def export(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Export the trained network of an EVALUATION, which has the name of its proposal: STUDY#NUMBER.
+    """Export the trained network of an EVALUATION, which has the name of its proposal:
+    STUDY#NUMBER.
 
-    .pt2 is a program of torch.export, .onnx a graph for ONNX Runtime and others, and .safetensors the weights alone.
-    The first two take a batch of any size, (batch, channels, height, width) or (batch, features), and give logits of
-    the classes, or predictions. Inputs and predictions are standardised by the mean and the deviation of the training
-    part, which the file holds in its metadata. The exported model is compared with the network.
+    .pt2 is a program of torch.export, .onnx a graph for ONNX Runtime and others, and .safetensors
+    the weights alone. The first two take a batch of any size, (batch, channels, height, width) or
+    (batch, features), and give logits of the classes, or predictions. Inputs and predictions are
+    standardised by the mean and the deviation of the training part, which the file holds in its
+    metadata. The exported model is compared with the network.
 
     Weights are verified by their SHA-256. archive study best STUDY lists evaluations with weights.
     """
@@ -67,22 +71,31 @@ def export(
     form = formats.check_path(path)
     new_file.check_free(path, force=force)
     if form == ".safetensors" and raw_inputs:
-        raise UsageError("a .safetensors file holds weights alone: --raw-inputs is for .pt2 and .onnx")
+        raise UsageError(
+            "a .safetensors file holds weights alone: --raw-inputs is for .pt2 and .onnx"
+        )
+
     with open_archive(ctx) as archive:
         if form == ".safetensors":
             saved = trained.weights(archive, evaluation, weights_from)
-            content, about = saved.content, trained.summary(saved.evaluation)
+            content = saved.content
+            about = trained.summary(saved.evaluation)
         else:
             network = trained.network(archive, evaluation, weights_from)
             content, about = formats.serialise(network, form, raw_inputs=raw_inputs)
+
     new_file.write(path, content, force=force)
-    _print({**about, "path": str(path), "format": form.removeprefix("."), "bytes": len(content)}, as_json)
+    _print(
+        {**about, "path": str(path), "format": form.removeprefix("."), "bytes": len(content)},
+        as_json,
+    )
 
 
 def _print(exported: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(exported)
         return
+
     names = ("evaluation", "architecture", "task", "protocol", "value", "path", "bytes")
     shown = {name: exported[name] for name in names}
     for part in ("input", "output"):
@@ -91,6 +104,10 @@ def _print(exported: dict[str, Any], as_json: bool) -> None:
                 f"{value}" if isinstance(value, str) else f"({', '.join(map(str, value))})"
                 for value in exported[part].values()
             )
+
     print_fields(shown, 12)
     if exported["input"] is not None and exported["scaling"] is None:
-        print_message("the means and deviations of the inputs are not known here: the task's data are elsewhere")
+        print_message(
+            "the means and deviations of the inputs are not known here: the task's "
+            "data are elsewhere"
+        )

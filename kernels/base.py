@@ -1,4 +1,7 @@
-"""The contract of a distance between architectures: `prepare` each network once, then evaluate blocks of pairs."""
+"""The contract of a distance between architectures:
+
+`prepare` each network once, then evaluate blocks of pairs.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +52,15 @@ class Components:
 
     @property
     def stack(self) -> Floats:
-        """All components as (k + k', m, n), unnormalised first: the input of a covariance. Read-only."""
+        """All components as (k + k', m, n), unnormalised first: the input of a covariance.
+
+        Read-only.
+        """
         if not len(self.normalised):
-            # The matrix of a whole table takes gigabytes, hence no copy if all components are unnormalised.
+            # The matrix of a whole table takes gigabytes, hence no copy if all components are
+            # unnormalised.
             return self.unnormalised
+
         return np.concatenate([self.unnormalised, self.normalised])
 
     @classmethod
@@ -66,7 +74,9 @@ class Components:
 
 
 class LowerBound(Protocol):
-    """A lower bound of all unnormalised components of a distance, computed from a short vector a network (a sketch)."""
+    """A lower bound of all unnormalised components of a distance, computed from a short vector a
+    network (a sketch).
+    """
 
     def describe(self, arrays: Mapping[str, NDArray[Any]]) -> Floats:
         """Return the sketches (n, s) of n packed networks (`archive.kernels.search.packed`)."""
@@ -78,16 +88,17 @@ class LowerBound(Protocol):
 
 
 class Distance(ABC, Generic[P]):
-    """A distance between architectures of one space, or a family of distances with several parameter values.
+    """A distance between architectures of one space, or a family of distances with several
+    parameter values.
 
-    Instances are immutable and may be shared by threads. Distances are symmetric and never negative, and a network is
-    at distance 0 from itself and from its relabellings. The docstring of an implementation says which further axioms
-    hold.
+    Instances are immutable and may be shared by threads. Distances are symmetric and never
+    negative, and a network is at distance 0 from itself and from its relabellings. The docstring of
+    an implementation says which further axioms hold.
 
     Attributes:
         name: Name in the registry.
-        cheap_rows: Whether the distances of one network from thousands take milliseconds: agents then rank all members
-            of a space that can be listed.
+        cheap_rows: Whether the distances of one network from thousands take milliseconds: agents
+            then rank all members of a space that can be listed.
     """
 
     name: ClassVar[str]
@@ -105,7 +116,8 @@ class Distance(ABC, Generic[P]):
 
     @abstractmethod
     def prepare(self, architecture: Architecture) -> P:
-        """Compute the part that depends on one network alone; the result is immutable and can be pickled.
+        """Compute the part that depends on one network alone; the result is immutable and can be
+        pickled.
 
         Raises:
             InvalidArchitectureError: The distance is not defined on this network.
@@ -135,7 +147,9 @@ class Distance(ABC, Generic[P]):
         return 1.0
 
     def default_covariance(self) -> Covariance:
-        """Return the default covariance of the distance: exp(-sum_i beta_i d_i^p), one beta for each component."""
+        """Return the default covariance of the distance: exp(-sum_i beta_i d_i^p), one beta for
+        each component.
+        """
         return exponential(len(self.components), self.power)
 
 
@@ -143,8 +157,8 @@ class PairDistance(Distance[P]):
     """A distance that is computed pair by pair, so that caching pairs saves time.
 
     Attributes:
-        store_pairs: Whether reading a distance between networks of layers from the archive, at 20 to 40 microseconds,
-            is faster than computing it again.
+        store_pairs: Whether reading a distance between networks of layers from the archive, at 20
+            to 40 microseconds, is faster than computing it again.
     """
 
     store_pairs: ClassVar[bool] = False
@@ -152,8 +166,9 @@ class PairDistance(Distance[P]):
     def lower_bound(self, space: str) -> LowerBound | None:
         """Return the lower bound that prunes a nearest-neighbour search, or None.
 
-        It requires prepared networks that are dataclasses of arrays (`archive.kernels.search.packed`), with an
-        attribute `total` where components are normalised.
+        It requires prepared networks that are dataclasses of arrays
+        (`archive.kernels.search.packed`), with an attribute `total` where components are
+        normalised.
 
         Args:
             space: Name of the vocabulary of the networks.
@@ -175,7 +190,9 @@ class PairDistance(Distance[P]):
     def distances(
         self, first: Sequence[P | Architecture], second: Sequence[P | Architecture] | None = None
     ) -> Components:
-        """Compute each pair of distinct networks once and write it to all its places in the block."""
+        """Compute each pair of distinct networks once and write it to all its places in the
+        block.
+        """
         rows = [self._prepared(network) for network in first]
         columns = rows if second is None else [self._prepared(network) for network in second]
         position: dict[str, int] = {}
@@ -184,6 +201,7 @@ class PairDistance(Distance[P]):
             if network.key not in position:
                 position[network.key] = len(networks)
                 networks.append(network)
+
         check_one_space(networks)
         i = np.array([position[network.key] for network in rows], np.int64)
         j = np.array([position[network.key] for network in columns], np.int64)
@@ -202,7 +220,9 @@ def check_one_space(networks: Sequence[Prepared]) -> None:
     """
     spaces = sorted({network.space for network in networks})
     if len(spaces) > 1:
-        raise InvalidArchitectureError(f"only networks of one space have a distance, got {spaces[0]} and {spaces[1]}")
+        raise InvalidArchitectureError(
+            f"only networks of one space have a distance, got {spaces[0]} and {spaces[1]}"
+        )
 
 
 def spread(compute: Callable[[Integers], Floats], c: int, i: Integers, j: Integers) -> Floats:
@@ -220,7 +240,9 @@ def spread(compute: Callable[[Integers], Floats], c: int, i: Integers, j: Intege
     stack = np.zeros((c, len(i), len(j)))
     if not stack.size:
         return stack
-    low, high = np.minimum.outer(i, j), np.maximum.outer(i, j)
+
+    low = np.minimum.outer(i, j)
+    high = np.maximum.outer(i, j)
     rows, columns = np.nonzero(low < high)
     codes = low[rows, columns] * (high.max() + 1) + high[rows, columns]
     distinct, inverse = np.unique(codes, return_inverse=True)

@@ -1,8 +1,8 @@
 """Memory cache of distances: each network is prepared once, each pair computed once.
 
-An agent that scores hundreds of candidates against one history needs thousands of pairs, most of them repeatedly.
-`Gram` returns repeated pairs from memory. It is bounded, contains only values that can be recomputed, and belongs to
-one process; agents share distances through the archive.
+An agent that scores hundreds of candidates against one history needs thousands of pairs, most of
+them repeatedly. `Gram` returns repeated pairs from memory. It is bounded, contains only values that
+can be recomputed, and belongs to one process; agents share distances through the archive.
 
     pairs of the largest square block   a matrix, 8 bytes a pair and component: networks that a surrogate is fitted to
     other pairs                         a table in two generations, some 200 bytes a pair: candidates
@@ -35,9 +35,11 @@ class Gram(Generic[P]):
     """A distance with a memory cache by `Architecture.key`; threads may share one.
 
     Args:
-        distance: The distance. Pairs are cached for a `PairDistance`, prepared networks for every distance.
+        distance: The distance. Pairs are cached for a `PairDistance`, prepared networks for every
+            distance.
         max_networks: Capacity in prepared networks; the least recently used is dropped first.
-        max_pairs: Capacity in pairs, about 200 bytes each. Pairs that no recent call used are dropped first.
+        max_pairs: Capacity in pairs, about 200 bytes each. Pairs that no recent call used are
+            dropped first.
         prepare: A replacement of `distance.prepare` with the same result.
 
     Raises:
@@ -54,7 +56,8 @@ class Gram(Generic[P]):
     ) -> None:
         """Start with an empty cache."""
         require_at_least(1, max_networks=max_networks, max_pairs=max_pairs)
-        self.distance, self.max_networks = distance, max_networks
+        self.distance = distance
+        self.max_networks = max_networks
         self._prepare = prepare or distance.prepare
         self._networks: OrderedDict[str, tuple[int, P]] = OrderedDict()
         self._pairs = _Memory(len(distance.components), max_pairs)
@@ -62,7 +65,9 @@ class Gram(Generic[P]):
         self._next = 0
         self._lock = Lock()
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """Return the distances of all pairs, as `Distance.distances` does.
 
         Args:
@@ -77,12 +82,19 @@ class Gram(Generic[P]):
         """
         with self._lock:
             rows = [self._prepared(architecture) for architecture in first]
-            columns = rows if second is None else [self._prepared(architecture) for architecture in second]
+            columns = (
+                rows
+                if second is None
+                else [self._prepared(architecture) for architecture in second]
+            )
             while len(self._networks) > self.max_networks:
                 self._networks.popitem(last=False)
+
             return self._block(rows, columns)
 
-    def remember(self, first: Sequence[Architecture], second: Sequence[Architecture], stack: Floats) -> None:
+    def remember(
+        self, first: Sequence[Architecture], second: Sequence[Architecture], stack: Floats
+    ) -> None:
         """Cache distances of a `PairDistance` that were computed elsewhere.
 
         Args:
@@ -93,7 +105,8 @@ class Gram(Generic[P]):
         with self._lock:
             i = np.array([self._prepared(architecture)[0] for architecture in first], np.int64)
             j = np.array([self._prepared(architecture)[0] for architecture in second], np.int64)
-            low, high = np.minimum.outer(i, j), np.maximum.outer(i, j)
+            low = np.minimum.outer(i, j)
+            high = np.maximum.outer(i, j)
             rows, columns = np.nonzero((low < high) & ~np.isnan(stack).any(axis=0))
             codes = (low[rows, columns] << 32) | high[rows, columns]
             distinct, at = np.unique(codes, return_index=True)
@@ -108,9 +121,11 @@ class Gram(Generic[P]):
         key = architecture.key
         known = self._networks.get(key)
         if known is None:
-            # Numbers are never reused: pairs of a dropped network cannot be taken for those of another.
+            # Numbers are never reused: pairs of a dropped network cannot be taken for those of
+            # another.
             known = self._networks[key] = (self._next, self._prepare(architecture))
             self._next += 1
+
         self._networks.move_to_end(key)
         return known
 
@@ -119,24 +134,31 @@ class Gram(Generic[P]):
         check_one_space(list(networks.values()))
         if not isinstance(self.distance, PairDistance):
             return self.distance.distances([one for _, one in rows], [one for _, one in columns])
+
         i = np.array([number for number, _ in rows], np.int64)
         j = np.array([number for number, _ in columns], np.int64)
         stack = np.empty((len(self.distance.components), len(i), len(j)))
-        # Listing the pairs of a block takes about a hundred bytes a pair: for 5,000 networks at once, gigabytes.
+        # Listing the pairs of a block takes about a hundred bytes a pair: for 5,000 networks at
+        # once, gigabytes.
         height = max(BLOCK // max(len(j), 1), 1)
         for top in range(0, len(i), height):
             band = slice(top, top + height)
             if rows is not columns:
                 stack[:, band] = self._spread(networks, i[band], j)
                 continue
+
             stack[:, band, top:] = self._spread(networks, i[band], i[top:])
             stack[:, top:, band] = stack[:, band, top:].transpose(0, 2, 1)
+
         if rows is columns and len(self._square.numbers) <= len(networks) <= SQUARE:
             self._square = _Square.of(i, stack)
+
         return Components.of_stack(stack, self.distance.unnormalised)
 
     def _spread(self, networks: dict[int, P], i: Integers, j: Integers) -> Floats:
-        return spread(lambda pairs: self._remembered(networks, pairs), len(self.distance.components), i, j)
+        return spread(
+            lambda pairs: self._remembered(networks, pairs), len(self.distance.components), i, j
+        )
 
     def _remembered(self, networks: dict[int, P], pairs: Integers) -> Floats:
         values, other = self._square.recall(pairs)
@@ -145,15 +167,18 @@ class Gram(Generic[P]):
             of_pairs, missing = self._pairs.recall(codes)
             if len(missing):
                 of_pairs[:, missing] = self._compute(networks, pairs[other[missing]])
+
             self._pairs.keep(codes, of_pairs)
             values[:, other] = of_pairs
+
         return values
 
     def _compute(self, networks: dict[int, P], pairs: Integers) -> Floats:
         assert isinstance(self.distance, PairDistance)
         numbers, positions = np.unique(pairs, return_inverse=True)
         chosen = [networks[int(number)] for number in numbers]
-        # The smaller key first, as in the archive: a distance has the same digits whichever process computed it.
+        # The smaller key first, as in the archive: a distance has the same digits whichever process
+        # computed it.
         rank = np.argsort(np.argsort([network.key for network in chosen]))
         ordered = positions.reshape(pairs.shape)
         swapped = rank[ordered[:, 0]] > rank[ordered[:, 1]]
@@ -161,22 +186,29 @@ class Gram(Generic[P]):
 
 
 class _Square(NamedTuple):
-    """Distances of all pairs of some networks: their numbers, ascending, and (c, n, n) distances."""
+    """Distances of all pairs of some networks: their numbers, ascending, and (c, n, n)
+    distances.
+    """
 
     numbers: Integers
     stack: Floats
 
     @classmethod
     def of(cls, numbers: Integers, stack: Floats) -> _Square:
-        """Return the distances of a block of equal rows and columns, in which networks may be repeated."""
+        """Return the distances of a block of equal rows and columns, in which networks may be
+        repeated.
+        """
         distinct, at = np.unique(numbers, return_index=True)
         return cls(distinct, stack[:, at[:, None], at])
 
     def recall(self, pairs: Integers) -> tuple[Floats, Integers]:
-        """Return (c, q) values of pairs of numbers, and the positions of those that are not among them."""
+        """Return (c, q) values of pairs of numbers, and the positions of those that are not among
+        them.
+        """
         values = np.empty((len(self.stack), len(pairs)))
         if not len(self.numbers):
             return values, np.arange(len(pairs))
+
         at = np.minimum(np.searchsorted(self.numbers, pairs), len(self.numbers) - 1)
         inside = (self.numbers[at] == pairs).all(axis=1)
         values[:, inside] = self.stack[:, at[inside, 0], at[inside, 1]]
@@ -184,15 +216,17 @@ class _Square(NamedTuple):
 
 
 class _Memory:
-    """Cache of columns by code, in two generations: the old one is dropped when the young one is full.
+    """Cache of columns by code, in two generations: the old one is dropped when the young one is
+    full.
 
-    A call moves all entries it uses into the young generation. Alternative: least recently used, whose bookkeeping for
-    each of a hundred thousand pairs costs more than it saves.
+    A call moves all entries it uses into the young generation. Alternative: least recently used,
+    whose bookkeeping for each of a hundred thousand pairs costs more than it saves.
     """
 
     def __init__(self, components: int, capacity: int) -> None:
         self.half = max(capacity // 2, 1)
-        self.young, self.old = _Generation(components), _Generation(components)
+        self.young = _Generation(components)
+        self.old = _Generation(components)
 
     def __len__(self) -> int:
         return len(self.young.rows.keys() | self.old.rows.keys())
@@ -205,6 +239,7 @@ class _Memory:
             at = np.array([generation.rows.get(codes[q], -1) for q in missing.tolist()], np.int64)
             values[:, missing[at >= 0]] = generation.values[:, at[at >= 0]]
             missing = missing[at < 0]
+
         return values, missing
 
     def keep(self, codes: list[int], values: Floats) -> None:
@@ -212,8 +247,11 @@ class _Memory:
         fresh = [q for q, code in enumerate(codes) if code not in self.young.rows]
         if len(fresh) > self.half:
             return
+
         if len(self.young.rows) + len(fresh) > self.half:
-            self.old, self.young = self.young, _Generation(len(values))
+            self.old = self.young
+            self.young = _Generation(len(values))
+
         self.young.add([codes[q] for q in fresh], values[:, fresh])
 
 
@@ -230,5 +268,6 @@ class _Generation:
             grown = np.empty((len(self.values), max(2 * size, size + len(codes))))
             grown[:, :size] = self.values[:, :size]
             self.values = grown
+
         self.values[:, size : size + len(codes)] = values
         self.rows.update(zip(codes, range(size, size + len(codes)), strict=True))

@@ -1,8 +1,8 @@
 """Registry of kernels by name: those of this package, and those of plug-ins.
 
-A plug-in adds a distance through an entry point of the group `archive.kernels`: a name, and a class derived from
-`Distance` (or from `EmbeddedDistance` for a norm of features) whose constructor takes the distance's settings as
-keyword arguments. `docs/extending.md` has an example.
+A plug-in adds a distance through an entry point of the group `archive.kernels`: a name, and a class
+derived from `Distance` (or from `EmbeddedDistance` for a norm of features) whose constructor takes
+the distance's settings as keyword arguments. `docs/extending.md` has an example.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def get(name: str, **config: Any) -> Distance[Any]:
         # A value of another type, such as a number in place of a list.
         if not config:
             raise
+
         shown = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
         raise UsageError(f"the kernel {name} cannot be made with {shown}: {error}") from error
 
@@ -67,7 +68,10 @@ def _check_settings(name: str, maker: Any, config: dict[str, Any]) -> None:
     parameters = inspect.signature(maker).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return
+
     known = [parameter.name for parameter in parameters]
     for setting in config:
         if setting not in known:
-            raise UnknownNameError(f"setting of the kernel {name}", setting, known, hint="it has no settings")
+            raise UnknownNameError(
+                f"setting of the kernel {name}", setting, known, hint="it has no settings"
+            )

@@ -1,7 +1,7 @@
 """Selection of the distances that are stored in the archive, and their names.
 
-A distance is stored where reading it is faster than computing it again. Measured on one core, microseconds a pair, with
-reading at 20 to 40:
+A distance is stored where reading it is faster than computing it again. Measured on one core,
+microseconds a pair, with reading at 20 to 40:
 
 | space       | otmann | wasserstein | gromov-wasserstein | edit | embedded kernels |
 |-------------|--------|-------------|--------------------|------|------------------|
@@ -9,8 +9,9 @@ reading at 20 to 40:
 | mlp         | 111    | 163         | 2248               | 11   | < 0.1            |
 | nasbench201 | 9      | 11          | 28                 | 1.4  | < 0.1            |
 
-So the three transports are stored (`PairDistance.store_pairs`) for networks of layers. The edit distance, the embedded
-kernels and all distances of cells are computed again; `archive.kernels.gram` caches them within a process.
+So the three transports are stored (`PairDistance.store_pairs`) for networks of layers. The edit
+distance, the embedded kernels and all distances of cells are computed again; `archive.kernels.gram`
+caches them within a process.
 """
 
 from __future__ import annotations
@@ -28,12 +29,16 @@ _MANNER = ("threads", "solver")
 
 
 def worth_keeping(space: str) -> bool:
-    """Return whether any distance of a space is worth storing: true for networks of layers, false for cells."""
+    """Return whether any distance of a space is worth storing: true for networks of layers, false
+    for cells.
+    """
     return not vocabulary(space).cells
 
 
 def worth_storing(distance: Distance[Any], space: str) -> bool:
-    """Return whether reading a distance between networks of a space is faster than computing it again."""
+    """Return whether reading a distance between networks of a space is faster than computing it
+    again.
+    """
     return isinstance(distance, PairDistance) and distance.store_pairs and worth_keeping(space)
 
 
@@ -43,9 +48,11 @@ def kinds(distance: Distance[Any]) -> dict[str, slice]:
     The name consists of the kernel's name and the settings that differ from its defaults: `otmann`,
     `otmann_normalised`, `gromov_wasserstein_starts_1`. Different distances have different names.
     """
-    name, k = _name(distance), distance.unnormalised
+    name = _name(distance)
+    k = distance.unnormalised
     if k == len(distance.components):
         return {name: slice(0, k)}
+
     return {name: slice(0, k), f"{name}_normalised": slice(k, None)}
 
 
@@ -55,10 +62,12 @@ def _name(distance: Distance[Any]) -> str:
         value = getattr(distance, setting.name, setting.default)
         if setting.name not in _MANNER and value != setting.default:
             parts += [setting.name, _plain(value)]
+
     return re.sub(r"\W", "_", "_".join(parts))
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, str | int | bool):
         return str(value)
+
     return blake2b(repr(value).encode(), digest_size=4).hexdigest()

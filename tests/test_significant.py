@@ -21,7 +21,9 @@ def test_three_digits_of_every_number(size, sign):
 
 @given(st.floats(0.0, 1.0), st.floats(1e-10, 1e3))
 def test_values_that_differ_are_shown_as_different(value, difference):
-    first, second = (float(significant(one, difference).replace(",", "")) for one in (value, value + difference))
+    first, second = (
+        float(significant(one, difference).replace(",", "")) for one in (value, value + difference)
+    )
     assert second - first == pytest.approx(difference, rel=0.012, abs=1e-15)
 
 

@@ -10,5 +10,6 @@
     tasks, datasets          tasks by name, and their data
     protocols, storage       the rules of a training, and the files that it leaves
 
-A package imports those below it. The trainer imports nothing of the agents: both communicate only through the database.
+A package imports those below it. The trainer imports nothing of the agents: both communicate only
+through the database.
 """

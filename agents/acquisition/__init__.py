@@ -1,1 +1,4 @@
-"""Acquisition functions, candidate generators and batch selection. An acquisition sees a posterior, never a model."""
+"""Acquisition functions, candidate generators and batch selection.
+
+An acquisition sees a posterior, never a model.
+"""

@@ -15,17 +15,19 @@ Notation:
     `kdpp`           a k-DPP sample, K = C                                                Kathuria et al., 2016
     `quality-kdpp`   a k-DPP sample, K_ij = q_i C_ij q_j                                  tree-Wasserstein, eq. (12)
 
-C is conditioned on the observations, as the k-DPP requires (tree-Wasserstein, Proposition 2). For a mixture, C is the
-total covariance: the mean covariance of the members plus the covariance of their means.
+C is conditioned on the observations, as the k-DPP requires (tree-Wasserstein, Proposition 2). For a
+mixture, C is the total covariance: the mean covariance of the members plus the covariance of their
+means.
 
-Eq. (12) reads q_i = exp(-mu_i), for errors that are minimised; scores are maximised here, hence exp(+mu_i). The paper
-does not give the unit of mu. With accuracies in [0, 1] the qualities would be nearly equal, in percent the best would
-dominate all others: mu is taken in units of its standard deviation over the candidates.
+Eq. (12) reads q_i = exp(-mu_i), for errors that are minimised; scores are maximised here, hence
+exp(+mu_i). The paper does not give the unit of mu. With accuracies in [0, 1] the qualities would be
+nearly equal, in percent the best would dominate all others: mu is taken in units of its standard
+deviation over the candidates.
 
-Under constraints, `thompson` and all rules with an acquisition weight it by the probability of feasibility PoF
-(`acquisition.functions`). A k-DPP without an acquisition has sqrt(PoF_i PoF_j) K_ij for K_ij, so that the probability
-of a batch is multiplied by the PoF of each of its networks. While no result meets the constraints, their scores are
-ignored.
+Under constraints, `thompson` and all rules with an acquisition weight it by the probability of
+feasibility PoF (`acquisition.functions`). A k-DPP without an acquisition has sqrt(PoF_i PoF_j) K_ij
+for K_ij, so that the probability of a batch is multiplied by the PoF of each of its networks. While
+no result meets the constraints, their scores are ignored.
 """
 
 from __future__ import annotations
@@ -46,11 +48,14 @@ from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.spectrum import repair
 
 ADDED_VARIANCE = 1e-6
-"""Variance added to each candidate in a k-DPP, as a fraction of the mean variance. Without it covariances of low rank
-(five networks give rank four) have no larger subsets of nonzero probability."""
+"""Variance added to each candidate in a k-DPP, as a fraction of the mean variance.
+
+Without it covariances of low rank (five networks give rank four) have no larger subsets of nonzero
+probability."""
 LEAST_LOG_QUALITY = -10.0
-"""Least log q: exp(-10)^2 is 2e-9 of the best. Candidates far below that would be lost to rounding in the
-eigendecomposition."""
+"""Least log q: exp(-10)^2 is 2e-9 of the best.
+
+Candidates far below that would be lost to rounding in the eigendecomposition."""
 
 
 class BatchSelection(ABC):
@@ -63,7 +68,11 @@ class BatchSelection(ABC):
     name: ClassVar[str]
 
     def select(
-        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+        self,
+        fitted: Fitted,
+        candidates: Sequence[Architecture],
+        count: int,
+        rng: np.random.Generator,
     ) -> list[int]:
         """Return the positions of the selected candidates, all different.
 
@@ -74,7 +83,8 @@ class BatchSelection(ABC):
             rng: Source of randomness.
 
         Returns:
-            min(B, m) positions in the order in which they were selected; all m, ascending, where B >= m.
+            min(B, m) positions in the order in which they were selected; all m, ascending, where B
+            >= m.
 
         Raises:
             UsageError: `count` is less than 1.
@@ -82,11 +92,16 @@ class BatchSelection(ABC):
         require_at_least(1, count=count)
         if count >= len(candidates):
             return list(range(len(candidates)))
+
         return self._select(fitted, candidates, count, rng)
 
     @abstractmethod
     def _select(
-        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+        self,
+        fitted: Fitted,
+        candidates: Sequence[Architecture],
+        count: int,
+        rng: np.random.Generator,
     ) -> list[int]:
         """Select fewer candidates than there are."""
 
@@ -106,15 +121,22 @@ class Top(BatchSelection):
         self.acquisition = _acquisition(acquisition)
 
     def _select(
-        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+        self,
+        fitted: Fitted,
+        candidates: Sequence[Architecture],
+        count: int,
+        rng: np.random.Generator,
     ) -> list[int]:
-        ranks = self.acquisition.rank(fitted.posterior(candidates, joint=self.acquisition.joint), rng)
+        ranks = self.acquisition.rank(
+            fitted.posterior(candidates, joint=self.acquisition.joint), rng
+        )
         return [int(at) for at in np.argsort(-ranks, kind="stable")[:count]]
 
 
 @final
 class KrigingBeliever(BatchSelection):
-    """Sequential selection by an acquisition, with a fantasy of each selected candidate; B posteriors.
+    """Sequential selection by an acquisition, with a fantasy of each selected candidate; B
+    posteriors.
 
     Args:
         acquisition: Acquisition to rank by, a name or an object.
@@ -127,20 +149,28 @@ class KrigingBeliever(BatchSelection):
         self.acquisition = _acquisition(acquisition)
 
     def _select(
-        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+        self,
+        fitted: Fitted,
+        candidates: Sequence[Architecture],
+        count: int,
+        rng: np.random.Generator,
     ) -> list[int]:
         selected: list[int] = []
         while True:
-            ranks = self.acquisition.rank(fitted.posterior(candidates, joint=self.acquisition.joint), rng)
+            ranks = self.acquisition.rank(
+                fitted.posterior(candidates, joint=self.acquisition.joint), rng
+            )
             selected.append(_best_other(ranks, selected))
             if len(selected) == count:
                 return selected
+
             fitted = fitted.hallucinate([candidates[selected[-1]]])
 
 
 @final
 class GpBucb(BatchSelection):
-    """The kriging believer with UCB: fantasies leave the mean unchanged and reduce the standard deviations.
+    """The kriging believer with UCB: fantasies leave the mean unchanged and reduce the standard
+    deviations.
 
     Args:
         kappa: Weight of the uncertainty, at least 0.
@@ -154,7 +184,11 @@ class GpBucb(BatchSelection):
         self._believer = KrigingBeliever(UpperConfidenceBound(kappa))
 
     def _select(
-        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+        self,
+        fitted: Fitted,
+        candidates: Sequence[Architecture],
+        count: int,
+        rng: np.random.Generator,
     ) -> list[int]:
         return self._believer.select(fitted, candidates, count, rng)
 
@@ -166,12 +200,17 @@ class Thompson(BatchSelection):
     name = "thompson"
 
     def _select(
-        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+        self,
+        fitted: Fitted,
+        candidates: Sequence[Architecture],
+        count: int,
+        rng: np.random.Generator,
     ) -> list[int]:
         selected: list[int] = []
         posterior = fitted.posterior(candidates, joint=True)
         for drawn in posterior.sample(count, rng):
             selected.append(_best_other(constrained(drawn, posterior), selected))
+
         return selected
 
 
@@ -182,10 +221,16 @@ class KDpp(BatchSelection):
     name = "kdpp"
 
     def _select(
-        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+        self,
+        fitted: Fitted,
+        candidates: Sequence[Architecture],
+        count: int,
+        rng: np.random.Generator,
     ) -> list[int]:
         posterior = fitted.posterior(candidates, joint=True)
-        return list(KDPP(_weighted(_similarity(posterior), _log_feasibility(posterior)), count).sample(rng))
+        return list(
+            KDPP(_weighted(_similarity(posterior), _log_feasibility(posterior)), count).sample(rng)
+        )
 
 
 @final
@@ -193,8 +238,9 @@ class QualityKDpp(BatchSelection):
     """Diverse, uncertain and good candidates; O(m^3).
 
     Args:
-        quality: log q: `mean` for eq. (12), an acquisition, or the name of one. Values that are not logarithms (the
-            mean, and the ranks of some acquisitions) are divided by their standard deviation over the candidates.
+        quality: log q: `mean` for eq. (12), an acquisition, or the name of one. Values that are not
+            logarithms (the mean, and the ranks of some acquisitions) are divided by their standard
+            deviation over the candidates.
         weight: Factor of log q, at least 0: with 0 this is `KDpp`.
     """
 
@@ -204,22 +250,33 @@ class QualityKDpp(BatchSelection):
         """Check the arguments."""
         if not 0.0 <= weight < np.inf:
             raise UsageError(f"weight must be >= 0 and finite, got {weight}")
+
         self.quality = None if quality == "mean" else _acquisition(quality)
         self.weight = weight
 
     def _select(
-        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+        self,
+        fitted: Fitted,
+        candidates: Sequence[Architecture],
+        count: int,
+        rng: np.random.Generator,
     ) -> list[int]:
         posterior = fitted.posterior(candidates, joint=True)
         log_quality = self.weight * self._log_quality(posterior, rng)
         if self.quality is None:
             log_quality += _log_feasibility(posterior)
+
         return list(KDPP(_weighted(_similarity(posterior), log_quality), count).sample(rng))
 
     def _log_quality(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """Return log q of each candidate, 0 for the best: (m,) float64."""
-        if self.quality is None and posterior.feasibility is not None and not posterior.feasibility.incumbent:
+        if (
+            self.quality is None
+            and posterior.feasibility is not None
+            and not posterior.feasibility.incumbent
+        ):
             return np.zeros(len(posterior.mean))
+
         ranks = posterior.mean if self.quality is None else self.quality.rank(posterior, rng)
         logarithmic = self.quality is not None and self.quality.logarithmic
         spread = 1.0 if logarithmic else float(ranks.std())
@@ -227,6 +284,7 @@ class QualityKDpp(BatchSelection):
         best = float(ranks.max())
         if not np.isfinite(best) or not spread > 0.0:
             return np.zeros(len(ranks))
+
         quality: Array = np.maximum((ranks - best) / spread, -1e6)
         return quality
 
@@ -249,6 +307,7 @@ def get(name: str, **config: Any) -> BatchSelection:
     """
     if name not in _rules:
         raise UnknownNameError("batch selection", name, _rules)
+
     return _rules[name](**config)
 
 
@@ -257,7 +316,9 @@ def _acquisition(acquisition: str | Acquisition) -> Acquisition:
 
 
 def _best_other(ranks: Array, taken: Sequence[int]) -> int:
-    """Return the position of the largest rank among those not taken, even where all ranks are -inf."""
+    """Return the position of the largest rank among those not taken, even where all ranks are
+    -inf.
+    """
     free = np.setdiff1d(np.arange(len(ranks)), taken)
     return int(free[np.argmax(ranks[free])])
 
@@ -266,23 +327,31 @@ def _log_feasibility(posterior: Posterior) -> Array:
     """Return log sqrt(PoF) of each candidate, 0 for the most feasible: (m,) float64."""
     if posterior.feasibility is None:
         return np.zeros(posterior.means.shape[1])
+
     logs = posterior.feasibility.log_probability
     half: Array = 0.5 * (logs - logs.max())
     return half
 
 
 def _weighted(similarity: Array, log_quality: Array) -> Array:
-    """Return q_i K_ij q_j: (m, m) float64, with q of at least `LEAST_LOG_QUALITY` below the best."""
+    """Return q_i K_ij q_j:
+
+    (m, m) float64, with q of at least `LEAST_LOG_QUALITY` below the best.
+    """
     quality = np.exp(np.maximum(log_quality - log_quality.max(), LEAST_LOG_QUALITY))
     weighted: Array = quality[:, None] * similarity * quality
     return weighted
 
 
 def _similarity(posterior: Posterior) -> Array:
-    """Return the covariance of the mixture, repaired, of full rank and mean variance 1: (m, m) float64."""
+    """Return the covariance of the mixture, repaired, of full rank and mean variance 1:
+
+    (m, m) float64.
+    """
     covariance = posterior.covariance
     scale = float(np.diagonal(covariance).mean())
     if not scale > 0.0:
         return np.eye(len(covariance))
+
     sound: Array = repair(covariance / scale, warn=False).matrix
     return sound + ADDED_VARIANCE * np.eye(len(sound))

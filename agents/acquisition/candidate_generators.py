@@ -9,8 +9,8 @@
 | `mutations` | random mutations of the best observed networks, ranked (BANANAS, alg. 1)     | BANANAS as published    |
 | `pool`      | a pool of 100 by evolution, ranked (tree-Wasserstein, section 3)             | that paper as published |
 
-All return a short list, best first: the cost of batch rules grows with the square or cube of its length. Candidates
-left out have a lower acquisition than all those returned.
+All return a short list, best first: the cost of batch rules grows with the square or cube of its
+length. Candidates left out have a lower acquisition than all those returned.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from archive.spaces.base import Space
 BLOCK = 4096
 """Number of members that are ranked at a time, so that memory does not grow with the space."""
 DRAWS = 16
-"""Random mutations in place of a large neighbourhood: with tens of layers, a neighbour takes a millisecond."""
+"""Random mutations in place of a large neighbourhood: with tens of layers, a neighbour takes a
+millisecond."""
 WIDEST = 500
 """Most neighbours of one network."""
 
@@ -59,14 +60,20 @@ class CandidateGenerator(ABC):
 
     @abstractmethod
     def candidates(
-        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+        self,
+        history: History,
+        rank: Rank,
+        count: int,
+        rng: np.random.Generator,
+        *,
+        logarithmic: bool = False,
     ) -> list[Ranked]:
         """Return candidates of high rank.
 
         Args:
             history: The history; its networks are not returned.
-            rank: The acquisition, (m,) float64 for m networks; larger is better, never NaN. It accounts for pending
-                proposals.
+            rank: The acquisition, (m,) float64 for m networks; larger is better, never NaN. It
+                accounts for pending proposals.
             count: Most networks to return.
             rng: Source of randomness.
             logarithmic: Whether `rank` returns logarithms.
@@ -98,12 +105,19 @@ class ListedCandidates(CandidateGenerator):
         listed = space.members() if members is None else members
         if listed is None:
             raise not_listed(space)
+
         self._members = listed
         self.listing = Listing([member.functional for member in listed])
         self._keys = [member.functional_key for member in listed]
 
     def candidates(
-        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+        self,
+        history: History,
+        rank: Rank,
+        count: int,
+        rng: np.random.Generator,
+        *,
+        logarithmic: bool = False,
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
         members = self._members
@@ -125,24 +139,40 @@ class EvolvedCandidates(CandidateGenerator):
         evaluations: Children of the evolution; None for NASBOT's number at the time, 50 to 500.
         climbs: Number of local searches.
         steps: Most steps of each.
-        width: Largest neighbourhood that is ranked whole; `DRAWS` random mutations replace larger ones.
+        width: Largest neighbourhood that is ranked whole; `DRAWS` random mutations replace larger
+            ones.
     """
 
     name = "evolution"
 
     def __init__(
-        self, space: Space, evaluations: int | None = None, climbs: int = 2, steps: int = 5, width: int = 64
+        self,
+        space: Space,
+        evaluations: int | None = None,
+        climbs: int = 2,
+        steps: int = 5,
+        width: int = 64,
     ) -> None:
         """Check the numbers."""
         require_at_least(1, evaluations=evaluations, width=width)
         require_at_least(0, climbs=climbs, steps=steps)
-        self.space, self.evaluations = space, evaluations
-        self.climbs, self.steps, self.width = climbs, steps, width
-        # The first neighbours of a large neighbourhood are all of one kind; random mutations are of all kinds.
+        self.space = space
+        self.evaluations = evaluations
+        self.climbs = climbs
+        self.steps = steps
+        self.width = width
+        # The first neighbours of a large neighbourhood are all of one kind; random mutations are of
+        # all kinds.
         self._many = len(list(islice(space.neighbours(space.initial_pool()[0]), width + 1))) > width
 
     def candidates(
-        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+        self,
+        history: History,
+        rank: Rank,
+        count: int,
+        rng: np.random.Generator,
+        *,
+        logarithmic: bool = False,
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
         start = [*self.space.initial_pool(), *filter(self.space.contains, starts(history))]
@@ -150,11 +180,16 @@ class EvolvedCandidates(CandidateGenerator):
         ranked = evolve(self.space, start, rank, evaluations, rng, logarithmic=logarithmic)
         return self.climbed(ranked, history, rank, rng)[:count]
 
-    def climbed(self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator) -> list[Ranked]:
-        """Add the results of local search from the best candidates; returns unknown networks, best first."""
+    def climbed(
+        self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator
+    ) -> list[Ranked]:
+        """Add the results of local search from the best candidates; returns unknown networks, best
+        first.
+        """
         by_key = {one.candidate.architecture.functional_key: one for one in ranked}
         for one in self._fresh(ranked, history.known)[: self.climbs]:
             self._climb(one, rank, by_key, history.known, rng)
+
         return self._fresh(list(by_key.values()), history.known)
 
     def _climb(
@@ -169,18 +204,24 @@ class EvolvedCandidates(CandidateGenerator):
             near = distinct_candidates(self._near(top.candidate, rng), by_key)
             if not near:
                 return
+
             ranks = rank([one.architecture for one in near])
             valued = [Ranked(one, float(value)) for one, value in zip(near, ranks, strict=True)]
             by_key.update((one.candidate.architecture.functional_key, one) for one in valued)
             fresh = self._fresh(valued, known)
             if not fresh or fresh[0].rank <= top.rank:
                 return
+
             top = fresh[0]
 
     def _near(self, candidate: Candidate, rng: np.random.Generator) -> list[Candidate]:
         if self._many:
             return [mutate(self.space, candidate, rng) for _ in range(DRAWS)]
-        return [candidate.after(mutation) for mutation in islice(self.space.neighbours(candidate.architecture), WIDEST)]
+
+        return [
+            candidate.after(mutation)
+            for mutation in islice(self.space.neighbours(candidate.architecture), WIDEST)
+        ]
 
     def _fresh(self, ranked: Sequence[Ranked], known: Mapping[str, Architecture]) -> list[Ranked]:
         fresh = [one for one in ranked if one.candidate.architecture.functional_key not in known]
@@ -189,7 +230,8 @@ class EvolvedCandidates(CandidateGenerator):
 
 @final
 class SampledCandidates(CandidateGenerator):
-    """A fixed sample of a space, then local search from its best (`archive.agents.acquisition.listing`).
+    """A fixed sample of a space, then local search from its best
+    (`archive.agents.acquisition.listing`).
 
     Args:
         space: A space that can be listed.
@@ -205,13 +247,22 @@ class SampledCandidates(CandidateGenerator):
 
     def __init__(self, space: Space) -> None:
         """Draw the sample."""
-        self.drawn, self._evolution = ListedCandidates(space, members_of(space)), EvolvedCandidates(space)
+        self.drawn = ListedCandidates(space, members_of(space))
+        self._evolution = EvolvedCandidates(space)
 
     def candidates(
-        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+        self,
+        history: History,
+        rank: Rank,
+        count: int,
+        rng: np.random.Generator,
+        *,
+        logarithmic: bool = False,
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
-        return self._evolution.climbed(self.drawn.candidates(history, rank, count, rng), history, rank, rng)[:count]
+        return self._evolution.climbed(
+            self.drawn.candidates(history, rank, count, rng), history, rank, rng
+        )[:count]
 
 
 @final
@@ -229,17 +280,30 @@ class MutatedCandidates(CandidateGenerator):
     def __init__(self, space: Space, candidates: int = 100, parents: int = 10) -> None:
         """Check the numbers."""
         require_at_least(1, candidates=candidates, parents=parents)
-        self.space, self.most, self.parents = space, candidates, parents
+        self.space = space
+        self.most = candidates
+        self.parents = parents
 
     def candidates(
-        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+        self,
+        history: History,
+        rank: Rank,
+        count: int,
+        rng: np.random.Generator,
+        *,
+        logarithmic: bool = False,
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
         best = self._best(history)
-        drawn = [mutate(self.space, best[at % len(best)], rng) for at in range(self.most)] if best else []
+        drawn = (
+            [mutate(self.space, best[at % len(best)], rng) for at in range(self.most)]
+            if best
+            else []
+        )
         fresh = distinct_candidates(drawn, history.known)
         if not fresh:
             return []
+
         ranks = rank([one.architecture for one in fresh])
         order = np.argsort(-ranks, kind="stable")[:count]
         return [Ranked(fresh[at], float(ranks[at])) for at in order]
@@ -248,12 +312,19 @@ class MutatedCandidates(CandidateGenerator):
         scores: dict[str, list[float]] = {}
         for observation in history.usable:
             scores.setdefault(observation.architecture.functional_key, []).append(observation.score)
-        known = [history.known[key] for key in sorted(scores, key=lambda key: -float(np.mean(scores[key])))]
+
+        known = [
+            history.known[key]
+            for key in sorted(scores, key=lambda key: -float(np.mean(scores[key])))
+        ]
         return [Candidate(one) for one in islice(filter(self.space.contains, known), self.parents)]
 
 
 def listing_of(generator: CandidateGenerator) -> Listing | None:
-    """Return the listing of a generator, for models of the same agent to share; None where it lists no members."""
+    """Return the listing of a generator, for models of the same agent to share;
+
+    None where it lists no members.
+    """
     generator = generator.drawn if isinstance(generator, SampledCandidates) else generator
     return generator.listing if isinstance(generator, ListedCandidates) else None
 
@@ -265,8 +336,9 @@ def get(name: str, space: Space, *, cheap: bool = True) -> CandidateGenerator:
     """Return a candidate generator by name.
 
     Args:
-        name: Its name. `auto` is `evolution` where ranking is not cheap or the space cannot be listed, else `part`
-            where it has more than `archive.agents.acquisition.listing.MOST_LISTED` members, else `members`.
+        name: Its name. `auto` is `evolution` where ranking is not cheap or the space cannot be
+            listed, else `part` where it has more than
+            `archive.agents.acquisition.listing.MOST_LISTED` members, else `members`.
         space: The space to search.
         cheap: Whether thousands of networks can be ranked for one proposal.
 
@@ -276,13 +348,24 @@ def get(name: str, space: Space, *, cheap: bool = True) -> CandidateGenerator:
     """
     if name not in NAMES:
         raise UnknownNameError("candidates", name, NAMES)
+
     if name == "auto":
         members = space.members() if cheap else None
-        name = "evolution" if members is None else "members" if len(members) <= listing.MOST_LISTED else "part"
+        name = (
+            "evolution"
+            if members is None
+            else "members"
+            if len(members) <= listing.MOST_LISTED
+            else "part"
+        )
+
     if name == "part":
         return SampledCandidates(space)
+
     if name == "members":
         return ListedCandidates(space)
+
     if name == "mutations":
         return MutatedCandidates(space)
+
     return EvolvedCandidates(space, 100, climbs=0) if name == "pool" else EvolvedCandidates(space)

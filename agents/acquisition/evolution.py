@@ -8,8 +8,8 @@
     sigma    standard deviation of g over all candidates so far           in `_weights`
     pi       probability of mutating z: proportional to exp(g(z)/sigma)   `_weights`
 
-Each generation draws N_mut parents among all candidates so far from pi, mutates each, and ranks the children in one
-call. The start is the space's initial pool with the networks already evaluated.
+Each generation draws N_mut parents among all candidates so far from pi, mutates each, and ranks the
+children in one call. The start is the space's initial pool with the networks already evaluated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation, Space
 
 MOST_PARENTS = 1000
-"""Most networks of a history in the initial population: each is checked and ranked for every proposal."""
+"""Most networks of a history in the initial population: each is checked and ranked for every
+proposal."""
 
 Rank = Callable[[Sequence[Architecture]], Array]
 
@@ -37,7 +38,8 @@ class Candidate:
 
     Attributes:
         architecture: The network.
-        parent: Network of the initial population from which it descends; None for a member of that population.
+        parent: Network of the initial population from which it descends; None for a member of that
+            population.
         operations: The operations applied to the parent, in order.
     """
 
@@ -62,8 +64,9 @@ class Ranked:
 def evaluations_at(t: int) -> int:
     """Return n_EA at time t: 25 sqrt(t), at least 50 and at most 500.
 
-    The paper gives O(sqrt(t)); the constants are those of the authors' released code. 50 means seven generations from
-    the pool in the first steps; 500 bounds the time of a suggestion in a long study.
+    The paper gives O(sqrt(t)); the constants are those of the authors' released code. 50 means
+    seven generations from the pool in the first steps; 500 bounds the time of a suggestion in a
+    long study.
     """
     return int(np.clip(round(25.0 * math.sqrt(max(t, 0))), 50, 500))
 
@@ -71,8 +74,9 @@ def evaluations_at(t: int) -> int:
 def mutations_at(evaluations: int) -> int:
     """Return N_mut for n_EA: its square root, rounded up.
 
-    The paper gives O(sqrt(n_EA)). With a constant of 1 there are as many generations as candidates in each: breadth and
-    depth grow alike, and a line of mutations can leave the neighbourhood of the start as n_EA grows.
+    The paper gives O(sqrt(n_EA)). With a constant of 1 there are as many generations as candidates
+    in each: breadth and depth grow alike, and a line of mutations can leave the neighbourhood of
+    the start as n_EA grows.
     """
     return max(1, math.ceil(math.sqrt(evaluations)))
 
@@ -92,31 +96,38 @@ def evolve(
         space: Makes the mutations.
         start: Initial networks, at least one; duplicates count once.
         rank: The objective, (m,) float64 for m networks; larger is better, never NaN.
-        evaluations: n_EA, the number of children. Children differ from each other and from the start.
+        evaluations: n_EA, the number of children. Children differ from each other and from the
+            start.
         rng: Source of randomness.
         logarithmic: Whether `rank` returns the logarithm of g.
 
     Returns:
-        All candidates, the start included, best first. There are fewer children where mutations find fewer new
-        networks.
+        All candidates, the start included, best first. There are fewer children where mutations
+        find fewer new networks.
     """
     first = distinct_candidates([Candidate(architecture) for architecture in start], set())
     seen = {candidate.architecture.functional_key for candidate in first}
-    candidates, ranks = first, np.asarray(rank([candidate.architecture for candidate in first]), dtype=np.float64)
-    target, size = len(first) + evaluations, mutations_at(evaluations)
+    candidates = first
+    ranks = np.asarray(rank([candidate.architecture for candidate in first]), dtype=np.float64)
+    target = len(first) + evaluations
+    size = mutations_at(evaluations)
     barren = 0
     while len(candidates) < target and barren < 10:
         parents = rng.choice(len(candidates), size=size, p=_weights(ranks, logarithmic))
-        children = distinct_candidates([mutate(space, candidates[parent], rng) for parent in parents], seen)
+        children = distinct_candidates(
+            [mutate(space, candidates[parent], rng) for parent in parents], seen
+        )
         children = children[: target - len(candidates)]
         if not children:
             # A small space, or all neighbours of the start are known.
             barren += 1
             continue
+
         barren = 0
         seen.update(child.architecture.functional_key for child in children)
         candidates = [*candidates, *children]
         ranks = np.concatenate([ranks, rank([child.architecture for child in children])])
+
     # Stable: ties keep the order of creation, which depends on the random generator alone.
     order = np.argsort(-ranks, kind="stable")
     return [Ranked(candidates[at], float(ranks[at])) for at in order]
@@ -124,7 +135,9 @@ def evolve(
 
 def best_new(ranked: Sequence[Ranked], taken: Collection[str]) -> Ranked | None:
     """Return the best candidate of a functional key not in `taken`; None if there is none."""
-    return next((one for one in ranked if one.candidate.architecture.functional_key not in taken), None)
+    return next(
+        (one for one in ranked if one.candidate.architecture.functional_key not in taken), None
+    )
 
 
 def selection_probabilities(scores: Array) -> Array:
@@ -138,9 +151,11 @@ def selection_probabilities(scores: Array) -> Array:
     finite = np.isfinite(scores)
     if not finite.any():
         return np.full(len(scores), 1.0 / len(scores))
+
     sigma = scores[finite].std()
     if sigma == 0.0:
         sigma = 1.0
+
     weights = np.exp((scores - scores.max()) / sigma)
     probabilities: Array = weights / weights.sum()
     return probabilities
@@ -149,15 +164,19 @@ def selection_probabilities(scores: Array) -> Array:
 def _weights(ranks: Array, logarithmic: bool) -> Array:
     if not logarithmic or not np.isfinite(ranks).any():
         return selection_probabilities(ranks)
-    # g / sigma is invariant to a constant factor of g, so that the logarithms can be shifted before exp to avoid
-    # underflow.
+
+    # g / sigma is invariant to a constant factor of g, so that the logarithms can be shifted before
+    # exp to avoid underflow.
     return selection_probabilities(np.exp(ranks - ranks.max()))
 
 
 def starts(history: History) -> Sequence[Architecture]:
-    """Return the evaluated networks of the initial population: all, or the `MOST_PARENTS` of greatest scores."""
+    """Return the evaluated networks of the initial population: all, or the `MOST_PARENTS` of
+    greatest scores.
+    """
     if len(history.known) <= MOST_PARENTS:
         return list(history.known.values())
+
     best = np.argsort(-history.scores, kind="stable")[:MOST_PARENTS].tolist()
     return [history.usable[at].architecture for at in best]
 
@@ -168,6 +187,10 @@ def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Cand
 
 
 def distinct_candidates(candidates: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]:
-    """Return the candidates in order, without those whose functional key is in `taken` and without duplicates."""
-    by_key = {candidate.architecture.functional_key: candidate for candidate in reversed(candidates)}
+    """Return the candidates in order, without those whose functional key is in `taken` and without
+    duplicates.
+    """
+    by_key = {
+        candidate.architecture.functional_key: candidate for candidate in reversed(candidates)
+    }
     return [candidate for key, candidate in reversed(by_key.items()) if key not in taken]

@@ -1,7 +1,7 @@
 """Acquisition functions: the utility of evaluating an architecture, from its posterior.
 
-An acquisition depends on the posterior alone. It is averaged over the members of the mixture by their weights: over
-hyperparameter samples (Snoek et al., 2012, section 3.2), or over models.
+An acquisition depends on the posterior alone. It is averaged over the members of the mixture by
+their weights: over hyperparameter samples (Snoek et al., 2012, section 3.2), or over models.
 
     symbol   meaning                                       shape
     mu, s    mean and standard deviation of a member       (S, m)
@@ -16,15 +16,16 @@ hyperparameter samples (Snoek et al., 2012, section 3.2), or over models.
     ITS  = an independent sample of each score             BANANAS' authors' code
     c    = change of the posterior mean by one noisy evaluation (`surrogates.noisy_incumbent`)
 
-Under constraints, PoF is the probability that a network meets them (`archive.agents.constraints.feasibility`), and f
-the floor, the lowest expected score of a known network:
+Under constraints, PoF is the probability that a network meets them
+(`archive.agents.constraints.feasibility`), and f the floor, the lowest expected score of a known
+network:
 
     EI, PI           times PoF
     UCB, TS, ITS     f + PoF (value - f)
     any              PoF alone, while no result meets the constraints
 
-With the posterior of an ensemble (`surrogates.ensemble`) EI, PI and UCB are eqs. (2)-(4) of BANANAS, which minimises;
-its beta is kappa.
+With the posterior of an ensemble (`surrogates.ensemble`) EI, PI and UCB are eqs. (2)-(4) of
+BANANAS, which minimises; its beta is kappa.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Acquisition(ABC):
 
     Attributes:
         name: Name in configurations.
-        logarithmic: Whether `rank` returns logarithms, so that `value = exp(rank)`. Logarithms distinguish candidates
-            whose values underflow.
+        logarithmic: Whether `rank` returns logarithms, so that `value = exp(rank)`. Logarithms
+            distinguish candidates whose values underflow.
         random: Whether every call of `rank` draws other ranks.
     """
 
@@ -86,11 +87,14 @@ class ExpectedImprovement(Acquisition):
         """See `Acquisition.rank`."""
         std = np.maximum(_changes(posterior), LEAST_STD)
         z = (posterior.means - posterior.best[:, None]) / std
-        return constrained(posterior.log_average(log_h(z) + np.log(std)), posterior, logarithmic=True)
+        return constrained(
+            posterior.log_average(log_h(z) + np.log(std)), posterior, logarithmic=True
+        )
 
 
 def repeat_gains(posterior: Posterior) -> Array:
-    """Return the logarithms of the expected gains of repeats, in the unit of `ExpectedImprovement`: (u,) float64.
+    """Return the logarithms of the expected gains of repeats, in the unit of `ExpectedImprovement`:
+    (u,) float64.
 
     Args:
         posterior: Posterior of the u observed networks, with noise.
@@ -129,7 +133,10 @@ class UpperConfidenceBound(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        return constrained(posterior.average(posterior.means + self.kappa * np.sqrt(posterior.variances)), posterior)
+        return constrained(
+            posterior.average(posterior.means + self.kappa * np.sqrt(posterior.variances)),
+            posterior,
+        )
 
 
 class ThompsonSampling(Acquisition):
@@ -152,7 +159,9 @@ class ThompsonSampling(Acquisition):
 
 
 class IndependentThompsonSampling(Acquisition):
-    """An independent sample of each score, in score units: no covariances, and comparable across calls."""
+    """An independent sample of each score, in score units: no covariances, and comparable across
+    calls.
+    """
 
     name = "its"
     random = True
@@ -161,7 +170,9 @@ class IndependentThompsonSampling(Acquisition):
         """See `Acquisition.rank`."""
         count = posterior.means.shape[1]
         members = posterior.members(count, rng)
-        means, variances = (part[members, np.arange(count)] for part in (posterior.means, posterior.variances))
+        means, variances = (
+            part[members, np.arange(count)] for part in (posterior.means, posterior.variances)
+        )
         drawn: Array = means + np.sqrt(variances) * rng.standard_normal(count)
         return constrained(drawn, posterior)
 
@@ -195,11 +206,13 @@ def get(name: str, **config: float) -> Acquisition:
     """
     if name not in _acquisitions:
         raise UnknownNameError("acquisition", name, _acquisitions)
+
     return _acquisitions[name](**config)
 
 
 def get_marginal(agent: str, name: str, **config: float) -> Acquisition:
-    """Return an acquisition for an agent that ranks its candidates in several parts, each by a separate posterior.
+    """Return an acquisition for an agent that ranks its candidates in several parts, each by a
+    separate posterior.
 
     Args:
         agent: Name of the agent, for errors.
@@ -208,19 +221,23 @@ def get_marginal(agent: str, name: str, **config: float) -> Acquisition:
 
     Raises:
         UnknownNameError: There is no such acquisition.
-        UsageError: The acquisition needs the joint posterior of all candidates, as Thompson sampling does.
+        UsageError: The acquisition needs the joint posterior of all candidates, as Thompson
+            sampling does.
     """
     acquisition = get(name, **config)
     if acquisition.joint:
         raise UsageError(
-            f"the acquisition {name} must rank all candidates at once, and agent {agent} ranks them in several parts: "
+            f"the acquisition {name} must rank all candidates at once, and agent {agent} ranks "
+            "them in several parts: "
             "choose ei, pi, ucb or its"
         )
+
     return acquisition
 
 
 def constrained(ranks: Array, posterior: Posterior, *, logarithmic: bool = False) -> Array:
-    """Return the ranks of m architectures weighted by their probability of feasibility: (m,) float64.
+    """Return the ranks of m architectures weighted by their probability of feasibility: (m,)
+    float64.
 
     Args:
         ranks: (m,) float64, larger is better.
@@ -230,11 +247,15 @@ def constrained(ranks: Array, posterior: Posterior, *, logarithmic: bool = False
     feasibility = posterior.feasibility
     if feasibility is None:
         return ranks
-    logs, floor = feasibility.log_probability, feasibility.floor
+
+    logs = feasibility.log_probability
+    floor = feasibility.floor
     if not feasibility.incumbent:
         return logs if logarithmic else np.exp(logs)
+
     if logarithmic:
         return ranks + logs
+
     above = ranks - floor
     weighted: Array = floor + np.where(above > 0.0, np.exp(logs) * above, above)
     return weighted
@@ -243,13 +264,15 @@ def constrained(ranks: Array, posterior: Posterior, *, logarithmic: bool = False
 def log_h(z: Array) -> Array:
     r"""Return log(phi(z) + z Phi(z)) without underflow or cancellation, of any shape.
 
-    Above -1 the sum has no cancellation to speak of. Below it, with the scaled complementary error function,
-    h(z) = phi(z) (1 - |z| sqrt(pi/2) erfcx(|z|/sqrt 2)). The bracket is about 1/z^2 and loses its digits as |z| grows;
-    from -300 down the series of Mills' ratio, 1/z^2 (1 - 3/z^2 + 15/z^4), holds to 1e-13 (Ament et al., 2023).
+    Above -1 the sum has no cancellation to speak of. Below it, with the scaled complementary error
+    function, h(z) = phi(z) (1 - |z| sqrt(pi/2) erfcx(|z|/sqrt 2)). The bracket is about 1/z^2 and
+    loses its digits as |z| grows; from -300 down the series of Mills' ratio, 1/z^2 (1 - 3/z^2 +
+    15/z^4), holds to 1e-13 (Ament et al., 2023).
     """
     z = np.asarray(z, dtype=np.float64)
     result = np.empty_like(z)
-    near, far = z > -1.0, z < -300.0
+    near = z > -1.0
+    far = z < -300.0
     middle = ~(near | far)
     # Where z^2 overflows, the density is 0 and its logarithm -inf, which is correct.
     with np.errstate(over="ignore", under="ignore"):
@@ -260,6 +283,7 @@ def log_h(z: Array) -> Array:
         result[middle] = -0.5 * square[middle] - _LOG_ROOT_TWO_PI + np.log(bracket)
         series = np.log1p(-3.0 / square[far] + 15.0 / square[far] ** 2)
         result[far] = -0.5 * square[far] - _LOG_ROOT_TWO_PI - 2.0 * np.log(-z[far]) + series
+
     return result
 
 
@@ -268,4 +292,5 @@ def _changes(posterior: Posterior) -> Array:
     if posterior.noises is None:
         stds: Array = np.sqrt(posterior.variances)
         return stds
+
     return mean_change(posterior.variances, posterior.noises)

@@ -5,9 +5,9 @@
                                                    v    │
                                         a file for kind and members (archive.cache)
 
-Measured memory: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and 0.43 GB for 50,000, of
-which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member, component and known network
-(`archive.agents.surrogates.distance_cache`).
+Measured memory: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and
+0.43 GB for 50,000, of which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member,
+component and known network (`archive.agents.surrogates.distance_cache`).
 """
 
 from __future__ import annotations
@@ -37,21 +37,28 @@ from archive.kernels.features.l1 import parts as l1_parts
 from archive.spaces.base import Space
 
 MOST_LISTED = 50_000
-"""Most members that agents rank for a proposal; of larger spaces (NAS-Bench-101 has 423,624) they rank a sample."""
+"""Most members that agents rank for a proposal; of larger spaces (NAS-Bench-101 has 423,624) they
+rank a sample."""
 
 Integers = NDArray[np.int64]
 
 
 def members_of(space: Space) -> Sequence[Architecture] | None:
-    """Return the networks of a space to rank for every proposal; None for a space that cannot be listed.
+    """Return the networks of a space to rank for every proposal; None for a space that cannot be
+    listed.
 
     They are all members, or a fixed uniform sample of `MOST_LISTED`.
     """
     members = space.members()
     if members is None or len(members) <= MOST_LISTED:
         return members
+
     drawn = np.sort(np.random.default_rng(0).choice(len(members), MOST_LISTED, replace=False))
-    return members.take(drawn) if isinstance(members, PackedArchitectures) else [members[at] for at in drawn]
+    return (
+        members.take(drawn)
+        if isinstance(members, PackedArchitectures)
+        else [members[at] for at in drawn]
+    )
 
 
 def not_listed(space: Space) -> UsageError:
@@ -60,7 +67,10 @@ def not_listed(space: Space) -> UsageError:
 
 
 def listed_count(space: Space) -> int:
-    """Return the number of networks of `members_of`, without building them; 0 for a space that cannot be listed."""
+    """Return the number of networks of `members_of`, without building them;
+
+    0 for a space that cannot be listed.
+    """
     return min(len(space.members() or ()), MOST_LISTED)
 
 
@@ -89,7 +99,9 @@ class Listing:
         return {member.key: at for at, member in enumerate(self.members)}
 
     def prepare(self, kind: FeatureDistance, architecture: Architecture) -> Embedded:
-        """Return a network as `kind.prepare` does; a member's features are prepared with those of all others."""
+        """Return a network as `kind.prepare` does; a member's features are prepared with those of
+        all others.
+        """
         at = self.position.get(architecture.key)
         return kind.prepare(architecture) if at is None else self.features(kind).embedded(at)
 
@@ -100,6 +112,7 @@ class Listing:
             features = self._features.get(identity or kind)
             if features is None:
                 features = self._features[identity or kind] = self._read_or_prepared(kind, identity)
+
             return features
 
     def vectors(self, kind: FeatureDistance) -> list[Vectors]:
@@ -109,13 +122,17 @@ class Listing:
             identity = _identity(kind) or kind
             if identity not in self._vectors:
                 self._vectors[identity] = list(features.vectors(kind))
+
             return self._vectors[identity]
 
     def _read_or_prepared(self, kind: FeatureDistance, identity: str | None) -> Features:
         """Read the features of all members from the cache, or prepare and cache them."""
         if identity is None or len(self.members) < cache.WORTH:
             return Features(self.members, _prepared(kind, self.members))
-        keys = blake2b("".join(member.key for member in self.members).encode(), digest_size=16).hexdigest()
+
+        keys = blake2b(
+            "".join(member.key for member in self.members).encode(), digest_size=16
+        ).hexdigest()
         space = self.members[0].space
         # The vocabulary of another package's space may change while the keys stay.
         identity = f"{identity} {space} {vocabulary(space).digest} {keys}"
@@ -123,6 +140,7 @@ class Listing:
         if arrays is None:
             arrays = _prepared(kind, self.members)
             cache.write("features", identity, arrays)
+
         return Features(self.members, arrays)
 
 
@@ -133,8 +151,8 @@ class Features:
 
     Attributes:
         members: The networks, M of them.
-        arrays: `c.names`, JSON, and entries in the order in which they were prepared: `c.starts` (M + 1,) int64,
-            `c.numbers` int32, the positions of their names, `c.values` float64.
+        arrays: `c.names`, JSON, and entries in the order in which they were prepared: `c.starts` (M
+            + 1,) int64, `c.numbers` int32, the positions of their names, `c.values` float64.
     """
 
     members: Sequence[Architecture]
@@ -143,13 +161,18 @@ class Features:
     def embedded(self, at: int) -> Embedded:
         """Return the features of one member, as they were prepared."""
         member = self.members[at]
-        return Embedded(member.key, member.space, tuple(self._component(c, at) for c in range(len(self._names))))
+        return Embedded(
+            member.key, member.space, tuple(self._component(c, at) for c in range(len(self._names)))
+        )
 
     def vectors(self, kind: FeatureDistance) -> Sequence[Vectors]:
         """Return the vectors of each part."""
         # Without members there are no arrays, hence no parts.
         compared = list(enumerate(kind.comparisons))[: len(self._names)]
-        return [self._areas(c) if how == "line" else self._laid_out(c, how == "l2") for c, how in compared]
+        return [
+            self._areas(c) if how == "line" else self._laid_out(c, how == "l2")
+            for c, how in compared
+        ]
 
     @cached_property
     def _names(self) -> list[list[str]]:
@@ -158,28 +181,37 @@ class Features:
 
     def _component(self, c: int, at: int) -> dict[str, float]:
         begin, end = self.arrays[f"{c}.starts"][at : at + 2]
-        numbers, values = (self.arrays[f"{c}.{part}"][begin:end].tolist() for part in ("numbers", "values"))
+        numbers, values = (
+            self.arrays[f"{c}.{part}"][begin:end].tolist() for part in ("numbers", "values")
+        )
         return dict(zip(map(self._names[c].__getitem__, numbers), values, strict=True))
 
     def _laid_out(self, c: int, euclidean: bool) -> Vectors:
-        """Number the features by name, so that sums have the order, and the rounding, of `l1_parts.of_vectors`."""
-        starts, values = self.arrays[f"{c}.starts"], self.arrays[f"{c}.values"]
+        """Number the features by name, so that sums have the order, and the rounding, of
+        `l1_parts.of_vectors`.
+        """
+        starts = self.arrays[f"{c}.starts"]
+        values = self.arrays[f"{c}.values"]
         sizes = np.diff(starts)
         order = sorted(range(len(self._names[c])), key=self._names[c].__getitem__)
         names = [self._names[c][at] for at in order]
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
-        places, owners = rank[self.arrays[f"{c}.numbers"]], np.repeat(np.arange(len(sizes)), sizes)
+        places = rank[self.arrays[f"{c}.numbers"]]
+        owners = np.repeat(np.arange(len(sizes)), sizes)
         if l1_parts.is_dense(len(rank), sizes.tolist()):
             columns = np.zeros((len(rank), len(sizes)))
             columns[places, owners] = values
             return Vectors(columns, euclidean, names)
+
         by_place = np.lexsort((places, owners))
         entries = l1_parts.Entries(starts, places[by_place].astype(np.float64), values[by_place])
         return Vectors(entries, euclidean, names)
 
     def _areas(self, c: int) -> Vectors:
-        """Return areas below distribution functions between consecutive places; their L1 distance is Wasserstein's."""
+        """Return areas below distribution functions between consecutive places; their L1 distance
+        is Wasserstein's.
+        """
         first, row = self._distinct(c)
         functions = [cumulated(self._component(c, at)) for at in first]
         places = np.array(sorted({place for steps in functions for place in steps[0]}))
@@ -187,7 +219,8 @@ class Features:
         return Vectors(np.ascontiguousarray(areas.T), euclidean=False, places=places)
 
     def _distinct(self, c: int) -> tuple[list[int], NDArray[np.int64]]:
-        """Return the first member with each distinct component, and the position of each member's in that list: (M,).
+        """Return the first member with each distinct component, and the position of each member's
+        in that list: (M,).
 
         Cells have few depths and degrees: hundreds of networks share a measure.
         """
@@ -197,9 +230,12 @@ class Features:
         first: list[int] = []
         row = np.empty(len(self.members), np.int64)
         for at, (begin, end) in enumerate(pairwise(starts)):
-            row[at] = known.setdefault(numbers[begin:end].tobytes() + values[begin:end].tobytes(), len(known))
+            row[at] = known.setdefault(
+                numbers[begin:end].tobytes() + values[begin:end].tobytes(), len(known)
+            )
             if row[at] == len(first):
                 first.append(at)
+
         return first, row
 
 
@@ -210,30 +246,38 @@ def _prepared(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
     for member in members:
         features: Sequence[Mapping[str, float]] = kind.prepare(member).features
         if not numbers:
-            numbers, starts = [{} for _ in features], [[0] for _ in features]
+            numbers = [{} for _ in features]
+            starts = [[0] for _ in features]
             entries = [([], []) for _ in features]
+
         for c, part in enumerate(features):
             known = numbers[c]
             entries[c][0].extend([known.setdefault(name, len(known)) for name in part])
             entries[c][1].extend(part.values())
             starts[c].append(len(entries[c][0]))
+
     arrays: Arrays = {}
     for c, known in enumerate(numbers):
         arrays[f"{c}.names"] = np.frombuffer(json.dumps(list(known)).encode(), np.uint8)
         arrays[f"{c}.starts"] = np.array(starts[c], np.int64)
         arrays[f"{c}.numbers"] = np.array(entries[c][0], np.int32)
         arrays[f"{c}.values"] = np.array(entries[c][1], np.float64)
+
     return arrays
 
 
 def _identity(kind: FeatureDistance) -> str | None:
-    """Return the class and the settings of a distance as text; distances of equal text have equal features.
+    """Return the class and the settings of a distance as text; distances of equal text have equal
+    features.
 
-    None for a class of another package: the cache is renewed when the code of this package changes, and with no other.
-    None also for settings that have no such text. Attributes with a leading underscore are caches, not settings.
+    None for a class of another package: the cache is renewed when the code of this package changes,
+    and with no other. None also for settings that have no such text. Attributes with a leading
+    underscore are caches, not settings.
     """
     cls = type(kind)
-    settings = {name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")}
+    settings = {
+        name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")
+    }
     plain = all(map(_is_plain, settings.values()))
     own = cls.__module__.startswith("archive.")
     return f"{cls.__module__}.{cls.__qualname__} {settings!r}" if own and plain else None
@@ -242,4 +286,5 @@ def _identity(kind: FeatureDistance) -> str | None:
 def _is_plain(value: object) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
+
     return value is None or isinstance(value, bool | int | float | str)

@@ -16,11 +16,14 @@
 The paper minimises; signs are reversed here. Choices that the paper leaves open:
 
 - Scores have no common unit: T is in standard deviations of the values in H.
-- Networks of H enter with their acquisition, which equals their score without noise. Noise therefore does not affect
-  the expansion, and any acquisition can be used, logarithmic ones included.
-- Omega(f) is a random choice of `children` operations, as in the authors' code, with its values r = 0.9, T_low = 1e-4
-  and 8 as defaults: 88 expansions, 700 networks. A network of `cnn` has several hundred operations.
-- The best child is returned even when its acquisition does not exceed all of H, as in the authors' code.
+- Networks of H enter with their acquisition, which equals their score without noise. Noise
+  therefore does not affect the expansion, and any acquisition can be used, logarithmic ones
+  included.
+- Omega(f) is a random choice of `children` operations, as in the authors' code, with its values r =
+  0.9, T_low = 1e-4 and 8 as defaults: 88 expansions, 700 networks. A network of `cnn` has several
+  hundred operations.
+- The best child is returned even when its acquisition does not exceed all of H, as in the authors'
+  code.
 """
 
 from __future__ import annotations
@@ -53,15 +56,18 @@ class Moves(ABC):
     def of(
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
     ) -> list[Mutation]:
-        """Return up to n random children: distinct members of the space whose functional keys are not taken."""
+        """Return up to n random children: distinct members of the space whose functional keys are
+        not taken.
+        """
 
 
 @final
 class MorphismMoves(Moves):
-    """The morphisms of `archive.spaces.morphism`: networks grow, and children inherit their weights.
+    """The morphisms of `archive.spaces.morphism`: networks grow, and children inherit their
+    weights.
 
-    Deepening, widening, additive and concatenative skips are equally likely, regardless of the number of places for
-    each.
+    Deepening, widening, additive and concatenative skips are equally likely, regardless of the
+    number of places for each.
 
     Args:
         space: A space of layers with decisions, `mlp` or `cnn`; its limits apply.
@@ -74,21 +80,27 @@ class MorphismMoves(Moves):
         """Check the space."""
         if not vocabulary(space.name).decisions:
             raise UsageError(f"morphisms are defined in the spaces cnn and mlp, got {space.name}")
+
         self.space = space
 
     def of(
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
     ) -> list[Mutation]:
         """See `Moves.of`."""
-        left = {name: list(rng.permutation(np.array(calls))) for name, calls in morphism.choices(architecture).items()}
+        left = {
+            name: list(rng.permutation(np.array(calls)))
+            for name, calls in morphism.choices(architecture).items()
+        }
         children: dict[str, Mutation] = {}
         while left and len(children) < n:
             name = list(left)[rng.integers(len(left))]
             child = self._member(left[name].pop())
             if not left[name]:
                 del left[name]
+
             if child is not None and child.functional_key not in taken:
                 children.setdefault(child.functional_key, Mutation(child, (name,)))
+
         return list(children.values())
 
     def _member(self, call: morphism.Choice) -> Architecture | None:
@@ -96,6 +108,7 @@ class MorphismMoves(Moves):
             child = call()
         except InvalidArchitectureError:
             return None
+
         return child if self.space.contains(child) else None
 
 
@@ -136,28 +149,53 @@ class MorphismTree(CandidateGenerator):
 
     name = "tree"
 
-    def __init__(self, space: Space, moves: Moves, children: int = 8, decay: float = 0.9, lowest: float = 1e-4) -> None:
+    def __init__(
+        self,
+        space: Space,
+        moves: Moves,
+        children: int = 8,
+        decay: float = 0.9,
+        lowest: float = 1e-4,
+    ) -> None:
         """Check the numbers."""
         require_at_least(1, children=children)
         for name, value in (("decay", decay), ("lowest", lowest)):
             if not 0.0 < value < 1.0:
                 raise UsageError(f"{name} must be in (0, 1), got {value}")
-        self.space, self.moves, self.children, self.decay, self.lowest = space, moves, children, decay, lowest
+
+        self.space = space
+        self.moves = moves
+        self.children = children
+        self.decay = decay
+        self.lowest = lowest
 
     def candidates(
-        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+        self,
+        history: History,
+        rank: Rank,
+        count: int,
+        rng: np.random.Generator,
+        *,
+        logarithmic: bool = False,
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
         del logarithmic  # Only differences of values matter.
         evaluated = {
-            observation.architecture.functional_key: observation.architecture for observation in history.usable
+            observation.architecture.functional_key: observation.architecture
+            for observation in history.usable
         }
         roots = [one for one in evaluated.values() if self.space.contains(one)]
         if not roots:
             return []
+
         values = rank(roots)
-        unit, best, temperature = _unit(values), float(values.max()), 1.0
-        queue = [(-value, at, Candidate(root)) for at, (value, root) in enumerate(zip(values, roots, strict=True))]
+        unit = _unit(values)
+        best = float(values.max())
+        temperature = 1.0
+        queue = [
+            (-value, at, Candidate(root))
+            for at, (value, root) in enumerate(zip(values, roots, strict=True))
+        ]
         heapq.heapify(queue)
         expanded: list[Ranked] = []
         taken = set(history.known)
@@ -166,35 +204,50 @@ class MorphismTree(CandidateGenerator):
             for child in self._expanded(heapq.heappop(queue)[2], rank, taken, rng):
                 expanded.append(child)
                 if accepted(child.rank, best, temperature * unit, rng):
-                    heapq.heappush(queue, (-child.rank, len(roots) + len(expanded), child.candidate))
+                    heapq.heappush(
+                        queue, (-child.rank, len(roots) + len(expanded), child.candidate)
+                    )
+
                 best = max(best, child.rank)
+
         return sorted(expanded, key=lambda one: -one.rank)[:count]
 
-    def _expanded(self, parent: Candidate, rank: Rank, taken: set[str], rng: np.random.Generator) -> list[Ranked]:
-        children = [parent.after(move) for move in self.moves.of(parent.architecture, self.children, taken, rng)]
+    def _expanded(
+        self, parent: Candidate, rank: Rank, taken: set[str], rng: np.random.Generator
+    ) -> list[Ranked]:
+        children = [
+            parent.after(move)
+            for move in self.moves.of(parent.architecture, self.children, taken, rng)
+        ]
         if not children:
             return []
+
         taken.update(child.architecture.functional_key for child in children)
         values = rank([child.architecture for child in children])
         return [Ranked(child, float(value)) for child, value in zip(children, values, strict=True)]
 
 
 def accepted(value: float, best: float, temperature: float, rng: np.random.Generator) -> bool:
-    """Return whether simulated annealing accepts a value: always if it is the best, else by exp((value - best) / T)."""
+    """Return whether simulated annealing accepts a value: always if it is the best, else by
+    exp((value - best) / T).
+    """
     draw = rng.random()
     return value >= best or bool(math.exp((value - best) / temperature) > draw)
 
 
 def moves_of(name: str, space: Space) -> Moves:
-    """Return the moves of a name: `morphisms`, `neighbours`, or `auto`: morphisms where the space has them.
+    """Return the moves of a name: `morphisms`, `neighbours`, or `auto`: morphisms where the space
+    has them.
 
     Raises:
         UsageError: There are no moves of that name, or no morphisms in the space.
     """
     if name not in ("auto", "morphisms", "neighbours"):
         raise UsageError(f"moves must be auto, morphisms or neighbours, got {name!r}")
+
     if name == "auto":
         name = "morphisms" if vocabulary(space.name).decisions else "neighbours"
+
     return MorphismMoves(space) if name == "morphisms" else NeighbourMoves(space)
 
 

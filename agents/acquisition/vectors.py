@@ -1,4 +1,5 @@
-"""Vectors of the members of a listing, laid out for rows of distances from members and from other networks.
+"""Vectors of the members of a listing, laid out for rows of distances from members and from other
+networks.
 
 | symbol | meaning                                                                      | shape               |
 |--------|------------------------------------------------------------------------------|---------------------|
@@ -7,8 +8,9 @@
 | y      | the members' vectors of a component, whichever is smaller: transposed and    |                     |
 |        | dense, or their entries (`archive.kernels.features.l1.parts.Entries`)        | (p, M) or (entries) |
 
-Terms of a distance are added in the order of the features' names. A feature that no member has is added at its place in
-that order, so that a row equals the one that the distance itself computes, to the last bit.
+Terms of a distance are added in the order of the features' names. A feature that no member has is
+added at its place in that order, so that a row equals the one that the distance itself computes, to
+the last bit.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class Vectors:
         columns: y.
         euclidean: Whether their distance is Euclidean rather than L1.
         names: Names of the features by place, sorted; None for areas on a line.
-        places: (p + 1,) float64, ends of the intervals on the line, sorted; None for named features.
+        places: (p + 1,) float64, ends of the intervals on the line, sorted; None for named
+            features.
     """
 
     columns: Array | l1_parts.Entries
@@ -48,15 +51,21 @@ class Vectors:
         y = self.columns
         if isinstance(y, l1_parts.Entries):
             return l1_parts.SparseRows(_chosen(y, members), y, self.euclidean)
+
         return l1_parts.DenseRows(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
 
     def between(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.BlockPart:
-        """Return the distances of some members from others, bit for bit those of `rows`; of dense vectors only."""
+        """Return the distances of some members from others, bit for bit those of `rows`; of dense
+        vectors only.
+        """
         y = self.columns
         assert not isinstance(y, l1_parts.Entries)
-        first, second = np.ascontiguousarray(y[:, members].T), np.ascontiguousarray(y[:, others])
+        first = np.ascontiguousarray(y[:, members].T)
+        second = np.ascontiguousarray(y[:, others])
         used = first.any(axis=0) | second.any(axis=1)
-        return l1_parts.DenseRows(np.ascontiguousarray(first[:, used]), second[used], self.euclidean)
+        return l1_parts.DenseRows(
+            np.ascontiguousarray(first[:, used]), second[used], self.euclidean
+        )
 
     def rows_of(self, features: Sequence[Mapping[str, float]]) -> l1_parts.BlockPart | None:
         """Return the distances of networks from all members, (m, M).
@@ -65,21 +74,30 @@ class Vectors:
             features: This component of the networks' features.
 
         Returns:
-            None for a measure on a line with a place that no member has, because no interval ends at that place.
+            None for a measure on a line with a place that no member has, because no interval ends
+            at that place.
         """
         if self.names is None:
             return self._rows_on_line(features)
+
         others = sorted({name for part in features for name in part} - self._place.keys())
         y = self.columns
         if isinstance(y, l1_parts.Entries):
-            between = {name: self._before(name) + (at + 1) / (len(others) + 1) for at, name in enumerate(others)}
+            between = {
+                name: self._before(name) + (at + 1) / (len(others) + 1)
+                for at, name in enumerate(others)
+            }
             return l1_parts.SparseRows(
-                l1_parts.entries_of(features, {**self._place, **between} if between else self._place),
+                l1_parts.entries_of(
+                    features, {**self._place, **between} if between else self._place
+                ),
                 y,
                 self.euclidean,
             )
+
         if not others:
             return l1_parts.DenseRows(l1_parts.dense(features, self._place), y, self.euclidean)
+
         place = {name: at for at, name in enumerate(sorted([*self.names, *others]))}
         widened = np.insert(y, [self._before(name) + 1 for name in others], 0.0, axis=0)
         return l1_parts.DenseRows(l1_parts.dense(features, place), widened, self.euclidean)
@@ -97,7 +115,10 @@ class Vectors:
         functions = [cumulated(part) for part in features]
         if not np.isin([place for steps in functions for place in steps[0]], self.places).all():
             return None
-        return l1_parts.DenseRows(l1_parts.areas(functions, self.places), self.columns, euclidean=False)
+
+        return l1_parts.DenseRows(
+            l1_parts.areas(functions, self.places), self.columns, euclidean=False
+        )
 
 
 def _chosen(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entries:

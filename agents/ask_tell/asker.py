@@ -2,10 +2,12 @@
 
     ask ──> claim waiting proposals ──> room in the budget? ──> agent proposes ──> claim again
                                                               │
-                            other searches took the suggestions: repeat, with their proposals in the history
+                            other searches took the suggestions: repeat, with their proposals in the
+                            history
 
-Threads that share a study propose in turns, so that each agent sees the proposals of the others. Searches in other
-processes propose concurrently: the store refuses a network that the study already has, and the caller tries again.
+Threads that share a study propose in turns, so that each agent sees the proposals of the others.
+Searches in other processes propose concurrently: the store refuses a network that the study already
+has, and the caller tries again.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 
 
 class Asker:
-    """A worker of one study. Agents by name are cached, so that their preparation serves later calls.
+    """A worker of one study.
+
+    Agents by name are cached, so that their preparation serves later calls.
 
     Thread-safe.
 
@@ -43,18 +47,25 @@ class Asker:
         costs: Known costs of its networks.
     """
 
-    def __init__(self, archive: Archive, study: str, space: Space, costs: KnownCosts = NO_COSTS) -> None:
+    def __init__(
+        self, archive: Archive, study: str, space: Space, costs: KnownCosts = NO_COSTS
+    ) -> None:
         """Register as a worker."""
-        self._archive, self._study, self._space = archive, study, space
+        self._archive = archive
+        self._study = study
+        self._space = space
         self._worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
         self._searcher = Searcher(archive, costs)
         self._agents: dict[str, Agent] = {}
         # Two locks: a proposal may take long, and claiming waiting proposals does not depend on it.
-        self._making, self._proposing = Lock(), Lock()
+        self._making = Lock()
+        self._proposing = Lock()
         archive.proposals.register_worker(self._worker, platform.node(), "ask and tell")
 
     def ask(self, agent: str | Agent, n: int, lease_seconds: float, retrain: bool) -> Batch:
-        """Return the proposals to evaluate next; see `archive.agents.ask_tell.study.AskTellStudy.ask`."""
+        """Return the proposals to evaluate next; see
+        `archive.agents.ask_tell.study.AskTellStudy.ask`.
+        """
         check_count(n)
         searcher = self._agent(agent)
         leased = self._claim(n, lease_seconds)
@@ -64,9 +75,11 @@ class Asker:
             made += proposed.made
             claimed = self._claim(n - len(leased), lease_seconds)
             leased += claimed
-            # After a lost race there may be room for more; the winner's proposals are then in the history.
+            # After a lost race there may be room for more; the winner's proposals are then in the
+            # history.
             if not (proposed.made or claimed or proposed.lost):
                 break
+
         return Batch(sorted(leased, key=lambda each: each.proposal.number), self._answered(made))
 
     def _agent(self, agent: str | Agent) -> Agent:
@@ -76,12 +89,14 @@ class Asker:
                 f"the agent must search the study's space {self._space!r}, got {searcher.space!r}: "
                 "make it with the space of the study, study.space"
             )
+
         return searcher
 
     def _named(self, name: str) -> Agent:
         with self._making:
             if name not in self._agents:
                 self._agents[name] = registry.get(name, self._space)
+
             return self._agents[name]
 
     def _claim(self, n: int, lease_seconds: float) -> list[LeasedProposal]:
@@ -92,7 +107,11 @@ class Asker:
             )
             if not claims:
                 break
-            leased += [LeasedProposal(claim.proposal, claim.architecture, claim.token) for claim in claims]
+
+            leased += [
+                LeasedProposal(claim.proposal, claim.architecture, claim.token) for claim in claims
+            ]
+
         return leased
 
     def _propose(self, agent: Agent, n: int, retrain: bool) -> ProposeOutcome:
@@ -103,9 +122,14 @@ class Asker:
             room = min(n, study.budget - sum(counts.values()) + counts[State.FAILED])
             if room < 1:
                 return ProposeOutcome()
+
             id_ = self._archive.proposals.register_agent(agent.kind, agent.config, __version__)
             return self._searcher.propose(study, agent, id_, room, retrain=retrain)
 
     def _answered(self, made: list[Proposal]) -> list[Evaluation]:
         ids = {proposal.id for proposal in made if proposal.state is State.COMPLETE}
-        return [seen for seen in self._archive.studies.evaluations(self._study) if seen.id in ids] if ids else []
+        return (
+            [seen for seen in self._archive.studies.evaluations(self._study) if seen.id in ids]
+            if ids
+            else []
+        )

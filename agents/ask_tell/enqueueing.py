@@ -28,7 +28,8 @@ LANGUAGE_MODEL = "language-model"
 
 
 def space_of(archive: Archive, study: Study, costs: KnownCosts) -> Space:
-    """Return the networks that may be added to a stored study: the members of its space that meet its constraints.
+    """Return the networks that may be added to a stored study: the members of its space that meet
+    its constraints.
 
     Args:
         archive: The archive of the study.
@@ -40,7 +41,9 @@ def space_of(archive: Archive, study: Study, costs: KnownCosts) -> Space:
         UnknownNameError: No space has its name here.
         UsageError: The table cannot be read.
     """
-    whole = stored_spaces.of_record(study.space, study.space_config, archive.connection.settings.home)
+    whole = stored_spaces.of_record(
+        study.space, study.space_config, archive.connection.settings.home
+    )
     return constrained(whole, study.constraints, costs)
 
 
@@ -54,7 +57,8 @@ def add(
     *,
     reuse: bool = False,
 ) -> tuple[Proposal | None, bool]:
-    """Return the study's proposal of a network, added unless the study has one, and whether this call added it.
+    """Return the study's proposal of a network, added unless the study has one, and whether this
+    call added it.
 
     Args:
         archive: The archive of the study.
@@ -69,8 +73,8 @@ def add(
         None instead of a proposal where the budget is spent (`budget_spent`).
 
     Raises:
-        InvalidArchitectureError: The network is not a member of the space, or does not meet a constraint on a known
-            cost; or its parent is of another space.
+        InvalidArchitectureError: The network is not a member of the space, or does not meet a
+            constraint on a known cost; or its parent is of another space.
         UnknownNameError: There is no such study.
         UsageError: The priority is not a finite number.
     """
@@ -82,22 +86,30 @@ def add(
     made = archive.proposals.create(study, agent, [enqueued], outcomes=known)
     if made:
         return made[0], True
-    return lookups.of_network(archive.connection, study, enqueued.architecture.functional_key), False
+
+    return lookups.of_network(
+        archive.connection, study, enqueued.architecture.functional_key
+    ), False
 
 
 def _check_parent(enqueued: EnqueuedArchitecture) -> None:
-    network, parent = enqueued.architecture, enqueued.parent
+    network = enqueued.architecture
+    parent = enqueued.parent
     if parent is not None and parent.space != network.space:
         raise InvalidArchitectureError(
-            f"the parent {parent.key[:8]} is of space {parent.space}, and its child of {network.space}: "
+            f"the parent {parent.key[:8]} is of space {parent.space}, and its child of "
+            f"{network.space}: "
             "a change of a network stays in its space"
         )
 
 
 def budget_spent(study: Study) -> UsageError:
-    """Return the error of an addition for which the study has no budget left, with the ways to raise it."""
+    """Return the error of an addition for which the study has no budget left, with the ways to
+    raise it.
+    """
     return UsageError(
-        f"the study {study.name!r} has spent its budget of {counted(study.budget, 'evaluation')}: raise it by "
+        f"the study {study.name!r} has spent its budget of "
+        f"{counted(study.budget, 'evaluation')}: raise it by "
         f"archive search --study {shlex.quote(study.name)} --budget N, or in Python by "
         f"archive.studies.set_budget({study.name!r}, N)"
     )

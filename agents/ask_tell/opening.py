@@ -42,28 +42,32 @@ def study(
         name: Its name; an existing study is opened.
         space: The space to search, or its name; required for a new study.
         task: The task to learn [the name of the study].
-        protocol: The protocol of training and measuring [TASK/own]. Only evaluations of one protocol are
-            comparable: the name of a task's own protocol claims that its trainer would find the same values.
-        objective: Name of the value that is told [value], or several objectives; each as `NAME:minimise` or
-            `NAME:maximise`, the direction left out where the name declares one (`archive.store.objective_names`).
-        direction: Whether larger or smaller values of the only objective are better [that of its name, else maximise].
-        constraints: A bound on a metric that is told or on a cost, or several, `NAME<=NUMBER` with `<=`, `<`, `>=` or
-            `>` [none].
+        protocol: The protocol of training and measuring [TASK/own]. Only evaluations of one
+            protocol are comparable: the name of a task's own protocol claims that its trainer would
+            find the same values.
+        objective: Name of the value that is told [value], or several objectives; each as
+            `NAME:minimise` or `NAME:maximise`, the direction left out where the name declares one
+            (`archive.store.objective_names`).
+        direction: Whether larger or smaller values of the only objective are better [that of its
+            name, else maximise].
+        constraints: A bound on a metric that is told or on a cost, or several, `NAME<=NUMBER` with
+            `<=`, `<`, `>=` or `>` [none].
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
         warm_start: A study to start warm from, or several, or `"all"` eligible ones: see
             `archive.agents.transfer.eligibility`.
-        costs: Costs that need no training, by the name of the objective or the constraint, as functions of several
-            networks. They are computed for every candidate, and no network is proposed that does not meet a constraint
-            on one. Agents learn a quantity without such a function from the results. The functions are not stored: pass
-            them each time.
-            Those of a task of the trainers are `archive.trainer.tasks.known_costs.of_task(task, protocol)`.
+        costs: Costs that need no training, by the name of the objective or the constraint, as
+            functions of several networks. They are computed for every candidate, and no network is
+            proposed that does not meet a constraint on one. Agents learn a quantity without such a
+            function from the results. The functions are not stored: pass them each time. Those of a
+            task of the trainers are `archive.trainer.tasks.known_costs.of_task(task, protocol)`.
 
     Raises:
         StudyConflictError: It exists with other values than those given.
         UnknownNameError: There is no such space or source.
-        UsageError: It is new and no space is given, the protocol is of another task, the budget is less than 1, an
-            objective or a constraint is invalid, or `costs` has a name that differs from one of them by a slip.
+        UsageError: It is new and no space is given, the protocol is of another task, the budget is
+            less than 1, an objective or a constraint is invalid, or `costs` has a name that differs
+            from one of them by a slip.
         InfeasibleError: No network meets the constraints on known costs.
     """
     from archive import spaces
@@ -74,34 +78,45 @@ def study(
     from archive.store.records import Study
     from archive.store.studies.budget import UNBOUNDED
 
-    searched, home = spaces.get(space) if isinstance(space, str) else space, archive.connection.settings.home
+    searched = spaces.get(space) if isinstance(space, str) else space
+    home = archive.connection.settings.home
     if searched is not None:
         stored_spaces.name_table(searched, home)
+
     stored = archive.studies.get(name) if name in archive.studies.names() else None
     new = stored is None
     if stored is not None:
         own = stored_spaces.of_record(stored.space, stored.space_config, home)
         if searched is not None and searched != own:
-            raise StudyConflictError(f"study {name!r} exists with the space {own!r}, got {searched!r}")
+            raise StudyConflictError(
+                f"study {name!r} exists with the space {own!r}, got {searched!r}"
+            )
     elif searched is None:
         raise UsageError(f"there is no study {name!r} yet: a new one needs a space")
     else:
         own = searched
         own_task = task or name
-        stored = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
+        stored = Study(
+            name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config
+        )
         budget = UNBOUNDED if budget is None else budget
+
     texts = [constraints] if isinstance(constraints, str) else constraints
     limits = None if texts is None else tuple(map(parse_constraint, texts))
     changes: dict[str, Any] = {"task": task, "protocol": protocol, "constraints": limits}
     changes |= _objectives(objective, direction, new=new)
-    requested = replace(stored, **{field: value for field, value in changes.items() if value is not None})
+    requested = replace(
+        stored, **{field: value for field, value in changes.items() if value is not None}
+    )
     if new or requested.protocol != stored.protocol:
         check_owner(requested.task, requested.protocol)
+
     _check_costs(requested, costs)
     feasible = constrained(own, requested.constraints, costs)
     if feasible is not own:
         # The search for a network that meets the constraints fails before anything is stored.
         feasible.initial_pool()
+
     sources = [warm_start] if isinstance(warm_start, str) and warm_start != "all" else warm_start
     open_study(archive, requested, budget=budget, seed=seed, sources=sources)
     return AskTellStudy(archive, name, feasible, costs)
@@ -112,28 +127,43 @@ SLIP = 0.85
 
 
 def _check_costs(study: Study, costs: KnownCosts) -> None:
-    """Check that no known cost has a misspelt name; a task may have costs that the study does not use.
+    """Check that no known cost has a misspelt name; a task may have costs that the study does not
+    use.
 
     Raises:
-        UsageError: The study does not have the name of a cost, but a similar one without a function.
+        UsageError: The study does not have the name of a cost, but a similar one without a
+            function.
     """
-    used = dict.fromkeys([*(each.name for each in study.objectives), *(each.name for each in study.constraints)])
+    used = dict.fromkeys(
+        [*(each.name for each in study.objectives), *(each.name for each in study.constraints)]
+    )
     for name in costs:
-        if name not in used and get_close_matches(name, [each for each in used if each not in costs], cutoff=SLIP):
+        if name not in used and get_close_matches(
+            name, [each for each in used if each not in costs], cutoff=SLIP
+        ):
             raise UsageError(
-                f"costs has a function of {name!r}, which is neither an objective nor a constrained quantity of the "
+                f"costs has a function of {name!r}, which is neither an objective nor a "
+                "constrained quantity of the "
                 f"study: it has {', '.join(used)}"
             )
 
 
-def _objectives(objective: str | Sequence[str] | None, direction: Direction | None, *, new: bool) -> dict[str, Any]:
+def _objectives(
+    objective: str | Sequence[str] | None, direction: Direction | None, *, new: bool
+) -> dict[str, Any]:
     """Return the fields of a study for its objectives; None for those that are left out."""
     if objective is None or isinstance(objective, str):
         return _only_objective(objective, direction, new=new)
+
     if direction is not None:
-        raise UsageError("the direction of one of several objectives is part of it: NAME:minimise or NAME:maximise")
+        raise UsageError(
+            "the direction of one of several objectives is part of it: "
+            "NAME:minimise or NAME:maximise"
+        )
+
     if not objective:
         raise UsageError("a study needs an objective, got an empty list")
+
     first, *others = map(parse, objective)
     return {"objective": first.name, "direction": first.direction, "further": tuple(others)}
 
@@ -141,12 +171,21 @@ def _objectives(objective: str | Sequence[str] | None, direction: Direction | No
 def _only_objective(text: str | None, direction: Direction | None, *, new: bool) -> dict[str, Any]:
     if text is None:
         return {"direction": direction}
+
     if ":" not in text:
         # An existing study keeps the direction that it was opened with.
-        return {"objective": text, "direction": direction or (direction_of(text) if new else None), "further": ()}
+        return {
+            "objective": text,
+            "direction": direction or (direction_of(text) if new else None),
+            "further": (),
+        }
+
     only = parse(text)
     if direction not in (None, only.direction):
         raise UsageError(
-            f"the objective {text} has another direction than direction={direction!r}: leave one of them out"
+            f"the objective {text} has another direction than direction={direction!r}: leave "
+            "one "
+            "of them out"
         )
+
     return {"objective": only.name, "direction": only.direction, "further": ()}

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from archive.store.snapshots import Snapshot
 
 LEASE_SECONDS = 15.0
-"""Lease of a running evaluation, renewed by a thread; after a crash the proposal is soon free again."""
+"""Lease of a running evaluation, renewed by a thread; after a crash the proposal is soon free
+again."""
 
 QUIET_SECONDS = 2 * LEASE_SECONDS
-"""Wait for proposals of other workers after which a line says so; leases of a killed `run` have ended by then."""
+"""Wait for proposals of other workers after which a line says so; leases of a killed `run` have
+ended by then."""
 
 MOST_NAMED = 3
 """Most proposals that the line names."""
@@ -51,18 +53,26 @@ def run(study: AskTellStudy, objective: Evaluate, budget: int | None, agent: str
         asked = study.ask(agent, lease_seconds=LEASE_SECONDS)
         if asked:
             _evaluate(study, objective, asked[0])
-        before, snapshot = snapshot, look()
+
+        before = snapshot
+        snapshot = look()
         if asked or snapshot.counts != before.counts:
             idle.end()
             continue
+
         if not snapshot.counts[State.RUNNING] + snapshot.counts[State.WAITING]:
-            # No proposal, nothing running, and no change since the last snapshot: the space is exhausted.
+            # No proposal, nothing running, and no change since the last snapshot: the space is
+            # exhausted.
             break
+
         # Other workers hold the last proposals, and may lose their leases.
         idle.observe()
         time.sleep(loop.PAUSE)
+
     evaluations = study.evaluations()
-    DistanceSync(study.archive).keep({each.architecture.key: each.architecture for each in evaluations})
+    DistanceSync(study.archive).keep(
+        {each.architecture.key: each.architecture for each in evaluations}
+    )
 
 
 class _IdleTime:
@@ -75,7 +85,8 @@ class _IdleTime:
 
     def end(self) -> None:
         """Begin again: there was something to do."""
-        self._since, self._logged = None, False
+        self._since = None
+        self._logged = False
 
     def observe(self) -> None:
         """Log the proposals that are waited for, once the wait is long."""
@@ -83,22 +94,36 @@ class _IdleTime:
         self._since = now if self._since is None else self._since
         if self._logged or now - self._since < QUIET_SECONDS:
             return
+
         self._logged = True
         held = self._study.archive.proposals.list(self._study.name, [State.RUNNING])
         if not held:
             return
-        leases = [f"{each.id} of {each.worker} until {_clock(each.lease_until)}" for each in held[:MOST_NAMED]]
+
+        leases = [
+            f"{each.id} of {each.worker} until {_clock(each.lease_until)}"
+            for each in held[:MOST_NAMED]
+        ]
         ids = " ".join(each.id for each in held[:MOST_NAMED])
         _log.warning(
-            "the study %r waits for %d leased proposal%s (%s%s); if a process that holds one was killed, the search "
+            "the study %r waits for %d leased proposal%s (%s%s); if a process that holds one was "
+            "killed, the search "
             "goes on with another network after: archive proposal cancel %s",
-            *(self._study.name, len(held), "" if len(held) == 1 else "s", ", ".join(leases)),
-            *(", …" if len(held) > MOST_NAMED else "", ids),
+            self._study.name,
+            len(held),
+            "" if len(held) == 1 else "s",
+            ", ".join(leases),
+            ", …" if len(held) > MOST_NAMED else "",
+            ids,
         )
 
 
 def _clock(milliseconds: int | None) -> str:
-    return "?" if milliseconds is None else time.strftime("%H:%M:%S", time.localtime(milliseconds / 1000))
+    return (
+        "?"
+        if milliseconds is None
+        else time.strftime("%H:%M:%S", time.localtime(milliseconds / 1000))
+    )
 
 
 def _is_done(snapshot: Snapshot) -> bool:
@@ -108,10 +133,13 @@ def _is_done(snapshot: Snapshot) -> bool:
 def _set_budget(study: AskTellStudy, budget: int | None) -> None:
     if budget is not None and budget < 1:
         raise UsageError(f"budget must be at least 1 evaluation, got {budget}")
+
     if budget is not None:
         set_budget(study.archive, study.name, budget)
     elif study.record.budget >= UNBOUNDED:
-        raise UsageError(f"the study {study.name!r} has no budget: run(objective, budget=...) needs one")
+        raise UsageError(
+            f"the study {study.name!r} has no budget: run(objective, budget=...) needs one"
+        )
 
 
 def _evaluate(study: AskTellStudy, objective: Evaluate, asked: LeasedProposal) -> None:
@@ -128,6 +156,7 @@ def _evaluate(study: AskTellStudy, objective: Evaluate, asked: LeasedProposal) -
         except BaseException:
             with suppress(ArchiveError):
                 study.archive.proposals.release(asked.id, asked.token)
+
             raise
         else:
             study.tell(asked, told, seconds=time.perf_counter() - begin)

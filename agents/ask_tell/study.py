@@ -6,11 +6,12 @@
             study.report(trial, epoch, {"accuracy": …})
         study.tell(trial, 0.93)
 
-`ask` leases proposals, as a trainer does, so that any number of callers, searches and trainers share one study: each
-proposal is leased to one of them, and all agents see the pending and finished proposals of the others.
+`ask` leases proposals, as a trainer does, so that any number of callers, searches and trainers
+share one study: each proposal is leased to one of them, and all agents see the pending and finished
+proposals of the others.
 
-Rungs (`archive.queue.successive_halving`) apply to trainers only: a told value is that of a whole training, and leads
-to no promotion.
+Rungs (`archive.queue.successive_halving`) apply to trainers only: a told value is that of a whole
+training, and leads to no promotion.
 """
 
 from __future__ import annotations
@@ -72,9 +73,14 @@ class AskTellStudy:
         costs: Known costs of its networks.
     """
 
-    def __init__(self, archive: Archive, name: str, space: Space, costs: KnownCosts = NO_COSTS) -> None:
+    def __init__(
+        self, archive: Archive, name: str, space: Space, costs: KnownCosts = NO_COSTS
+    ) -> None:
         """Register as a worker."""
-        self.archive, self.name, self.space, self.costs = archive, name, space, costs
+        self.archive = archive
+        self.name = name
+        self.space = space
+        self.costs = costs
         self._asker = Asker(archive, name, space, costs)
         self._curves: dict[str, dict[int, dict[str, float]]] = {}
 
@@ -84,26 +90,34 @@ class AskTellStudy:
         return self.archive.studies.get(self.name)
 
     def ask(
-        self, agent: str | Agent, n: int = 1, *, lease_seconds: float = LEASE_SECONDS, retrain: bool = False
+        self,
+        agent: str | Agent,
+        n: int = 1,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        retrain: bool = False,
     ) -> Batch:
         """Return proposals to evaluate next, leased to this process.
 
-        Waiting proposals of the study come first (enqueued, or released by another worker), then new ones of the agent,
-        based on the current history. The same seed and history give the same proposals, unless another search proposes
-        in the study at the same time; each proposal records its basis.
+        Waiting proposals of the study come first (enqueued, or released by another worker), then
+        new ones of the agent, based on the current history. The same seed and history give the same
+        proposals, unless another search proposes in the study at the same time; each proposal
+        records its basis.
 
         Args:
-            agent: Name of an agent, with its defaults, or the agent. An agent by name is cached by this object, so that
-                it prepares a space once.
+            agent: Name of an agent, with its defaults, or the agent. An agent by name is cached by
+                this object, so that it prepares a space once.
             n: Number of proposals.
-            lease_seconds: Lease without a report. Afterwards other workers may claim the proposal; a result told later
-                still counts, unless another came first.
-            retrain: Also return networks for which the archive has a result of the study's protocol from another study.
-                By default such results are reused: they become evaluations of this study, within its budget.
+            lease_seconds: Lease without a report. Afterwards other workers may claim the proposal;
+                a result told later still counts, unless another came first.
+            retrain: Also return networks for which the archive has a result of the study's protocol
+                from another study. By default such results are reused: they become evaluations of
+                this study, within its budget.
 
         Returns:
-            At most `n` proposals, by number; fewer where the budget is spent or the space exhausted. The attribute
-            `answered` holds the evaluations that the call reused from other studies.
+            At most `n` proposals, by number; fewer where the budget is spent or the space
+            exhausted. The attribute `answered` holds the evaluations that the call reused from
+            other studies.
 
         Raises:
             UnknownNameError: There is no such agent.
@@ -112,7 +126,8 @@ class AskTellStudy:
         return self._asker.ask(agent, n, lease_seconds, retrain)
 
     def report(self, asked: LeasedProposal, step: int, metrics: Mapping[str, float]) -> None:
-        """Store metrics of a step and renew the lease for an hour; a repeated metric of a step is replaced.
+        """Store metrics of a step and renew the lease for an hour; a repeated metric of a step is
+        replaced.
 
         Args:
             asked: A proposal that `ask` returned.
@@ -138,31 +153,42 @@ class AskTellStudy:
         """Store the result of an evaluation; idempotent.
 
         Args:
-            told: The evaluated proposal: as `ask` returned it, a proposal or its id, or any network of the space, which
-                becomes a proposal if it is none yet. It counts even where the budget is spent.
-            value: The study's objective, in its own unit; of several objectives, a value for each in their order, or a
-                mapping by name, in which constrained metrics may be. Those with a known cost may be left out. NaN or an
-                infinity is no result: the proposal fails with that reason, and further values may be left out.
-            metrics: Other metrics; objectives beside the first and constrained metrics may be among them.
+            told: The evaluated proposal: as `ask` returned it, a proposal or its id, or any network
+                of the space, which becomes a proposal if it is none yet. It counts even where the
+                budget is spent.
+            value: The study's objective, in its own unit; of several objectives, a value for each
+                in their order, or a mapping by name, in which constrained metrics may be. Those
+                with a known cost may be left out. NaN or an infinity is no result: the proposal
+                fails with that reason, and further values may be left out.
+            metrics: Other metrics; objectives beside the first and constrained metrics may be among
+                them.
             seconds: Duration of the evaluation, finite and not negative.
 
         Returns:
             Whether the values of the objectives are those on record; the first result told is kept.
 
         Raises:
-            UsageError: A value is missing, not a number or not that of a known cost, a metric has no name, the seconds
-                are no duration, the proposal is of another study, or a network is not of the space.
+            UsageError: A value is missing, not a number or not that of a known cost, a metric has
+                no name, the seconds are no duration, the proposal is of another study, or a network
+                is not of the space.
         """
         seconds = checked_seconds(seconds)
         record = self.record
-        values, others = checked(record, value, metrics or {}, lambda: self._network(told), self.costs)
+        values, others = checked(
+            record, value, metrics or {}, lambda: self._network(told), self.costs
+        )
         for name, number in values.items():
             if not math.isfinite(number):
                 of = "value" if len(record.objectives) == 1 else name
                 if not isinstance(told, LeasedProposal):
                     raise UsageError(f"{of} must be a finite number, got {number}")
-                self.fail(told, f"the {of} is {number}" if of == "value" else f"the value of {of} is {number}")
+
+                self.fail(
+                    told,
+                    f"the {of} is {number}" if of == "value" else f"the value of {of} is {number}",
+                )
                 return False
+
         proposal = self._proposal(told)
         if not proposal.state.evaluated:
             token = told.token if isinstance(told, LeasedProposal) else uuid.uuid4().hex
@@ -173,11 +199,15 @@ class AskTellStudy:
                 seconds=seconds,
             )
             self.archive.proposals.complete(proposal.id, token, result)
+
         self._curves.pop(proposal.id, None)
-        return self._values(proposal.id, [each.name for each in record.further]) == [*values.values()]
+        return self._values(proposal.id, [each.name for each in record.further]) == [
+            *values.values()
+        ]
 
     def fail(self, asked: LeasedProposal, reason: str) -> None:
-        """Record a failure with its reason: the network is not proposed again, and surrogates are not fitted to it.
+        """Record a failure with its reason: the network is not proposed again, and surrogates are
+        not fitted to it.
 
         Raises:
             LeaseLostError: Another worker holds the proposal, or it is finished.
@@ -186,12 +216,18 @@ class AskTellStudy:
         self.archive.proposals.fail(asked.id, asked.token, reason)
 
     def enqueue(
-        self, architecture: Architecture | str, priority: float = 1.0, *, motivation: str | None = None
+        self,
+        architecture: Architecture | str,
+        priority: float = 1.0,
+        *,
+        motivation: str | None = None,
     ) -> Proposal:
-        """Enqueue a network for evaluation by any worker; a waiting proposal of it gets the priority.
+        """Enqueue a network for evaluation by any worker; a waiting proposal of it gets the
+        priority.
 
         Args:
-            architecture: A member of the space, or its NAS-Bench-201 string, genotype, JSON text or key in the archive.
+            architecture: A member of the space, or its NAS-Bench-201 string, genotype, JSON text or
+                key in the archive.
             priority: Larger comes first; proposals of agents have 0.
             motivation: Reason for the proposal, stored with it if it is new.
 
@@ -199,34 +235,43 @@ class AskTellStudy:
             Its proposal, in any state where the study already has one.
 
         Raises:
-            InvalidArchitectureError: The network is not a member of the space, or does not meet a constraint on a known
-                cost.
-            UsageError: It is not a network, the budget is spent, or the priority is not a finite number.
+            InvalidArchitectureError: The network is not a member of the space, or does not meet a
+                constraint on a known cost.
+            UsageError: It is not a network, the budget is spent, or the priority is not a finite
+                number.
         """
         number = checked_priority(priority)
         added = network(architecture, self.archive.architectures)
         proposal = self._added(added, number, motivation, space=self.space)
         if proposal is None:
             raise enqueueing.budget_spent(self.record)
+
         if proposal.state is State.WAITING and proposal.priority != number:
             with suppress(ProposalStateError):  # a trainer may have completed it meanwhile
                 self.archive.proposals.prioritise(proposal.id, number)
+
             return self.archive.proposals.get(proposal.id)
+
         return proposal
 
     def run(
-        self, objective: Callable[[Architecture], Told], budget: int | None = None, agent: str | Agent = "nasbot"
+        self,
+        objective: Callable[[Architecture], Told],
+        budget: int | None = None,
+        agent: str | Agent = "nasbot",
     ) -> Evaluation | None:
-        """Search in this process until the budget is spent; after an interruption the same call continues.
+        """Search in this process until the budget is spent; after an interruption the same call
+        continues.
 
         Args:
-            objective: Evaluates a network, and returns what `tell` takes. An exception or a value that is not finite
-                fails that proposal only.
+            objective: Evaluates a network, and returns what `tell` takes. An exception or a value
+                that is not finite fails that proposal only.
             budget: Total number of evaluations, earlier runs included; None keeps the study's.
             agent: The agent, or its name for its defaults.
 
         Returns:
-            The best evaluation of the study, in the first of several objectives; None without evaluations.
+            The best evaluation of the study, in the first of several objectives; None without
+            evaluations.
 
         Raises:
             SearchError: Proposals keep failing; the message gives the last reason.
@@ -242,9 +287,11 @@ class AskTellStudy:
         return self.archive.studies.evaluations(self.name)
 
     def best(self) -> Evaluation | None:
-        """Return the best evaluation in the first objective that meets the constraints; None before the first.
+        """Return the best evaluation in the first objective that meets the constraints; None before
+        the first.
 
-        Of equal values, the first one. Evaluations without a value of each objective count only without others.
+        Of equal values, the first one. Evaluations without a value of each objective count only
+        without others.
         """
         incumbent = self.archive.studies.snapshot(self.name).incumbent
         return None if incumbent is None else self.archive.studies.evaluation(incumbent.id)
@@ -253,7 +300,8 @@ class AskTellStudy:
         """Return the Pareto set of the results with its hypervolume; None before the first.
 
         Args:
-            reference: Reference point of the hypervolume, a value for each objective; None for the worst ones.
+            reference: Reference point of the hypervolume, a value for each objective; None for the
+                worst ones.
 
         Raises:
             UsageError: The reference point is not one finite number for each objective.
@@ -263,6 +311,7 @@ class AskTellStudy:
     def _network(self, told: LeasedProposal | Proposal | Architecture | str) -> Architecture:
         if isinstance(told, Architecture | LeasedProposal):
             return told if isinstance(told, Architecture) else told.architecture
+
         proposal = self.archive.proposals.get(told) if isinstance(told, str) else told
         return self.archive.architectures.get(proposal.architecture_key)
 
@@ -275,26 +324,46 @@ class AskTellStudy:
             while proposal is None:
                 # A told result is never refused: the budget is raised for it.
                 counts = self.archive.studies.counts(self.name)
-                self.archive.studies.set_budget(self.name, sum(counts.values()) - counts[State.FAILED] + 1)
+                self.archive.studies.set_budget(
+                    self.name, sum(counts.values()) - counts[State.FAILED] + 1
+                )
                 proposal = self._added(told, 0.0, space=whole)
+
             return proposal
+
         proposal = self.archive.proposals.get(told if isinstance(told, str) else told.id)
         if proposal.study != self.name:
             raise UsageError(f"the proposal must be of the study {self.name!r}, got {proposal.id}")
+
         asked = told.proposal if isinstance(told, LeasedProposal) else told
         if isinstance(asked, Proposal) and asked.architecture_key != proposal.architecture_key:
-            raise UsageError(f"{proposal.id} is of another network by now: its study was deleted and created again")
+            raise UsageError(
+                f"{proposal.id} is of another network by now: its study was deleted "
+                "and created again"
+            )
+
         return proposal
 
     def _added(
-        self, architecture: Architecture, priority: float, motivation: str | None = None, *, space: Space
+        self,
+        architecture: Architecture,
+        priority: float,
+        motivation: str | None = None,
+        *,
+        space: Space,
     ) -> Proposal | None:
-        """Return the study's proposal of a network, created if there is none; None where the budget is spent."""
+        """Return the study's proposal of a network, created if there is none;
+
+        None where the budget is spent.
+        """
         enqueued = EnqueuedArchitecture(architecture, priority, motivation)
         return enqueueing.add(self.archive, self.name, space, enqueued)[0]
 
     def _values(self, id_: str, further: Sequence[str]) -> list[float | None]:
         """Return the recorded values of the objectives of a proposal; empty without a result."""
-        result = "MATCH (e:Evaluation {id: $id}) RETURN e.value, [name IN $further | e['metric_' + name]]"
+        result = (
+            "MATCH (e:Evaluation {id: $id}) RETURN e.value, [name IN $further | e['metric_' "
+            "+ name]]"
+        )
         rows = self.archive.query(result, {"id": id_, "further": list(further)}).rows
         return [rows[0][0], *rows[0][1]] if rows else []

@@ -25,7 +25,8 @@ MOST_STEP = 2**53 - 1
 """Largest step: floats tell the integers up to it apart."""
 
 Told = float | Sequence[float] | Mapping[str, float]
-"""A value, or the values of several objectives, in their order or by name; arrays and tensors stand for their lists."""
+"""A value, or the values of several objectives, in their order or by name; arrays and tensors stand
+for their lists."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,13 @@ class Batch(list[LeasedProposal]):
         answered: See the attribute.
 
     Attributes:
-        answered: Evaluations that the same call added to the study, by number: proposals for which the archive had
-            results from other studies. They count towards the budget.
+        answered: Evaluations that the same call added to the study, by number: proposals for which
+            the archive had results from other studies. They count towards the budget.
     """
 
-    def __init__(self, asked: Iterable[LeasedProposal] = (), answered: Iterable[Evaluation] = ()) -> None:
+    def __init__(
+        self, asked: Iterable[LeasedProposal] = (), answered: Iterable[Evaluation] = ()
+    ) -> None:
         """Keep both."""
         super().__init__(asked)
         self.answered = tuple(answered)
@@ -96,7 +99,8 @@ def network(text_or_network: Any, architectures: Architectures) -> Architecture:
     """Return the network that a user names, in any form that the command line accepts.
 
     Args:
-        text_or_network: The network, its text (`archive.architecture.texts`), or its key or the beginning of that.
+        text_or_network: The network, its text (`archive.architecture.texts`), or its key or the
+            beginning of that.
         architectures: Where keys are looked up.
 
     Raises:
@@ -106,16 +110,20 @@ def network(text_or_network: Any, architectures: Architectures) -> Architecture:
     """
     if isinstance(text_or_network, Architecture):
         return text_or_network
+
     text = text_or_network.strip() if isinstance(text_or_network, str) else ""
     if is_text(text):
         return from_text(text)
+
     try:
         if text:
             return architectures.get(architectures.find(text))
     except UnknownNameError:
         pass  # the error below lists all accepted forms
+
     raise UsageError(
-        "a network is an Architecture, its JSON text, its NAS-Bench-201 string, its genotype or a key of the archive, "
+        "a network is an Architecture, its JSON text, its NAS-Bench-201 string, its genotype or "
+        "a key of the archive, "
         f"got {shown(text_or_network)}"
     )
 
@@ -129,20 +137,27 @@ def real(value: Any, what: str) -> float:
     number = as_float(value)
     if number is None:
         raise UsageError(f"{in_line(what)} must be a number, got {shown(value)}")
+
     return number
 
 
 def extended(
     curve: Mapping[int, dict[str, float]], step: Any, metrics: Mapping[str, float]
 ) -> dict[int, dict[str, float]]:
-    """Return the metrics of each step of a training, with those of one more step, or further ones of a step.
+    """Return the metrics of each step of a training, with those of one more step, or further ones
+    of a step.
 
     Raises:
-        UsageError: The step is no integer from 0 to `MOST_STEP`, or there is no metric, or one with the name `epoch`.
+        UsageError: The step is no integer from 0 to `MOST_STEP`, or there is no metric, or one with
+            the name `epoch`.
     """
-    number, values = _step(step), numbers_of(metrics)
+    number = _step(step)
+    values = numbers_of(metrics)
     if not values or EPOCH in values:
-        raise UsageError(f"a step needs metrics with names other than {EPOCH}, got {shown(sorted(values))}")
+        raise UsageError(
+            f"a step needs metrics with names other than {EPOCH}, got {shown(sorted(values))}"
+        )
+
     return {**curve, number: {**curve.get(number, {}), **values}}
 
 
@@ -151,8 +166,10 @@ def _step(step: Any) -> int:
         number = -1 if isinstance(step, bool) else index(step)
     except Exception:
         number = -1
+
     if not 0 <= number <= MOST_STEP:
         raise UsageError(f"step must be an integer >= 0 and < 2^53, got {shown(step)}")
+
     return number
 
 
@@ -160,31 +177,39 @@ def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:
     """Return metrics by name as floats.
 
     Raises:
-        UsageError: It is no mapping, a value is not a number, or a name is no text, empty, blank at an end or longer
-            than `argument_checks.MOST_NAME`.
+        UsageError: It is no mapping, a value is not a number, or a name is no text, empty, blank at
+            an end or longer than `argument_checks.MOST_NAME`.
     """
     if not isinstance(metrics, Mapping):
         raise UsageError(f"metrics must be a mapping of names to numbers, got {shown(metrics)}")
+
     for name in metrics:
         if not isinstance(name, str) or not name or name != name.strip():
-            raise UsageError(f"a metric needs a name, a text without a blank at an end, got {shown(name)}")
+            raise UsageError(
+                f"a metric needs a name, a text without a blank at an end, got {shown(name)}"
+            )
+
         check_length("the name of a metric", name)
+
     return {name: real(value, name) for name, value in metrics.items()}
 
 
-def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]) -> dict[str, float]:
+def values_of(
+    told: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]
+) -> dict[str, float]:
     """Return the value of each objective of a study by name, in their order.
 
     Where one is not finite, the training has no result, and others may be missing.
 
     Args:
-        told: The value of the only objective; of several, a value for each in their order, or by name.
+        told: The value of the only objective; of several, a value for each in their order, or by
+            name.
         objectives: Objectives of the study.
         metrics: Further metrics that were told or are known, in which objectives may be.
 
     Raises:
-        UsageError: An objective has no value although the others are finite, a value is not a number, or a name is no
-            objective.
+        UsageError: An objective has no value although the others are finite, a value is not a
+            number, or a name is no objective.
     """
     names = [each.name for each in objectives]
     listed = ", ".join(map(in_line, names))
@@ -194,26 +219,45 @@ def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str,
         unknown = [name for name in plain if name not in names]
         by_name: Mapping[str, Any] = {**metrics, **plain}
         if unknown:
-            raise UsageError(f"the values told must be of {listed}, got {', '.join(map(shown, unknown))}")
+            raise UsageError(
+                f"the values told must be of {listed}, got {', '.join(map(shown, unknown))}"
+            )
     elif isinstance(plain, Sequence) and not isinstance(plain, str):
         if len(plain) != len(names):
-            raise UsageError(f"the values told must be those of {listed}, in this order, got {len(plain)}")
+            raise UsageError(
+                f"the values told must be those of {listed}, in this order, got {len(plain)}"
+            )
+
         by_name = dict(zip(names, plain, strict=True))
     else:
         by_name = {**metrics, names[0]: plain}
-    values = {name: real(by_name[name], "value" if len(names) == 1 else name) for name in names if name in by_name}
+
+    values = {
+        name: real(by_name[name], "value" if len(names) == 1 else name)
+        for name in names
+        if name in by_name
+    }
     missing = [name for name in names if name not in values]
     if missing and all(map(math.isfinite, values.values())):
-        raise UsageError(f"a result needs a value of each objective, {listed}; there is none of {in_line(missing[0])}")
+        raise UsageError(
+            f"a result needs a value of each objective, {listed}; there is none of "
+            f"{in_line(missing[0])}"
+        )
+
     return values
 
 
 def lists(curve: Mapping[int, Mapping[str, float]]) -> dict[str, list[float]]:
-    """Return the metrics of each step as the lists of a curve, `epoch` among them; NaN where a step lacks a metric."""
+    """Return the metrics of each step as the lists of a curve, `epoch` among them;
+
+    NaN where a step lacks a metric.
+    """
     steps = sorted(curve)
     if not steps:
         return {}
+
     columns = {EPOCH: [float(step) for step in steps]}
     for name in sorted({name for metrics in curve.values() for name in metrics}):
         columns[name] = [curve[step].get(name, math.nan) for step in steps]
+
     return columns

@@ -1,1 +1,3 @@
-"""Agents without a surrogate: random search, evolution, local search, REINFORCE, and Optuna's samplers."""
+"""Agents without a surrogate: random search, evolution, local search, REINFORCE, and Optuna's
+samplers.
+"""

@@ -1,7 +1,7 @@
 """Breadth-first search, the baseline without scores of the network-morphism paper.
 
-In the paper it replaces Bayesian optimisation over the same tree of morphisms: "it always searches a large number of
-neighbors first", whatever their scores.
+In the paper it replaces Bayesian optimisation over the same tree of morphisms: "it always searches
+a large number of neighbors first", whatever their scores.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, first_of_pool, keys_of
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Suggestion,
+    check_count,
+    first_of_pool,
+    keys_of,
+)
 from archive.agents.baselines.neighbourhood import Neighbourhood
 from archive.agents.baselines.random_search import samples
 from archive.argument_checks import require_at_least
@@ -21,8 +29,9 @@ from archive.spaces.base import Space
 class BreadthFirst(Agent):
     """Expansion of networks in the order of the history, independent of scores.
 
-    The queue is the history: finished evaluations, then pending proposals. The first network with an unknown neighbour
-    is expanded, its neighbours in random order. Where all neighbours are known, random networks follow.
+    The queue is the history: finished evaluations, then pending proposals. The first network with
+    an unknown neighbour is expanded, its neighbours in random order. Where all neighbours are
+    known, random networks follow.
 
     Args:
         space: The search space.
@@ -60,11 +69,14 @@ class BreadthFirst(Agent):
         for node in queue:
             if len(suggestions) == n:
                 break
+
             if node.functional_key in expanded or not self.space.contains(node):
                 continue
+
             expanded.add(node.functional_key)
             neighbours = self._neighbourhood.fresh(node, n - len(suggestions), taken, rng)
             suggestions += neighbours
             taken.update(keys_of(neighbours))
             queue += [child.architecture for child in neighbours]
+
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]

@@ -1,4 +1,6 @@
-"""Evolutionary baseline of NASBOT (appendix C.1): the optimiser of the acquisition, applied to real evaluations."""
+"""Evolutionary baseline of NASBOT (appendix C.1): the optimiser of the acquisition, applied to real
+evaluations.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,12 @@ from archive.architecture.graph import Architecture
 
 
 class Evolution(Pooled):
-    """Mutations of networks that scored well: pi proportional to exp(score / standard deviation of the scores).
+    """Mutations of networks that scored well: pi proportional to exp(score / standard deviation of
+    the scores).
 
-    The paper draws `N_mut = 10` parents a generation from the scores of all earlier generations. Here a suggestion is
-    drawn at the request, from all scores recorded until then: for ten suggestions at once the two are the same, for
-    fewer this agent uses more scores.
+    The paper draws `N_mut = 10` parents a generation from the scores of all earlier generations.
+    Here a suggestion is drawn at the request, from all scores recorded until then: for ten
+    suggestions at once the two are the same, for fewer this agent uses more scores.
 
     Args:
         space: The search space.
@@ -28,7 +31,8 @@ class Evolution(Pooled):
 
     kind = "evolution"
     info = AgentInfo(
-        summary="NASBOT's optimiser on real scores: mutations of evaluated networks, good ones more often",
+        summary="NASBOT's optimiser on real scores: mutations of evaluated networks, good ones "
+        "more often",
         paper="Kandasamy et al., 2018 (NASBOT)",
         cost="milliseconds",
         when="baseline; cheap evaluations, many at once",
@@ -50,12 +54,20 @@ class Evolution(Pooled):
         known = {*taken, *keys_of(mutants)}
         return [*mutants, *samples(self.space, n - len(mutants), known, rng)]
 
-    def _parents(self, history: History, rng: np.random.Generator) -> tuple[list[Architecture], Array]:
-        finished = [observation for observation in history.usable if self.space.contains(observation.architecture)]
+    def _parents(
+        self, history: History, rng: np.random.Generator
+    ) -> tuple[list[Architecture], Array]:
+        finished = [
+            observation
+            for observation in history.usable
+            if self.space.contains(observation.architecture)
+        ]
         if not finished:
-            # No evaluation is finished, so that selection is impossible: all networks of the pool have equal weight.
+            # No evaluation is finished, so that selection is impossible: all networks of the pool
+            # have equal weight.
             pool = self.space.initial_pool(rng)
             return pool, np.zeros(len(pool))
+
         return [observation.architecture for observation in finished], np.array(
             [observation.score for observation in finished]
         )

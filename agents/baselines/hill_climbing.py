@@ -1,11 +1,13 @@
-"""Hill climbing: generations of children of the best network so far (SEAS, Elsken et al., 2017, Algorithm 1).
+"""Hill climbing: generations of children of the best network so far (SEAS, Elsken et al., 2017,
+Algorithm 1).
 
     symbol    meaning                                             SEAS   here
     n_neigh   children of a generation, all of one parent         8      `children`
     n_NM      random morphisms that make a child                  5      `steps`
 
-A baseline of the network-morphism paper: it "only takes one step at a time in morphing the current best architecture".
-In SEAS the parent competes with its children, so that the parent's score never decreases.
+A baseline of the network-morphism paper: it "only takes one step at a time in morphing the current
+best architecture". In SEAS the parent competes with its children, so that the parent's score never
+decreases.
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool, keys_of
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Suggestion,
+    check_count,
+    draw_new,
+    first_of_pool,
+    keys_of,
+)
 from archive.agents.baselines.random_search import samples
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
@@ -25,14 +36,16 @@ from archive.spaces.base import Space
 class HillClimbing(Agent):
     """Mutations of the best network evaluated before the current generation.
 
-    The number of finished and pending evaluations determines the generation. While proposals of the previous generation
-    are pending, the parent is the best finished network.
+    The number of finished and pending evaluations determines the generation. While proposals of the
+    previous generation are pending, the parent is the best finished network.
 
     Args:
         space: The search space; its random mutation is the morphism.
         children: n_neigh.
-        steps: n_NM. SEAS takes 5, on networks of a dozen layers; five steps in a cell of six edges are a random cell.
-        n_initial: Number of networks of the initial pool that come first; SEAS begins with one small network.
+        steps: n_NM. SEAS takes 5, on networks of a dozen layers; five steps in a cell of six edges
+            are a random cell.
+        n_initial: Number of networks of the initial pool that come first; SEAS begins with one
+            small network.
     """
 
     kind = "hill-climbing"
@@ -43,12 +56,16 @@ class HillClimbing(Agent):
         when="few evaluations near a good network; baseline of morphism search",
     )
 
-    def __init__(self, space: Space, children: int = 8, steps: int = 1, n_initial: int = 10) -> None:
+    def __init__(
+        self, space: Space, children: int = 8, steps: int = 1, n_initial: int = 10
+    ) -> None:
         """Check and keep the settings."""
         super().__init__(space)
         require_at_least(1, children=children, steps=steps)
         require_at_least(0, n_initial=n_initial)
-        self.children, self.steps, self.n_initial = children, steps, n_initial
+        self.children = children
+        self.steps = steps
+        self.n_initial = n_initial
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
@@ -62,21 +79,30 @@ class HillClimbing(Agent):
             parent = self._parent(history, self.n_initial + generation * self.children)
             children = [] if parent is None else self._offspring(parent, count, taken, rng)
             if len(children) < count:
-                # No evaluation is finished, or all neighbours of the parent are known, where SEAS would end.
+                # No evaluation is finished, or all neighbours of the parent are known, where SEAS
+                # would end.
                 rest = {*taken, *keys_of(children)}
                 children += samples(self.space, count - len(children), rest, rng)
+
             suggestions += children
             taken.update(keys_of(children))
             issued += len(children)
             if len(children) < count:
                 break
+
         return suggestions
 
     def _parent(self, history: History, before: int) -> Architecture | None:
         finished = [
-            observation for observation in history.usable[:before] if self.space.contains(observation.architecture)
+            observation
+            for observation in history.usable[:before]
+            if self.space.contains(observation.architecture)
         ]
-        return max(finished, key=lambda observation: observation.score).architecture if finished else None
+        return (
+            max(finished, key=lambda observation: observation.score).architecture
+            if finished
+            else None
+        )
 
     def _offspring(
         self, parent: Architecture, count: int, taken: set[str], rng: np.random.Generator
@@ -86,7 +112,9 @@ class HillClimbing(Agent):
             operations: tuple[str, ...] = ()
             for _ in range(self.steps):
                 mutation = self.space.mutate(network, rng)
-                network, operations = mutation.child, (*operations, *mutation.operations)
+                network = mutation.child
+                operations = (*operations, *mutation.operations)
+
             return Suggestion(network, parent=parent, operations=operations)
 
         return draw_new(child, count, taken)

@@ -1,7 +1,9 @@
-"""Optuna's GPSampler over a list of networks: its model and its acquisition, maximised over the list alone.
+"""Optuna's GPSampler over a list of networks: its model and its acquisition, maximised over the
+list alone.
 
-GPSampler searches all combinations of its parameters, and its draws are rejected where they are no networks of the
-space. On 20,001 cells of NAS-Bench-101 most steps reject thirty draws and end with a random network.
+GPSampler searches all combinations of its parameters, and its draws are rejected where they are no
+networks of the space. On 20,001 cells of NAS-Bench-101 most steps reject thirty draws and end with
+a random network.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ class ListedGpSampler(optuna.samplers.GPSampler):
     """
 
     def __init__(
-        self, names: Sequence[str], rows: NDArray[np.float64], taken: Collection[int], **settings: Any
+        self,
+        names: Sequence[str],
+        rows: NDArray[np.float64],
+        taken: Collection[int],
+        **settings: Any,
     ) -> None:
         """Keep the list."""
         super().__init__(**settings)
@@ -53,15 +59,19 @@ class ListedGpSampler(optuna.samplers.GPSampler):
         drawn: dict[str, Any] = super().sample_relative(study, trial, search_space)
         return drawn
 
-    def _optimize_acqf(self, acqf: BaseAcquisitionFunc, best_params: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Return the free network of the largest acquisition; the first one of the list where none is free.
+    def _optimize_acqf(
+        self, acqf: BaseAcquisitionFunc, best_params: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        """Return the free network of the largest acquisition; the first one of the list where none
+        is free.
 
-        GPSampler calls this method for the largest acquisition. Its source offers it to be overridden, without a
-        promise for later versions: `pyproject.toml` bounds the version.
+        GPSampler calls this method for the largest acquisition. Its source offers it to be
+        overridden, without a promise for later versions: `pyproject.toml` bounds the version.
         """
         free = np.flatnonzero(self._free)
         if not len(free):
             free = np.array([0])
+
         rows = self._rows[free][:, self._searched]
         blocks = (rows[at : at + BLOCK] for at in range(0, len(rows), BLOCK))
         best = int(np.argmax(np.concatenate([acqf.eval_acqf_no_grad(block) for block in blocks])))

@@ -4,9 +4,9 @@
     v_i      current network of the climb                                         `current`
     N(v_i)   all networks one modification away                                   `Neighbourhood`
 
-A climb starts at the best of some random networks. In the paper's Algorithm 1 all of N(v_i) is evaluated, then v_{i+1}
-is the best of it; in its variant "query until lower" v_{i+1} is the first that is better. Where none is better, v_i is
-a local optimum, and the next climb starts.
+A climb starts at the best of some random networks. In the paper's Algorithm 1 all of N(v_i) is
+evaluated, then v_{i+1} is the best of it; in its variant "query until lower" v_{i+1} is the first
+that is better. Where none is better, v_i is a local optimum, and the next climb starts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count, first_of_pool, keys_of
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Observation,
+    Suggestion,
+    check_count,
+    first_of_pool,
+    keys_of,
+)
 from archive.agents.baselines.neighbourhood import Neighbourhood
 from archive.agents.baselines.random_search import samples
 from archive.argument_checks import require_at_least
@@ -27,13 +36,14 @@ from archive.spaces.base import Space
 class LocalSearch(Agent):
     """Evaluation of the neighbours of the best network of the current climb.
 
-    Climbs are reconstructed from the history: a climb's evaluations end with the last neighbour of its local optimum,
-    later ones belong to the next climb. Evaluations of other agents count as its own.
+    Climbs are reconstructed from the history: a climb's evaluations end with the last neighbour of
+    its local optimum, later ones belong to the next climb. Evaluations of other agents count as its
+    own.
 
     Args:
         space: The search space.
-        n_initial: Number of networks among which every climb selects its start: the initial pool first, then random
-            networks. Ten in the authors' code.
+        n_initial: Number of networks among which every climb selects its start: the initial pool
+            first, then random networks. Ten in the authors' code.
         full: Whether all neighbours are evaluated before the search moves, as in Algorithm 1.
     """
 
@@ -49,7 +59,8 @@ class LocalSearch(Agent):
         """Check and keep the settings."""
         super().__init__(space)
         require_at_least(0, n_initial=n_initial)
-        self.n_initial, self.full = n_initial, full
+        self.n_initial = n_initial
+        self.full = full
         # A cache of neighbours: it makes later calls faster and changes none of their results.
         self._neighbourhood = Neighbourhood(space)
 
@@ -58,33 +69,48 @@ class LocalSearch(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *keys_of(suggestions)}
-        observations = [observation for observation in history.usable if self.space.contains(observation.architecture)]
+        observations = [
+            observation
+            for observation in history.usable
+            if self.space.contains(observation.architecture)
+        ]
         begin = 0
         while len(suggestions) < n and begin < len(observations):
             climb = observations[begin:]
             if begin and len(climb) + len(history.pending) < self.n_initial:
                 break
+
             neighbours, end = self._climb(climb, n - len(suggestions), taken, rng)
             suggestions += neighbours
             taken.update(keys_of(neighbours))
             begin += end
+
         # A new climb, or no evaluation is finished, or all reachable networks are known.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _climb(
         self, climb: Sequence[Observation], n: int, taken: set[str], rng: np.random.Generator
     ) -> tuple[list[Suggestion], int]:
-        """Return up to n unknown neighbours; if they are fewer, also the number of evaluations of the climb."""
+        """Return up to n unknown neighbours; if they are fewer, also the number of evaluations of
+        the climb.
+        """
         starts = climb[: max(self.n_initial, 1)] if self.full else climb
         current = max(starts, key=lambda one: one.score)
         while True:
             neighbours = self._neighbourhood.fresh(current.architecture, n, taken, rng)
             if len(neighbours) == n:
                 return neighbours, 0
+
             around = {m.child.functional_key for m in self._neighbourhood.all(current.architecture)}
             around.add(current.architecture.functional_key)
-            end = 1 + max(at for at, one in enumerate(climb) if one.architecture.functional_key in around)
-            best = max((one for one in climb if one.architecture.functional_key in around), key=lambda one: one.score)
+            end = 1 + max(
+                at for at, one in enumerate(climb) if one.architecture.functional_key in around
+            )
+            best = max(
+                (one for one in climb if one.architecture.functional_key in around),
+                key=lambda one: one.score,
+            )
             if neighbours or best.score <= current.score:
                 return neighbours, max(end, len(starts) if self.full else end)
+
             current = best

@@ -12,10 +12,11 @@ from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation, Space
 
 _LAYERS = 10
-"""Largest number of layers for which all neighbours are listed: those of a cell take milliseconds, the thousand of a
-network of 20 layers a second."""
+"""Largest number of layers for which all neighbours are listed: those of a cell take milliseconds,
+the thousand of a network of 20 layers a second."""
 _DRAWS = 40
-"""Number of draws without a new network after which the neighbours of a larger network are listed, too."""
+"""Number of draws without a new network after which the neighbours of a larger network are listed,
+too."""
 _CACHED = 256
 """Number of cached lists. One of a cell has about thirty networks and takes 50 kB."""
 
@@ -40,6 +41,7 @@ class Neighbourhood:
         self._listed[architecture] = listed
         while len(self._listed) > _CACHED:
             self._listed.popitem(last=False)
+
         return listed
 
     def fresh(
@@ -47,8 +49,8 @@ class Neighbourhood:
     ) -> list[Suggestion]:
         """Return up to n distinct neighbours whose functional key is not taken.
 
-        All neighbours of a small network are equally likely. Those of a large one are drawn by the space's random
-        mutation, and listed only when it finds no new ones.
+        All neighbours of a small network are equally likely. Those of a large one are drawn by the
+        space's random mutation, and listed only when it finds no new ones.
 
         Args:
             architecture: A member of the space.
@@ -65,16 +67,27 @@ class Neighbourhood:
                 _add(suggestions, self.space.mutate(architecture, rng), architecture, taken)
                 if len(suggestions) == n:
                     return list(suggestions.values())
+
         every = self.all(architecture)
         for at in rng.permutation(len(every)):
             if len(suggestions) >= n:
                 break
+
             _add(suggestions, every[at], architecture, taken)
+
         return list(suggestions.values())
 
 
-def _add(suggestions: dict[str, Suggestion], mutation: Mutation, parent: Architecture, taken: Collection[str]) -> None:
+def _add(
+    suggestions: dict[str, Suggestion],
+    mutation: Mutation,
+    parent: Architecture,
+    taken: Collection[str],
+) -> None:
     key = mutation.child.functional_key
-    # In a tabular space, a network without neighbours mutates to a random network ("draw"), which is no neighbour.
+    # In a tabular space, a network without neighbours mutates to a random network ("draw"), which
+    # is no neighbour.
     if len(mutation.operations) == 1 and mutation.operations != ("draw",) and key not in taken:
-        suggestions.setdefault(key, Suggestion(mutation.child, parent=parent, operations=mutation.operations))
+        suggestions.setdefault(
+            key, Suggestion(mutation.child, parent=parent, operations=mutation.operations)
+        )

@@ -1,4 +1,5 @@
-"""NSGA-II: evolution by Pareto rank and crowding distance (Deb, Pratap, Agarwal and Meyarivan, 2002).
+"""NSGA-II: evolution by Pareto rank and crowding distance (Deb, Pratap, Agarwal and Meyarivan,
+2002).
 
 | symbol | meaning                                                                                      |
 |--------|----------------------------------------------------------------------------------------------|
@@ -7,10 +8,11 @@
 | d      | crowding distance: mean side of the box between the neighbours of a network on its front,    |
 |        | in units of the range of each objective; infinite at the ends of a front (section III-B)     |
 
-The population is the N best networks of all evaluated ones by (rank, -d), as after the paper's elitist replacement
-(section III-C) with one child a generation. A parent wins a binary tournament by the same order. Networks that do not
-meet the constraints of the study come after all others, by their violation (section VI). Networks have no
-common crossover, so that a child is a mutation of its parent.
+The population is the N best networks of all evaluated ones by (rank, -d), as after the paper's
+elitist replacement (section III-C) with one child a generation. A parent wins a binary tournament
+by the same order. Networks that do not meet the constraints of the study come after all others, by
+their violation (section VI). Networks have no common crossover, so that a child is a mutation of
+its parent.
 """
 
 from __future__ import annotations
@@ -20,7 +22,16 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool, keys_of
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Suggestion,
+    check_count,
+    draw_new,
+    first_of_pool,
+    keys_of,
+)
 from archive.agents.baselines.random_search import samples
 from archive.agents.constraints.penalty import penalised
 from archive.agents.objectives.goals import points
@@ -39,7 +50,8 @@ class Nsga2(Agent):
     Args:
         space: The search space.
         population: N.
-        n_initial: Evaluations before the first tournament, of the space's initial pool and then at random.
+        n_initial: Evaluations before the first tournament, of the space's initial pool and then at
+            random.
 
     Raises:
         UsageError: A setting is out of range.
@@ -60,7 +72,8 @@ class Nsga2(Agent):
         super().__init__(space)
         require_at_least(1, population=population)
         require_at_least(0, n_initial=n_initial)
-        self.population, self.n_initial = population, n_initial
+        self.population = population
+        self.n_initial = n_initial
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
@@ -75,6 +88,7 @@ class Nsga2(Agent):
             taken |= keys_of(suggestions)
             suggestions += draw_new(lambda: self._child(alive, rng), n - len(suggestions), taken)
             taken |= keys_of(suggestions)
+
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _population(self, history: History) -> list[Architecture]:
@@ -82,6 +96,7 @@ class Nsga2(Agent):
         observations, scores = points(history)
         if history.constraints is not None:
             scores = penalised(scores, history.constraints.violations(observations))
+
         return [
             observations[at].architecture
             for at in crowded_order(scores)
@@ -103,6 +118,7 @@ def crowded_order(scores: Array) -> list[int]:
     """
     if not len(scores):
         return []
+
     # Imported here because the registry of agents loads this module to describe it.
     import moocore
 
@@ -111,6 +127,7 @@ def crowded_order(scores: Array) -> list[int]:
     for rank in np.unique(ranks):
         front = np.flatnonzero(ranks == rank)
         distances[front] = crowding_distances(scores[front])
+
     return [int(at) for at in np.lexsort((-distances, ranks))]
 
 
@@ -125,4 +142,5 @@ def crowding_distances(scores: Array) -> Array:
         distances[order[[0, -1]]] = np.inf
         if spread > 0.0 and n > 2:
             distances[order[1:-1]] += (column[2:] - column[:-2]) / (spread * objectives)
+
     return distances

@@ -1,8 +1,9 @@
 """Optuna's samplers as agents, for comparison.
 
-`tpe` is the tree-structured Parzen estimator (Bergstra et al., 2011; Watanabe, 2023), which models the decisions of
-good and of other networks by two densities and proposes where their ratio is largest. `gp-optuna` is Optuna's Gaussian
-process with log-EI. Optuna is an extra: `pip install nas-archive[bench]`.
+`tpe` is the tree-structured Parzen estimator (Bergstra et al., 2011; Watanabe, 2023), which models
+the decisions of good and of other networks by two densities and proposes where their ratio is
+largest. `gp-optuna` is Optuna's Gaussian process with log-EI. Optuna is an extra: `pip install
+nas-archive[bench]`.
 """
 
 from __future__ import annotations
@@ -33,23 +34,26 @@ if TYPE_CHECKING:
 Violations = Callable[["optuna.trial.FrozenTrial"], Sequence[float]]
 
 _CONSTRAINTS = "constraints"
-"""Attribute of a trial in which Optuna's samplers record the values of its constraints: at most 0 where they are
-met."""
+"""Attribute of a trial in which Optuna's samplers record the values of its constraints: at most 0
+where they are met."""
 _MISSES = 30
-"""Rejected draws, known networks or no members of the space, after which the rest of a batch is drawn at random. A draw
-of TPE takes milliseconds, one of GPSampler tenths of a second."""
+"""Rejected draws, known networks or no members of the space, after which the rest of a batch is
+drawn at random. A draw of TPE takes milliseconds, one of GPSampler tenths of a second."""
 
 
 class OptunaAgent(Agent):
-    """An Optuna study in memory, filled with the whole history at every call, and asked for new trials.
+    """An Optuna study in memory, filled with the whole history at every call, and asked for new
+    trials.
 
-    Every decision is a categorical parameter, and pending proposals are running trials. A draw that is not a member of
-    the space, or is known, is rejected and repeated. Networks without decisions (branched ones of `cnn` and `mlp`) are
-    left out. The sampler gets all objectives and all constraints, those on known quantities included.
+    Every decision is a categorical parameter, and pending proposals are running trials. A draw that
+    is not a member of the space, or is known, is rejected and repeated. Networks without decisions
+    (branched ones of `cnn` and `mlp`) are left out. The sampler gets all objectives and all
+    constraints, those on known quantities included.
 
     Args:
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
-        startup: Evaluations before the first use of the model; before that the sampler draws at random.
+        startup: Evaluations before the first use of the model; before that the sampler draws at
+            random.
 
     Raises:
         UsageError: A setting is out of range, or the space is not made of decisions.
@@ -76,6 +80,7 @@ class OptunaAgent(Agent):
         check_count(n)
         with _quiet(self._optuna):
             networks = self._draws(self._study(history, int(rng.integers(2**31))), history, n)
+
         taken = {*history.known, *networks}
         suggestions = [Suggestion(architecture) for architecture in networks.values()]
         return [*suggestions, *samples(self.space, n - len(networks), taken, rng)]
@@ -96,23 +101,32 @@ class OptunaAgent(Agent):
         ):
             if attributes is not None:
                 self._add_trial(
-                    study, observation.architecture, state=state.COMPLETE, values=values, system_attrs=attributes
+                    study,
+                    observation.architecture,
+                    state=state.COMPLETE,
+                    values=values,
+                    system_attrs=attributes,
                 )
+
         for pending in history.pending:
             self._add_trial(study, pending.architecture, state=state.RUNNING)
+
         return study
 
     def _add_trial(self, study: optuna.Study, architecture: Architecture, **result: Any) -> None:
         vector = self._decisions.encode(architecture)
         if vector is None:
             return
+
         params = self._params(vector)
         distributions = {name: self._distributions[name] for name in params}
-        study.add_trial(self._optuna.trial.create_trial(params=params, distributions=distributions, **result))
+        study.add_trial(
+            self._optuna.trial.create_trial(params=params, distributions=distributions, **result)
+        )
 
     def _params(self, vector: Vector) -> dict[str, str]:
-        # Choices of a cell without effect are set to the first one, so that all trials have all parameters: Optuna's
-        # Gaussian process uses only parameters that every trial has.
+        # Choices of a cell without effect are set to the first one, so that all trials have all
+        # parameters: Optuna's Gaussian process uses only parameters that every trial has.
         full = vector if self._decisions.roots else [max(choice, 0) for choice in vector]
         pairs = zip(self._decisions.decisions, full, strict=True)
         return {decision.name: decision.choices[at] for decision, at in pairs if at != ABSENT}
@@ -124,21 +138,33 @@ class OptunaAgent(Agent):
         while len(networks) < n and misses < _MISSES:
             trial = study.ask()
             drawn = self._decisions.decode(self._drawn(trial))
-            if drawn is None or drawn.functional_key in history.known or drawn.functional_key in networks:
-                # A rejected draw stays a running trial, which counts as a bad one: the densities of a few decisions
-                # have so sharp a maximum that the sampler would otherwise repeat the draw.
+            if (
+                drawn is None
+                or drawn.functional_key in history.known
+                or drawn.functional_key in networks
+            ):
+                # A rejected draw stays a running trial, which counts as a bad one: the densities of
+                # a few decisions have so sharp a maximum that the sampler would otherwise repeat
+                # the draw.
                 misses += 1
                 continue
+
             networks[drawn.functional_key] = drawn
+
         return networks
 
     def _drawn(self, trial: optuna.Trial) -> Vector:
         vector: list[int] = []
         for decision in self._decisions.decisions:
             if self._decisions.needed(vector) or not self._decisions.roots:
-                vector.append(decision.choices.index(trial.suggest_categorical(decision.name, decision.choices)))
+                vector.append(
+                    decision.choices.index(
+                        trial.suggest_categorical(decision.name, decision.choices)
+                    )
+                )
             else:
                 vector.append(ABSENT)
+
         return tuple(vector)
 
 
@@ -149,9 +175,10 @@ class Tpe(OptunaAgent):
     Args:
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
         startup: Evaluations before the first use of the model.
-        multivariate: Whether decisions are modelled jointly. Optuna's default, one by one, almost always draws the same
-            network of a cell, and spends its time on known draws.
-        candidates: Draws from the density of good networks, among which the largest ratio is selected.
+        multivariate: Whether decisions are modelled jointly. Optuna's default, one by one, almost
+            always draws the same network of a cell, and spends its time on known draws.
+        candidates: Draws from the density of good networks, among which the largest ratio is
+            selected.
     """
 
     kind = "tpe"
@@ -162,11 +189,14 @@ class Tpe(OptunaAgent):
         when="comparison with an installable package; conditional decisions",
     )
 
-    def __init__(self, space: Space, startup: int = 10, multivariate: bool = True, candidates: int = 24) -> None:
+    def __init__(
+        self, space: Space, startup: int = 10, multivariate: bool = True, candidates: int = 24
+    ) -> None:
         """Check and keep the settings."""
         super().__init__(space, startup)
         require_at_least(1, candidates=candidates)
-        self.multivariate, self.candidates = multivariate, candidates
+        self.multivariate = multivariate
+        self.candidates = candidates
 
     def _sampler(self, seed: int, history: History) -> optuna.samplers.BaseSampler:
         sampler: optuna.samplers.BaseSampler = self._optuna.samplers.TPESampler(
@@ -185,18 +215,20 @@ class Tpe(OptunaAgent):
 class GpOptuna(OptunaAgent):
     """Optuna's GPSampler, for comparison.
 
-    It uses only the decisions that all networks have: in `cnn` and `mlp` the depth, while operations and units are
-    drawn at random.
+    It uses only the decisions that all networks have: in `cnn` and `mlp` the depth, while
+    operations and units are drawn at random.
 
     Args:
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
         startup: Evaluations before the first use of the model.
         deterministic: Whether scores have no noise.
-        candidates: "decisions", where Optuna maximises the acquisition over all combinations of the decisions, most of
-            which may not be networks of the space, or "members", the networks that our agents rank.
+        candidates: "decisions", where Optuna maximises the acquisition over all combinations of the
+            decisions, most of which may not be networks of the space, or "members", the networks
+            that our agents rank.
 
     Raises:
-        UsageError: As for every agent; or `candidates` is unknown, or "members" of a space that cannot be listed.
+        UsageError: As for every agent; or `candidates` is unknown, or "members" of a space that
+            cannot be listed.
     """
 
     kind = "gp-optuna"
@@ -208,15 +240,22 @@ class GpOptuna(OptunaAgent):
     )
 
     def __init__(
-        self, space: Space, startup: int = 10, deterministic: bool = False, candidates: str = "decisions"
+        self,
+        space: Space,
+        startup: int = 10,
+        deterministic: bool = False,
+        candidates: str = "decisions",
     ) -> None:
         """Check and keep the settings."""
         super().__init__(space, startup)
         if candidates not in ("decisions", "members"):
             raise UnknownNameError("candidates", candidates, ["decisions", "members"])
+
         if candidates == "members" and members_of(space) is None:
             raise not_listed(space)
-        self.deterministic, self.candidates = deterministic, candidates
+
+        self.deterministic = deterministic
+        self.candidates = candidates
 
     def _sampler(self, seed: int, history: History) -> optuna.samplers.BaseSampler:
         settings = {
@@ -228,19 +267,27 @@ class GpOptuna(OptunaAgent):
         if self.candidates == "decisions":
             drawing: optuna.samplers.BaseSampler = self._optuna.samplers.GPSampler(**settings)
             return drawing
+
         # The module imports Optuna, which is an extra.
         from archive.agents.baselines.listed_gp_sampler import ListedGpSampler
 
         keys, rows = self._listed
         taken = [at for at, key in enumerate(keys) if key in history.known]
-        return ListedGpSampler([one.name for one in self._decisions.decisions], rows, taken, **settings)
+        return ListedGpSampler(
+            [one.name for one in self._decisions.decisions], rows, taken, **settings
+        )
 
     @cached_property
     def _listed(self) -> tuple[list[str], NDArray[np.float64]]:
         """Functional keys of all networks that have decisions, and their choices, (M, D)."""
-        pairs = [(member.functional_key, self._decisions.encode(member)) for member in members_of(self.space) or ()]
+        pairs = [
+            (member.functional_key, self._decisions.encode(member))
+            for member in members_of(self.space) or ()
+        ]
         found = [(key, vector) for key, vector in pairs if vector is not None]
-        return [key for key, _ in found], np.maximum([vector for _, vector in found], 0).astype(np.float64)
+        return [key for key, _ in found], np.maximum([vector for _, vector in found], 0).astype(
+            np.float64
+        )
 
 
 def _violations(history: History) -> Violations | None:
@@ -249,16 +296,25 @@ def _violations(history: History) -> Violations | None:
 
 
 def _recorded(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
-    """Return the recorded violations of a trial; Optuna calls this function for the trials that its samplers add."""
+    """Return the recorded violations of a trial;
+
+    Optuna calls this function for the trials that its samplers add.
+    """
     violations: Sequence[float] = trial.system_attrs[_CONSTRAINTS]
     return violations
 
 
-def _attributes(history: History, observations: Sequence[Observation]) -> list[dict[str, Any] | None]:
-    """Return the attributes of trials in which Optuna's samplers read constraints; None where one is unknown."""
+def _attributes(
+    history: History, observations: Sequence[Observation]
+) -> list[dict[str, Any] | None]:
+    """Return the attributes of trials in which Optuna's samplers read constraints;
+
+    None where one is unknown.
+    """
     constraints = history.constraints
     if constraints is None:
         return [{} for _ in observations]
+
     # In units of the bounds, because TPE sums the violations of different constraints.
     units = [abs(each.bound) or 1.0 for each in constraints.constraints]
     rows = -constraints.slacks(observations) / np.array(units)
@@ -269,7 +325,10 @@ def _optuna(agent: str) -> Any:
     try:
         import optuna
     except ImportError:
-        raise SettingsError(f"agent {agent} needs Optuna: pip install 'nas-archive[bench]'") from None
+        raise SettingsError(
+            f"agent {agent} needs Optuna: pip install 'nas-archive[bench]'"
+        ) from None
+
     return optuna
 
 

@@ -33,6 +33,7 @@ class Pooled(Agent):
         first = first_of_pool(self.space, history, self.n_initial, n, rng)
         if len(first) == n:
             return first
+
         taken = {**history.known, **{s.architecture.functional_key: s.architecture for s in first}}
         return [*first, *self.beyond(history, n - len(first), taken, rng)]
 
@@ -45,6 +46,7 @@ class Pooled(Agent):
         Args:
             history: As in `propose`.
             n: Number of suggestions, at least 1.
-            taken: Known networks and suggestions of the pool by `functional_key`, which must not be repeated.
+            taken: Known networks and suggestions of the pool by `functional_key`, which must not be
+                repeated.
             rng: The only source of randomness.
         """

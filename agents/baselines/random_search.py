@@ -1,4 +1,6 @@
-"""Random baselines: samples of the space, and NASBOT's evolutionary schedule with a random acquisition."""
+"""Random baselines: samples of the space, and NASBOT's evolutionary schedule with a random
+acquisition.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from archive.agents.acquisition.evolution import Ranked, best_new, evaluations_at, evolve
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, keys_of
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Suggestion,
+    check_count,
+    draw_new,
+    keys_of,
+)
 from archive.agents.baselines.pooled import Pooled
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
@@ -34,7 +44,8 @@ class RandomSearch(Agent):
 
 
 class Rand(Pooled):
-    """NASBOT's RAND (appendix C.1): its evolutionary optimiser, with Unif(0, 1) in place of the acquisition.
+    """NASBOT's RAND (appendix C.1): its evolutionary optimiser, with Unif(0, 1) in place of the
+    acquisition.
 
     It reaches the same networks as NASBOT by the same schedule, and selects among them at random.
 
@@ -60,20 +71,30 @@ class Rand(Pooled):
         while len(suggestions) < n:
             best = best_new(wander(self.space, list(known.values()), rng), known)
             if best is None:
-                # Mutations may reach a part of the space only: the remaining networks are drawn at random.
+                # Mutations may reach a part of the space only: the remaining networks are drawn at
+                # random.
                 return [*suggestions, *samples(self.space, n - len(suggestions), known, rng)]
+
             child = best.candidate
-            suggestions.append(Suggestion(child.architecture, parent=child.parent, operations=child.operations))
+            suggestions.append(
+                Suggestion(child.architecture, parent=child.parent, operations=child.operations)
+            )
             known[child.architecture.functional_key] = child.architecture
+
         return suggestions
 
 
-def samples(space: Space, n: int, taken: Collection[str], rng: np.random.Generator) -> list[Suggestion]:
-    """Return n networks drawn from the space, new and distinct; fewer where the space is exhausted."""
+def samples(
+    space: Space, n: int, taken: Collection[str], rng: np.random.Generator
+) -> list[Suggestion]:
+    """Return n networks drawn from the space, new and distinct; fewer where the space is
+    exhausted.
+    """
     drawn = draw_new(lambda: Suggestion(space.sample(rng)), n, taken)
     members = space.members() if len(drawn) < n else None
     if members is None:
         return drawn
+
     # Random draws hardly ever find the last networks of a space, hence they are listed.
     known = {*taken, *keys_of(drawn)}
     left = [one for one in members if one.functional_key not in known]
@@ -82,7 +103,9 @@ def samples(space: Space, n: int, taken: Collection[str], rng: np.random.Generat
 
 
 def wander(space: Space, known: Sequence[Architecture], rng: np.random.Generator) -> list[Ranked]:
-    """Return networks that NASBOT's schedule reaches from the pool and the known networks, in random order."""
+    """Return networks that NASBOT's schedule reaches from the pool and the known networks, in
+    random order.
+    """
 
     def blind(architectures: Sequence[Architecture]) -> Array:
         return rng.uniform(size=len(architectures))

@@ -1,11 +1,13 @@
-"""Regularized evolution: the population loses its oldest network, not its worst (Real et al., 2019, Algorithm 1).
+"""Regularized evolution: the population loses its oldest network, not its worst (Real et al., 2019,
+Algorithm 1).
 
     symbol   meaning                                                BANANAS   NAS-Bench-101
     P        networks in the population                             30        50
     S        networks in a tournament, drawn with replacement       10        10
 
-A network with one lucky evaluation leaves the population by age; only traits that score well repeatedly, in its
-descendants, remain. BANANAS' text removes the worst; its code, like NAS-Bench-101's, removes the oldest.
+A network with one lucky evaluation leaves the population by age; only traits that score well
+repeatedly, in its descendants, remain. BANANAS' text removes the worst; its code, like
+NAS-Bench-101's, removes the oldest.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ from archive.spaces.base import Space
 class RegularizedEvolution(Agent):
     """Mutations of the winner of a tournament among the last P evaluated networks.
 
-    The population is the last P finished evaluations of the history, by any agent. Before `n_initial` evaluations,
-    suggestions are the space's initial pool, then random networks.
+    The population is the last P finished evaluations of the history, by any agent. Before
+    `n_initial` evaluations, suggestions are the space's initial pool, then random networks.
 
     Args:
         space: The search space.
@@ -52,12 +54,16 @@ class RegularizedEvolution(Agent):
         when="hundreds of cheap, noisy evaluations, many at once",
     )
 
-    def __init__(self, space: Space, population: int = 30, tournament: int = 10, n_initial: int = 10) -> None:
+    def __init__(
+        self, space: Space, population: int = 30, tournament: int = 10, n_initial: int = 10
+    ) -> None:
         """Check and keep the settings."""
         super().__init__(space)
         require_at_least(1, population=population, tournament=tournament)
         require_at_least(0, n_initial=n_initial)
-        self.population, self.tournament, self.n_initial = population, tournament, n_initial
+        self.population = population
+        self.tournament = tournament
+        self.n_initial = n_initial
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
@@ -74,6 +80,7 @@ class RegularizedEvolution(Agent):
             taken.update(keys_of(random))
             suggestions += draw_new(lambda: self._child(alive, rng), n - len(suggestions), taken)
             taken.update(keys_of(suggestions))
+
         # No evaluation is finished, or every mutation of the population is known.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 

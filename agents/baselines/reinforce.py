@@ -21,7 +21,15 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, keys_of
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Suggestion,
+    check_count,
+    draw_new,
+    keys_of,
+)
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Decision, Vector, decisions_of
 from archive.agents.surrogates.base import Array
@@ -33,18 +41,18 @@ from archive.spaces.base import Space
 class Reinforce(Agent):
     """Draws from a policy that is trained on the finished evaluations.
 
-    The policy is recomputed from the history, one update for each evaluation, in order. The archive stores networks and
-    no draws: if several vectors of decisions define one network, the one that `Decisions.encode` returns is rewarded.
-    Evaluations of other agents count as draws from the policy. A draw that is not a member of the space, or is known,
-    is repeated.
+    The policy is recomputed from the history, one update for each evaluation, in order. The archive
+    stores networks and no draws: if several vectors of decisions define one network, the one that
+    `Decisions.encode` returns is rewarded. Evaluations of other agents count as draws from the
+    policy. A draw that is not a member of the space, or is known, is repeated.
 
     Args:
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
         learning_rate: a; 0.1 in NAS-Bench-101.
         momentum: m.
-        standardise: Whether rewards are scores in units of their standard deviation. NAS-Bench-101 uses accuracies in
-            [0, 1]; with differences of a hundredth a policy needs thousands of evaluations, and scores of another unit
-            need another learning rate.
+        standardise: Whether rewards are scores in units of their standard deviation. NAS-Bench-101
+            uses accuracies in [0, 1]; with differences of a hundredth a policy needs thousands of
+            evaluations, and scores of another unit need another learning rate.
 
     Raises:
         UsageError: A setting is out of range, or the space is not made of decisions.
@@ -59,15 +67,23 @@ class Reinforce(Agent):
     )
 
     def __init__(
-        self, space: Space, learning_rate: float = 0.3, momentum: float = 0.9, standardise: bool = True
+        self,
+        space: Space,
+        learning_rate: float = 0.3,
+        momentum: float = 0.9,
+        standardise: bool = True,
     ) -> None:
         """Check and keep the settings."""
         super().__init__(space)
         if not learning_rate > 0.0:
             raise UsageError(f"learning_rate must be > 0, got {learning_rate}")
+
         if not 0.0 <= momentum < 1.0:
             raise UsageError(f"momentum must be in [0, 1), got {momentum}")
-        self.learning_rate, self.momentum, self.standardise = learning_rate, momentum, standardise
+
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.standardise = standardise
         self._decisions = decisions_of(space, self.kind)
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
@@ -84,7 +100,9 @@ class Reinforce(Agent):
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def policy(self, history: History) -> list[Array]:
-        """Return the logits of every decision after all finished evaluations, (choices,) float64 each."""
+        """Return the logits of every decision after all finished evaluations, (choices,) float64
+        each.
+        """
         scores = history.scores
         scale = float(scores.std()) if self.standardise and len(scores) else 1.0
         draws = [
@@ -97,12 +115,18 @@ class Reinforce(Agent):
     def _drawn(self, probabilities: Sequence[Array], rng: np.random.Generator) -> Vector:
         vector: list[int] = []
         for p in probabilities:
-            vector.append(int(rng.choice(len(p), p=p)) if self._decisions.needed(vector) else ABSENT)
+            vector.append(
+                int(rng.choice(len(p), p=p)) if self._decisions.needed(vector) else ABSENT
+            )
+
         return tuple(vector)
 
 
 def replayed(
-    decisions: Sequence[Decision], rewarded: Iterable[tuple[Vector, float]], learning_rate: float, momentum: float
+    decisions: Sequence[Decision],
+    rewarded: Iterable[tuple[Vector, float]],
+    learning_rate: float,
+    momentum: float,
 ) -> list[Array]:
     """Return the logits after one update for each pair of decisions made and reward, in order."""
     logits = [np.zeros(len(decision.choices)) for decision in decisions]
@@ -113,6 +137,7 @@ def replayed(
         advantage = reward - numerator / denominator
         for weights, step in zip(logits, gradient(logits, vector), strict=True):
             weights += learning_rate * advantage * step
+
     return logits
 
 
@@ -124,7 +149,9 @@ def gradient(logits: Sequence[Array], vector: Vector) -> list[Array]:
         if choice != ABSENT:
             step -= softmax(weights)
             step[choice] += 1.0
+
         steps.append(step)
+
     return steps
 
 

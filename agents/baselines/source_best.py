@@ -1,6 +1,7 @@
 """The best networks of the sources first, then another agent: the baseline of every warm start.
 
-An agent with transfer must find better networks sooner than this agent to show that it has learnt more than a list.
+An agent with transfer must find better networks sooner than this agent to show that it has learnt
+more than a list.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from archive.spaces.base import Space
 class SourceBest(Agent):
     """Evaluates the best networks of the source studies, then follows another agent.
 
-    Sources take turns. The order within a source is that of the mean scores of its networks. Networks of other spaces
-    are left out. Without sources it is the other agent alone.
+    Sources take turns. The order within a source is that of the mean scores of its networks.
+    Networks of other spaces are left out. Without sources it is the other agent alone.
 
     Args:
         space: The search space.
@@ -49,7 +50,9 @@ class SourceBest(Agent):
         require_at_least(1, top=top)
         if then == self.kind:
             raise UsageError(f"then must be another agent than {self.kind}, got {then!r}")
-        self.top, self._then = top, registry.get(then, space)
+
+        self.top = top
+        self._then = registry.get(then, space)
 
     @property
     def transfers(self) -> bool:
@@ -62,19 +65,31 @@ class SourceBest(Agent):
         ranked = self._ranked(history)
         new = [one for one in ranked if one.architecture.functional_key not in history.known][:n]
         missing = n - len(new)
-        return [*new, *self._then.propose(history.with_pending(new), missing, rng)] if missing else new
+        return (
+            [*new, *self._then.propose(history.with_pending(new), missing, rng)] if missing else new
+        )
 
     def _ranked(self, history: History) -> list[Suggestion]:
         """Return the best networks of the sources, known ones included, at most `top`."""
         orders = []
         for source in history.sources:
             groups = replicates(History(source.observations).usable)
-            groups.sort(key=lambda each: -float(np.mean([observation.score for observation in each])))
+            groups.sort(
+                key=lambda each: -float(np.mean([observation.score for observation in each]))
+            )
             networks = (each[0].architecture for each in groups)
-            orders.append([one for one in networks if one.space == self.space.name and self.space.contains(one)])
+            orders.append(
+                [
+                    one
+                    for one in networks
+                    if one.space == self.space.name and self.space.contains(one)
+                ]
+            )
+
         chosen: dict[str, Suggestion] = {}
         for place in range(self.top):
             for order in orders:
                 if place < len(order) and len(chosen) < self.top:
                     chosen.setdefault(order[place].functional_key, Suggestion(order[place]))
+
         return list(chosen.values())

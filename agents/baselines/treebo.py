@@ -1,9 +1,11 @@
-"""TreeBO: Bayesian optimisation of tree-structured decisions (Jenatton et al., 2017), a baseline of NASBOT.
+"""TreeBO: Bayesian optimisation of tree-structured decisions (Jenatton et al., 2017), a baseline of
+NASBOT.
 
-As no implementation was published, NASBOT's authors wrote one: feed-forward networks only, of every depth of the space,
-the space's constraints checked before an evaluation, the whole covariance matrix, and no training hyperparameters
-(appendix C.1). This implementation follows theirs. Cells have one shape and are a single leaf; the model keeps its
-linear part and the leaf's Gaussian process.
+As no implementation was published, NASBOT's authors wrote one: feed-forward networks only, of every
+depth of the space, the space's constraints checked before an evaluation, the whole covariance
+matrix, and no training hyperparameters (appendix C.1). This implementation follows theirs. Cells
+have one shape and are a single leaf; the model keeps its linear part and the leaf's Gaussian
+process.
 
     step 1   the leaf with the largest acquisition among random completions and variants of the best observations
     step 2   local search in that leaf: the best change of one decision, until none is better
@@ -17,7 +19,16 @@ from typing import final
 import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
-from archive.agents.base import Agent, AgentInfo, History, Pending, Suggestion, check_count, first_of_pool, keys_of
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Pending,
+    Suggestion,
+    check_count,
+    first_of_pool,
+    keys_of,
+)
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
 from archive.agents.surrogates.base import Array
@@ -25,12 +36,18 @@ from archive.agents.surrogates.gp.tree import FittedTree, TreeFeatures, fit
 from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 
-_RANDOM, _BEST, _VARIANTS = 200, 5, 20
+_RANDOM = 200
+_BEST = 5
+_VARIANTS = 20
 """Numbers of step 1: random completions, best observations, and variants of each of these."""
-_ROUNDS, _CHANGES = 15, 60
-"""Numbers of step 2: steps of a climb, and changes ranked in a step: all of a cell, some of a deep chain's hundreds."""
-_DECODED, _LEAVES = 40, 3
-"""Number of best candidates of a leaf to decode, and of leaves, before a random network is suggested."""
+_ROUNDS = 15
+_CHANGES = 60
+"""Numbers of step 2: steps of a climb, and changes ranked in a step: all of a cell, some of a deep
+chain's hundreds."""
+_DECODED = 40
+_LEAVES = 3
+"""Number of best candidates of a leaf to decode, and of leaves, before a random network is
+suggested."""
 
 
 @final
@@ -51,18 +68,23 @@ class TreeBO(Agent):
 
     kind = "treebo"
     info = AgentInfo(
-        summary="Gaussian process over tree-structured decisions, a linear part shared by all leaves",
+        summary="Gaussian process over tree-structured decisions, a linear part shared by all "
+        "leaves",
         paper="Jenatton et al., 2017, as in NASBOT",
         cost="O(n^3); half a second at 100 observations",
         when="feed-forward networks of open depth",
     )
 
-    def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", climbs: int = 2) -> None:
+    def __init__(
+        self, space: Space, n_initial: int = 10, acquisition: str = "ei", climbs: int = 2
+    ) -> None:
         """Check and keep the settings."""
         super().__init__(space)
         require_at_least(0, n_initial=n_initial)
         require_at_least(1, climbs=climbs)
-        self.n_initial, self.acquisition, self.climbs = n_initial, acquisition, climbs
+        self.n_initial = n_initial
+        self.acquisition = acquisition
+        self.climbs = climbs
         self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
         self._decisions = decisions_of(space, self.kind)
         self._features = TreeFeatures(self._decisions)
@@ -72,26 +94,35 @@ class TreeBO(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *keys_of(suggestions)}
-        pending = [*history.pending, *(Pending(suggestion.architecture) for suggestion in suggestions)]
+        pending = [
+            *history.pending,
+            *(Pending(suggestion.architecture) for suggestion in suggestions),
+        ]
         model = self._learn(history, pending, rng) if len(suggestions) < n else None
         while model is not None and len(suggestions) < n:
             chosen = self._choose(model, taken, rng)
             if chosen is None:
                 break
+
             vector, suggestion = chosen
             suggestions.append(suggestion)
             taken.add(suggestion.architecture.functional_key)
             model = model.hallucinate([vector])
+
         # No usable evaluation is finished, or the leaf has no new member.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
-    def _learn(self, history: History, pending: Sequence[Pending], rng: np.random.Generator) -> FittedTree | None:
+    def _learn(
+        self, history: History, pending: Sequence[Pending], rng: np.random.Generator
+    ) -> FittedTree | None:
         encoded = [
-            (self._decisions.encode(observation.architecture), observation.score) for observation in history.usable
+            (self._decisions.encode(observation.architecture), observation.score)
+            for observation in history.usable
         ]
         known = [(vector, score) for vector, score in encoded if vector is not None]
         if not known:
             return None
+
         scores = np.array([score for _, score in known], dtype=np.float64)
         fantasies = [self._decisions.encode(one.architecture) for one in pending]
         fitted = fit(self._features, [vector for vector, _ in known], scores, rng)
@@ -102,21 +133,33 @@ class TreeBO(Agent):
     ) -> tuple[Vector, Suggestion] | None:
         valued = self._valued(model, self._candidates(model, rng), rng)
         # The next leaf follows where the best candidates of one are no members, or known.
-        for leaf in list(dict.fromkeys(vector[: self._decisions.roots] for vector in valued))[:_LEAVES]:
-            inside = {vector: rank for vector, rank in valued.items() if vector[: self._decisions.roots] == leaf}
+        for leaf in list(dict.fromkeys(vector[: self._decisions.roots] for vector in valued))[
+            :_LEAVES
+        ]:
+            inside = {
+                vector: rank
+                for vector, rank in valued.items()
+                if vector[: self._decisions.roots] == leaf
+            }
             for vector, rank in list(self._climbed(model, inside, rng).items())[:_DECODED]:
                 network = self._decisions.decode(vector)
                 if network is not None and network.functional_key not in taken:
                     posterior = model.posterior([vector])
-                    value, mean, std = self._acquisition.value(rank), float(posterior.mean[0]), float(posterior.std[0])
+                    value = self._acquisition.value(rank)
+                    mean = float(posterior.mean[0])
+                    std = float(posterior.std[0])
                     return vector, Suggestion(network, acquisition=value, mean=mean, std=std)
+
         return None
 
     def _candidates(self, model: FittedTree, rng: np.random.Generator) -> list[Vector]:
         nothing = [ABSENT] * len(self._decisions.decisions)
         random = [self._decisions.completed(nothing, rng) for _ in range(_RANDOM)]
         order = np.argsort(-model.process.values, kind="stable")[:_BEST]
-        return [*random, *(self._variant(model.vectors[at], rng) for at in order for _ in range(_VARIANTS))]
+        return [
+            *random,
+            *(self._variant(model.vectors[at], rng) for at in order for _ in range(_VARIANTS)),
+        ]
 
     def _variant(self, vector: Vector, rng: np.random.Generator) -> Vector:
         """Return decisions with one of them redrawn; the depth is as likely as any other."""
@@ -125,23 +168,31 @@ class TreeBO(Agent):
         changed[decided[rng.integers(len(decided))]] = ABSENT
         return self._decisions.completed(changed, rng)
 
-    def _climbed(self, model: FittedTree, inside: dict[Vector, float], rng: np.random.Generator) -> dict[Vector, float]:
+    def _climbed(
+        self, model: FittedTree, inside: dict[Vector, float], rng: np.random.Generator
+    ) -> dict[Vector, float]:
         """Return all decisions of one leaf that the local search ranked, best first."""
         for start in list(inside)[: self.climbs]:
             current = start
             for _ in range(_ROUNDS):
                 around = self._valued(
-                    model, [vector for vector in self._changes(current, rng) if vector not in inside], rng
+                    model,
+                    [vector for vector in self._changes(current, rng) if vector not in inside],
+                    rng,
                 )
                 inside = {**inside, **around}
                 best = next(iter(around), current)
                 if inside[best] <= inside[current]:
                     break
+
                 current = best
+
         return _best_first(inside)
 
     def _changes(self, vector: Vector, rng: np.random.Generator) -> list[Vector]:
-        """Return the neighbours by one choice in the same leaf; a random part of them where they are many."""
+        """Return the neighbours by one choice in the same leaf; a random part of them where they
+        are many.
+        """
         changes = [
             (d, choice)
             for d in range(self._decisions.roots, len(vector))
@@ -150,13 +201,19 @@ class TreeBO(Agent):
             if choice != vector[d]
         ]
         pairs = [changes[at] for at in rng.permutation(len(changes))[:_CHANGES]]
-        return [self._decisions.completed((*vector[:d], choice, *vector[d + 1 :]), rng) for d, choice in pairs]
+        return [
+            self._decisions.completed((*vector[:d], choice, *vector[d + 1 :]), rng)
+            for d, choice in pairs
+        ]
 
-    def _valued(self, model: FittedTree, vectors: Sequence[Vector], rng: np.random.Generator) -> dict[Vector, float]:
+    def _valued(
+        self, model: FittedTree, vectors: Sequence[Vector], rng: np.random.Generator
+    ) -> dict[Vector, float]:
         """Return the acquisition of each, best first."""
         distinct = list(dict.fromkeys(vectors))
         if not distinct:
             return {}
+
         ranks: Array = self._acquisition.rank(model.posterior(distinct), rng)
         return _best_first(dict(zip(distinct, ranks.tolist(), strict=True)))
 

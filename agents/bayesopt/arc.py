@@ -6,8 +6,9 @@
 | burn_in   | 20 sweeps               | 100              | the chain starts from the best of 21 draws               |
 | transform | `compress-below-median` | `standardise`    | low scores carry little information about high ones      |
 
-A sweep of slice sampling updates every hyperparameter once. The paper continues its chain by 25 steps from one trial to
-the next; here a proposal is a function of the history alone, so that every proposal starts a new chain.
+A sweep of slice sampling updates every hyperparameter once. The paper continues its chain by 25
+steps from one trial to the next; here a proposal is a function of the history alone, so that every
+proposal starts a new chain.
 """
 
 from __future__ import annotations
@@ -38,8 +39,11 @@ Posteriors = Callable[[Array], Posterior]
 
 MODELS = ("arc", "separate", "padded", "linear")
 
-_RANDOM, _BEST, _VARIATIONS = 1000, 8, 25
-"""Numbers of candidates: random ones, best ones that are varied in each round, and variations of each of these."""
+_RANDOM = 1000
+_BEST = 8
+_VARIATIONS = 25
+"""Numbers of candidates: random ones, best ones that are varied in each round, and variations of
+each of these."""
 _SCALES = (0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.03, 0.02)
 _CHECKED = 60
 """Number of ranked configurations checked for a new one within the limits of the space."""
@@ -54,27 +58,33 @@ class ArcPreset:
     transform: str
 
 
-PRESETS = {"default": ArcPreset(True, 20, "compress-below-median"), "paper": ArcPreset(False, 100, "standardise")}
+PRESETS = {
+    "default": ArcPreset(True, 20, "compress-below-median"),
+    "paper": ArcPreset(False, 100, "standardise"),
+}
 
 
 @final
 class Arc(Agent):
-    """Bayesian optimisation of depth, units, learning rates, dropout rates and norm constraints of perceptrons.
+    """Bayesian optimisation of depth, units, learning rates, dropout rates and norm constraints of
+    perceptrons.
 
-    The networks are chains of up to five hidden layers, trained with the hyperparameters of the suggestion
-    (`archive.trainer.fit.hyperparameters`). The first suggestions are random. Chains of other agents count as trained
-    by the protocol. Other networks, and evaluations with hyperparameters outside the domain, are ignored.
+    The networks are chains of up to five hidden layers, trained with the hyperparameters of the
+    suggestion (`archive.trainer.fit.hyperparameters`). The first suggestions are random. Chains of
+    other agents count as trained by the protocol. Other networks, and evaluations with
+    hyperparameters outside the domain, are ignored.
 
-    A network is proposed once, whatever its hyperparameters, as by every agent. If the network of the best
-    configuration is known, one layer gets a few more or fewer units.
+    A network is proposed once, whatever its hyperparameters, as by every agent. If the network of
+    the best configuration is known, one layer gets a few more or fewer units.
 
     Args:
         space: `mlp`; depth 0 is left out where the space requires a hidden layer.
         n_random: Number of usable evaluations before the first of the model.
         preset: `default` or `paper`; the following settings have its values where they are None.
-        model: `arc`, or a baseline of the poster: `separate` (a Gaussian process for each depth), `padded` (absent
-            values are drawn at random) or `linear`.
-        activation: Activation of the hidden layers, or `any`: one for each layer, searched with the rest.
+        model: `arc`, or a baseline of the poster: `separate` (a Gaussian process for each depth),
+            `padded` (absent values are drawn at random) or `linear`.
+        activation: Activation of the hidden layers, or `any`: one for each layer, searched with the
+            rest.
         acquisition: `ei` (the poster's), `ucb` or `pi`.
         samples: Number of hyperparameter samples to average over.
         burn_in: Sweeps before the first sample.
@@ -117,24 +127,39 @@ class Arc(Agent):
         for setting, name, known in (("preset", preset, PRESETS), ("model", model, MODELS)):
             if name not in known:
                 raise UnknownNameError(f"{setting} of arc", name, known)
+
         chosen = PRESETS[preset]
         sweeps = chosen.burn_in if burn_in is None else burn_in
         require_at_least(1, n_random=n_random, samples=samples, thin=thin)
         require_at_least(0, burn_in=sweeps)
-        self.n_random, self.preset, self.model, self.activation = n_random, preset, model, activation
-        self.acquisition, self.samples, self.burn_in, self.thin = acquisition, samples, burn_in, thin
-        self.tied, self.transform = tied, transform
+        self.n_random = n_random
+        self.preset = preset
+        self.model = model
+        self.activation = activation
+        self.acquisition = acquisition
+        self.samples = samples
+        self.burn_in = burn_in
+        self.thin = thin
+        self.tied = tied
+        self.transform = transform
         self._schedule = SamplingSchedule(samples, sweeps, thin)
         self._tied = chosen.tied if tied is None else tied
-        self._transform = outcome_transforms.get(chosen.transform if transform is None else transform)
+        self._transform = outcome_transforms.get(
+            chosen.transform if transform is None else transform
+        )
         self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        encoded = [(self._domain.encode(one.architecture, one.hyperparameters), one.score) for one in history.usable]
+        encoded = [
+            (self._domain.encode(one.architecture, one.hyperparameters), one.score)
+            for one in history.usable
+        ]
         observed = [(codes, score) for codes, score in encoded if codes is not None]
-        unfinished = [self._domain.encode(one.architecture, one.hyperparameters) for one in history.pending]
+        unfinished = [
+            self._domain.encode(one.architecture, one.hyperparameters) for one in history.pending
+        ]
         pending = [codes for codes in unfinished if codes is not None]
         taken = set(history.known)
         missing = self.n_random - len(observed) - len(pending)
@@ -143,6 +168,7 @@ class Arc(Agent):
             pending += [self._encoded(suggestion) for suggestion in suggestions]
             taken |= keys_of(suggestions)
             suggestions += self._modelled(observed, pending, n - len(suggestions), taken, rng)
+
         # Networks that remain, if any, are outside the domain.
         taken |= keys_of(suggestions)
         return [*suggestions, *draw_samples(self.space, n - len(suggestions), taken, rng)]
@@ -153,9 +179,11 @@ class Arc(Agent):
         for codes in drawn:
             if len(suggestions) == n:
                 break
+
             suggestion = self._new(codes, {*taken, *suggestions})
             if suggestion is not None:
                 suggestions[suggestion.architecture.functional_key] = suggestion
+
         return list(suggestions.values())
 
     def _modelled(
@@ -166,11 +194,13 @@ class Arc(Agent):
         taken: Collection[str],
         rng: np.random.Generator,
     ) -> list[Suggestion]:
-        codes, scores = np.array([codes for codes, _ in observed]), np.array([score for _, score in observed])
+        codes = np.array([codes for codes, _ in observed])
+        scores = np.array([score for _, score in observed])
         scale = self._transform.learn(scores)
         model = self._learn(codes, scale.standardise(scores), rng)
         if pending:
             model = model.hallucinate(np.array(pending))
+
         starts = codes[np.argsort(-scores, kind="stable")[:_BEST]]
         suggestions: list[Suggestion] = []
         taken = set(taken)
@@ -178,25 +208,37 @@ class Arc(Agent):
             suggestion = self._best(partial(_posterior, model, scale), starts, taken, rng)
             if suggestion is None:
                 break
+
             suggestions.append(suggestion)
             taken.add(suggestion.architecture.functional_key)
             model = model.hallucinate(self._encoded(suggestion)[None])
+
         return suggestions
 
     def _learn(self, codes: Array, values: Array, rng: np.random.Generator) -> FittedConditional:
         kernel = self._kernel(int(rng.integers(2**31)))
         if self.model == "separate":
             return learn_separately(kernel, codes, values, self._schedule, rng, self._domain.depth)
+
         return learn(kernel, codes, values, self._schedule, rng)
 
     def _kernel(self, seed: int) -> CodeKernel:
         parameters = self._domain.parameters.parameters
         choices = [len(one.choices) if isinstance(one, Categorical) else 0 for one in parameters]
         kinds = list(dict.fromkeys(self._domain.kinds))
-        groups = [kinds.index(kind) for kind in self._domain.kinds] if self._tied else list(range(len(parameters)))
+        groups = (
+            [kinds.index(kind) for kind in self._domain.kinds]
+            if self._tied
+            else list(range(len(parameters)))
+        )
         if self.model == "arc":
             return ArcKernel(groups, choices)
-        return LinearKernel(choices, seed) if self.model == "linear" else PaddedKernel(groups, choices, seed)
+
+        return (
+            LinearKernel(choices, seed)
+            if self.model == "linear"
+            else PaddedKernel(groups, choices, seed)
+        )
 
     def _best(
         self, posterior: Posteriors, starts: Array, taken: Collection[str], rng: np.random.Generator
@@ -208,32 +250,40 @@ class Arc(Agent):
             varied = self._domain.vary(np.repeat(pool[order], _VARIATIONS, axis=0), step, rng)
             pool = np.vstack([pool, varied])
             ranks = np.concatenate([ranks, self._acquisition.rank(posterior(varied), rng)])
+
         for at in np.argsort(-ranks, kind="stable")[:_CHECKED]:
             suggestion = self._new(pool[at], taken)
             if suggestion is not None:
                 return self._valued(suggestion, posterior, rng)
+
         return None
 
-    def _valued(self, suggestion: Suggestion, posterior: Posteriors, rng: np.random.Generator) -> Suggestion:
+    def _valued(
+        self, suggestion: Suggestion, posterior: Posteriors, rng: np.random.Generator
+    ) -> Suggestion:
         """Return the suggestion with the posterior of exactly its network and hyperparameters."""
         own = posterior(self._encoded(suggestion)[None])
         rank = float(self._acquisition.rank(own, rng)[0])
         expected = own.in_scores()
-        mean, std = float(expected.mean[0]), float(expected.std[0])
+        mean = float(expected.mean[0])
+        std = float(expected.std[0])
         return replace(suggestion, acquisition=self._acquisition.value(rank), mean=mean, std=std)
 
     def _new(self, codes: Array, taken: Collection[str]) -> Suggestion | None:
         """Return a configuration as a suggestion, with other units if its network is known.
 
         Returns:
-            None for a configuration beyond the limits of the space, or without an unknown neighbour.
+            None for a configuration beyond the limits of the space, or without an unknown
+            neighbour.
         """
         for other in self._domain.renewed(codes):
             architecture, hyperparameters = self._domain.decode(other)
             if not self.space.contains(architecture):
                 return None
+
             if architecture.functional_key not in taken:
                 return Suggestion(architecture, hyperparameters=hyperparameters)
+
         return None
 
     def _encoded(self, suggestion: Suggestion) -> Array:
@@ -245,4 +295,6 @@ class Arc(Agent):
 def _posterior(model: FittedConditional, scale: Scale, codes: Array) -> Posterior:
     """Return the posterior of the transformed scores of (m, D) codes."""
     standardised = model.posterior(codes)
-    return Posterior.of_standardised(scale, standardised.means, standardised.variances, standardised.best)
+    return Posterior.of_standardised(
+        scale, standardised.means, standardised.variances, standardised.best
+    )

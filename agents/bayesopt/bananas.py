@@ -1,4 +1,5 @@
-"""BANANAS: Bayesian optimisation with an ensemble of neural networks on the path encoding (White, Neiswanger, Savani).
+"""BANANAS: Bayesian optimisation with an ensemble of neural networks on the path encoding (White,
+Neiswanger, Savani).
 
 | part        | paper (`preset="paper"`), algorithm 1                | default                                         |
 |-------------|------------------------------------------------------|-------------------------------------------------|
@@ -13,7 +14,8 @@
 | first       | the space's pool, as all agents; in the paper t0     | the same                                        |
 |             | random networks                                      |                                                 |
 
-The default was chosen on NAS-Bench-201: comparisons with the preset there are biased in favour of the default.
+The default was chosen on NAS-Bench-201: comparisons with the preset there are biased in favour of
+the default.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class EnsemblePreset:
 
 PRESETS: Mapping[str, EnsemblePreset] = MappingProxyType(
     {
-        "default": EnsemblePreset(5, 2, 64, "ucb", 0.5, "compress-below-median", "auto", "believer"),
+        "default": EnsemblePreset(
+            5, 2, 64, "ucb", 0.5, "compress-below-median", "auto", "believer"
+        ),
         "paper": EnsemblePreset(5, 10, 20, "ucb", 0.5, "none", "mutations", "top"),
     }
 )
@@ -81,14 +85,16 @@ class Bananas(ModelBased):
     Args:
         space: The search space.
         options: See `BatchOptions`; beta of the paper is `kappa`.
-        members: Networks of the ensemble; None means the preset's value, here and in the following settings.
+        members: Networks of the ensemble; None means the preset's value, here and in the following
+            settings.
         layers: Hidden layers of each.
         width: Units of each layer.
     """
 
     kind = "bananas"
     info = AgentInfo(
-        summary="ensemble of five networks on paths, neighbourhoods and topology features; UCB over the whole space",
+        summary="ensemble of five networks on paths, neighbourhoods and topology features; UCB "
+        "over the whole space",
         preset="path encoding, mutations of the best, one ranking for a batch",
         paper="White et al., 2021 (BANANAS)",
         cost="O(n), one training of the ensemble a batch",
@@ -106,7 +112,9 @@ class Bananas(ModelBased):
     ) -> None:
         """Look the names up."""
         choices = choose(PRESETS, options, members=members, layers=layers, width=width)
-        ensemble = Ensemble(encoding(space, options.preset), choices.members, choices.layers, choices.width)
+        ensemble = Ensemble(
+            encoding(space, options.preset), choices.members, choices.layers, choices.width
+        )
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
         source = candidate_generators.get(choices.candidates, space)
         surrogate = OutcomeTransformed(ensemble, outcome_transforms.get(choices.transform))
@@ -117,15 +125,19 @@ class Bananas(ModelBased):
 def encoding(space: Space, preset: str) -> JoinedFeatures:
     """Return the features of a preset.
 
-    Where layers have units, hardly any two networks share a path: the default then has no paths, and distinguishes
-    operations by their units. Where operations are options at fixed places, the places replace paths and topology.
+    Where layers have units, hardly any two networks share a path: the default then has no paths,
+    and distinguishes operations by their units. Where operations are options at fixed places, the
+    places replace paths and topology.
     """
     if preset == "paper":
         return JoinedFeatures((PathEncoding(),))
+
     if choices.describe(space.name):
         return JoinedFeatures((WeisfeilerLehman(), choices.ChoiceFeatures()))
+
     if space.is_cell:
         return JoinedFeatures((PathEncoding(counts=True), WeisfeilerLehman(), TopologyFeatures()))
+
     return JoinedFeatures((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)))
 
 
@@ -147,7 +159,9 @@ class JoinedFeatures(EmbeddedDistance):
     @property
     def components(self) -> tuple[str, ...]:
         """Return the parts' components, numbered."""
-        return tuple(f"{at}:{name}" for at, part in enumerate(self.parts) for name in part.components)
+        return tuple(
+            f"{at}:{name}" for at, part in enumerate(self.parts) for name in part.components
+        )
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the parts' features."""

@@ -1,4 +1,5 @@
-"""Bayesian optimisation with a Gaussian process on any distance: `gp`, and the papers' baselines of fixed distances.
+"""Bayesian optimisation with a Gaussian process on any distance: `gp`, and the papers' baselines of
+fixed distances.
 
 | preset    | learns from       | hyperparameters                   | acquisition | candidates                        |
 |-----------|-------------------|-----------------------------------|-------------|-----------------------------------|
@@ -6,10 +7,11 @@
 |           | below the median  | prior shared by all components    |             | listed and ranked, else evolution |
 | `paper`   | scores            | greatest marginal likelihood      | UCB         | a pool of 100 by evolution        |
 
-`paper` is the comparison of distances in the tree-Wasserstein paper (section 4.1; its kappa is not given, here 2). The
-scores of bad networks differ by more than those of good ones and dominate the likelihood; compressed, they leave the
-length scales to the good ones. Twenty observations carry little information about half a dozen length scales, hence a
-prior. The default was chosen on NAS-Bench-201: `archive bench search` compares it with the preset.
+`paper` is the comparison of distances in the tree-Wasserstein paper (section 4.1; its kappa is not
+given, here 2). The scores of bad networks differ by more than those of good ones and dominate the
+likelihood; compressed, they leave the length scales to the good ones. Twenty observations carry
+little information about half a dozen length scales, hence a prior. The default was chosen on
+NAS-Bench-201: `archive bench search` compares it with the preset.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ from archive.spaces.base import Space
 
 
 def method(
-    space: Space, distances: Sequence[Distance[Any]], choices: GPPreset, shortlist: int = 300, **rule: Any
+    space: Space,
+    distances: Sequence[Distance[Any]],
+    choices: GPPreset,
+    shortlist: int = 300,
+    **rule: Any,
 ) -> Method:
     """Return the configuration of a search with a Gaussian process on one or more distances.
 
@@ -49,11 +55,18 @@ def method(
 
     Raises:
         UnknownNameError: A name is not known.
-        UsageError: A setting is out of range, or the space cannot be listed where `members` asks for it.
+        UsageError: A setting is out of range, or the space cannot be listed where `members` asks
+            for it.
     """
-    source = candidate_generators.get(choices.candidates, space, cheap=all(one.cheap_rows for one in distances))
+    source = candidate_generators.get(
+        choices.candidates, space, cheap=all(one.cheap_rows for one in distances)
+    )
     stacked = CachedDistances(distances, candidate_generators.listing_of(source))
-    covariance = distances[0].default_covariance() if len(distances) == 1 else exponential(stacked.components)
+    covariance = (
+        distances[0].default_covariance()
+        if len(distances) == 1
+        else exponential(stacked.components)
+    )
     surrogate = DistanceGP(
         stacked,
         DimensionScaledPrior(covariance, stacked.components) if choices.shared else covariance,
@@ -65,11 +78,16 @@ def method(
     return Method(surrogate, acquisition, source, selection, shortlist, repeats=choices.repeats)
 
 
-def ranking(acquisition: str, kappa: float, rule: str, **settings: Any) -> tuple[Acquisition, BatchSelection]:
+def ranking(
+    acquisition: str, kappa: float, rule: str, **settings: Any
+) -> tuple[Acquisition, BatchSelection]:
     """Return the acquisition that ranks candidates, and the batch rule with its settings."""
     if acquisition == "ts":
         # Joint samples select by themselves: the settings are those of the rule that they replace.
-        acquisition, rule, settings = "ucb", "thompson", {}
+        acquisition = "ucb"
+        rule = "thompson"
+        settings = {}
+
     ranked_by = acquisitions.get(acquisition, **({"kappa": kappa} if acquisition == "ucb" else {}))
     of_rule: dict[str, Any] = {
         "top": {"acquisition": ranked_by},
@@ -108,7 +126,9 @@ class KernelSearch(ModelBased):
     ) -> None:
         """Look the names up."""
         distance = kernels.get(kernel, **(kernel_settings or {}))
-        super().__init__(space, options.n_initial, method(space, [distance], choose(PRESETS, options)))
+        super().__init__(
+            space, options.n_initial, method(space, [distance], choose(PRESETS, options))
+        )
 
 
 class Baseline(ModelBased):
@@ -125,12 +145,16 @@ class Baseline(ModelBased):
     def __init__(self, space: Space, options: BatchOptions = BATCH) -> None:
         """Look the names up."""
         distance = kernels.get(self.kernel, **self.kernel_settings)
-        super().__init__(space, options.n_initial, method(space, [distance], choose(PRESETS, options)))
+        super().__init__(
+            space, options.n_initial, method(space, [distance], choose(PRESETS, options))
+        )
 
 
 @final
 class GpHamming(Baseline):
-    """Differing entries of adjacency matrix and operation list: the Gaussian process of BANANAS, section 5.1."""
+    """Differing entries of adjacency matrix and operation list: the Gaussian process of BANANAS,
+    section 5.1.
+    """
 
     kind = "gp-hamming"
     info = AgentInfo(
@@ -196,7 +220,8 @@ class GpGromovWasserstein(Baseline):
         when="baseline of distances; wiring matters more than operations",
     )
     kernel = "gromov-wasserstein"
-    # One start instead of eight: with hundreds of candidates against all observations, eight take minutes.
+    # One start instead of eight: with hundreds of candidates against all observations, eight take
+    # minutes.
     kernel_settings = MappingProxyType({"starts": 1})
 
 

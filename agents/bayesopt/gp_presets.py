@@ -45,8 +45,9 @@ PRESETS: Mapping[str, GPPreset] = MappingProxyType(
             transform="compress-below-median",
             candidates="auto",
             batch_rule="believer",
-            # Log-normal with standard deviations of about 1.5 for length scales and 1 for noise. From 300 networks on,
-            # further ones change the hyperparameters too little to change a decision.
+            # Log-normal with standard deviations of about 1.5 for length scales and 1 for noise.
+            # From 300 networks on, further ones change the hyperparameters too little to change a
+            # decision.
             learning=MarginalLikelihood(starts=2, prior=0.25, observations=300, subset_size=100),
             noise=LearnedNoise(1e-4, 1.0),
             shared=True,

@@ -1,6 +1,7 @@
 """Base of the agents with a surrogate: the steps from the history to a batch.
 
-    initial design -> surrogate fitted to observations -> pending fantasised -> candidates -> batch rule
+    initial design -> surrogate fitted to observations -> pending fantasised -> candidates -> batch
+    rule
 
 | symbol | meaning                                                                  |
 |--------|--------------------------------------------------------------------------|
@@ -44,10 +45,15 @@ class SourceUse(Protocol):
     def first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
-        """Return the suggestions that open a study, and the size of its initial design; None without sources."""
+        """Return the suggestions that open a study, and the size of its initial design;
+
+        None without sources.
+        """
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return the surrogate extended by the sources of a history; unchanged without usable sources."""
+        """Return the surrogate extended by the sources of a history; unchanged without usable
+        sources.
+        """
 
 
 @dataclass(frozen=True)
@@ -56,15 +62,18 @@ class Method:
 
     Attributes:
         surrogate: Model of the scores.
-        acquisition: Ranking of networks for the short list; its value is recorded with a suggestion.
+        acquisition: Ranking of networks for the short list; its value is recorded with a
+            suggestion.
         source: Generator of the candidates.
         rule: Selection of the batch from the short list.
         shortlist: L, at least 1.
         transfer: Use of source studies of other tasks; None ignores them.
-        repeats: Whether, in a history with noise (`archive.agents.noise`), the incumbent is that of `NoisyIncumbent`
-            and networks may be evaluated again. No effect with constraints on measured quantities.
+        repeats: Whether, in a history with noise (`archive.agents.noise`), the incumbent is that of
+            `NoisyIncumbent` and networks may be evaluated again. No effect with constraints on
+            measured quantities.
         slacks: Model of the measured quantities of constraints; None for that of `default_slacks`.
-        many: Surrogate for more than `many.first` evaluated networks; it uses no sources. None keeps `surrogate`.
+        many: Surrogate for more than `many.first` evaluated networks; it uses no sources. None
+            keeps `surrogate`.
     """
 
     surrogate: Surrogate
@@ -91,30 +100,41 @@ class Method:
             transfers: Whether the modelled quantity is informed by sources.
         """
         if self.many is not None and self.has_many(history):
-            combined = history.goals is not None or (history.constraints is not None and history.constraints.measured)
+            combined = history.goals is not None or (
+                history.constraints is not None and history.constraints.measured
+            )
             return self.many.everywhere() if combined else self.many
-        return self.transfer.with_sources(self.surrogate, history) if transfers and self.transfer else self.surrogate
+
+        return (
+            self.transfer.with_sources(self.surrogate, history)
+            if transfers and self.transfer
+            else self.surrogate
+        )
 
 
 CHOICE = 3
-"""Length of the short list in relation to the batch: a batch rule needs more candidates than it selects."""
+"""Length of the short list in relation to the batch: a batch rule needs more candidates than it
+selects."""
 
 
 class ModelBased(Agent):
     """An agent that suggests the networks of greatest acquisition under a surrogate.
 
-    The space's initial pool comes first; while no evaluation is finished, random networks. Then the surrogate is fitted
-    to all finished evaluations, pending proposals are fantasised at their posterior mean, and a batch is selected.
-    Networks enter the surrogate without layers on no path from input to output: these do not affect the training.
+    The space's initial pool comes first; while no evaluation is finished, random networks. Then the
+    surrogate is fitted to all finished evaluations, pending proposals are fantasised at their
+    posterior mean, and a batch is selected. Networks enter the surrogate without layers on no path
+    from input to output: these do not affect the training.
 
     Args:
         space: The search space.
-        n_initial: Number of evaluations of the pool before the first of the model; observations of any origin count.
+        n_initial: Number of evaluations of the pool before the first of the model; observations of
+            any origin count.
         method: Configuration of the search.
 
-    Of a study with several objectives, the networks of greatest expected hypervolume improvement are suggested
-    (`archive.agents.objectives.selection`), whatever the acquisition and the batch rule. Under constraints, both are
-    multiplied by the probability of feasibility (`archive.agents.constraints.feasibility`).
+    Of a study with several objectives, the networks of greatest expected hypervolume improvement
+    are suggested (`archive.agents.objectives.selection`), whatever the acquisition and the batch
+    rule. Under constraints, both are multiplied by the probability of feasibility
+    (`archive.agents.constraints.feasibility`).
 
     Raises:
         UsageError: `n_initial` or the length of the short list is out of range.
@@ -128,7 +148,8 @@ class ModelBased(Agent):
         super().__init__(space)
         require_at_least(0, n_initial=n_initial)
         require_at_least(1, shortlist=method.shortlist)
-        self.n_initial, self.method = n_initial, method
+        self.n_initial = n_initial
+        self.method = method
 
     @property
     def transfers(self) -> bool:
@@ -141,6 +162,7 @@ class ModelBased(Agent):
         pairwise = getattr(self.method.surrogate, "pairwise", None)
         if isinstance(pairwise, CachedDistances):
             return tuple(pairwise.grams)
+
         return (pairwise,) if isinstance(pairwise, Gram) else ()
 
     @cached_property
@@ -156,62 +178,101 @@ class ModelBased(Agent):
         if len(suggestions) < n and history.usable:
             choose = self._choose if history.goals is None else self._choose_for_goals
             chosen = choose(history, n - len(suggestions), rng)
-            suggestions, history = [*suggestions, *chosen], history.with_pending(chosen)
-        # The candidate generator may reach a part of the space only: the remaining networks are drawn at random.
-        drawn = samples(self.space, n - len(suggestions), history.known, rng) if len(suggestions) < n else []
-        suggestions, history = [*suggestions, *drawn], history.with_pending(drawn)
+            suggestions = [*suggestions, *chosen]
+            history = history.with_pending(chosen)
+
+        # The candidate generator may reach a part of the space only: the remaining networks are
+        # drawn at random.
+        drawn = (
+            samples(self.space, n - len(suggestions), history.known, rng)
+            if len(suggestions) < n
+            else []
+        )
+        suggestions = [*suggestions, *drawn]
+        history = history.with_pending(drawn)
         return [*suggestions, *self._repeats(history, n - len(suggestions), rng)]
 
     def _first(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
-        transfer, opening, initial = self.method.transfer, list[Suggestion](), None
+        transfer = self.method.transfer
+        opening = list[Suggestion]()
+        initial = None
         if transfer is not None:
             opening, initial = transfer.first(history, self.method.source, n, rng)
+
         initial = self.n_initial if initial is None else min(self.n_initial, initial)
-        return [*opening, *first_of_pool(self.space, history.with_pending(opening), initial, n - len(opening), rng)]
+        return [
+            *opening,
+            *first_of_pool(
+                self.space, history.with_pending(opening), initial, n - len(opening), rng
+            ),
+        ]
 
     def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         model = self._learn(history, rng)
         ranked = self._ranked(history, model, max(self.method.shortlist, CHOICE * n), rng)
         if not ranked:
             return []
+
         repeated: list[Suggestion] = []
         if self.method.repeats and isinstance(model, NoisyIncumbent):
-            repeated, model = repeats(history, model, ranked[0].candidate.architecture, n, self.space)
+            repeated, model = repeats(
+                history, model, ranked[0].candidate.architecture, n, self.space
+            )
+
         if len(repeated) == n:
             return repeated
+
         chosen = self._batch(history, model, ranked, n - len(repeated), rng)
         return [*repeated, *self._suggest(chosen, model)]
 
-    def _ranked(self, history: History, model: Fitted, length: int, rng: np.random.Generator) -> list[Ranked]:
+    def _ranked(
+        self, history: History, model: Fitted, length: int, rng: np.random.Generator
+    ) -> list[Ranked]:
         """Return the short list of candidates, of greatest acquisition first."""
         acquisition = self.method.acquisition
 
         def rank(architectures: Sequence[Architecture]) -> Array:
-            posterior = model.posterior([one.functional for one in architectures], joint=acquisition.joint)
+            posterior = model.posterior(
+                [one.functional for one in architectures], joint=acquisition.joint
+            )
             return acquisition.rank(posterior, rng)
 
-        return self.method.source.candidates(history, rank, length, rng, logarithmic=acquisition.logarithmic)
+        return self.method.source.candidates(
+            history, rank, length, rng, logarithmic=acquisition.logarithmic
+        )
 
     def _batch(
-        self, history: History, model: Fitted, ranked: Sequence[Ranked], n: int, rng: np.random.Generator
+        self,
+        history: History,
+        model: Fitted,
+        ranked: Sequence[Ranked],
+        n: int,
+        rng: np.random.Generator,
     ) -> list[Ranked]:
         """Return at most n candidates by the batch rule.
 
-        A rule that ranks by a random acquisition would draw again, among those that the first draw favoured. Each of
-        its networks is instead the greatest of a draw over all candidates.
+        A rule that ranks by a random acquisition would draw again, among those that the first draw
+        favoured. Each of its networks is instead the greatest of a draw over all candidates.
         """
         rule = self.method.rule
-        if not (self.method.acquisition.random and getattr(rule, "acquisition", None) is self.method.acquisition):
+        if not (
+            self.method.acquisition.random
+            and getattr(rule, "acquisition", None) is self.method.acquisition
+        ):
             networks = [one.candidate.architecture.functional for one in ranked]
             return [ranked[at] for at in rule.select(model, networks, n, rng)]
+
         if isinstance(rule, Top):
             return list(ranked[:n])
+
         chosen = list(ranked[:1])
         while ranked and len(chosen) < n:
             network = ranked[0].candidate.architecture
-            history, model = history.with_pending([Suggestion(network)]), model.hallucinate([network.functional])
+            history = history.with_pending([Suggestion(network)])
+            model = model.hallucinate([network.functional])
             ranked = self._ranked(history, model, 1, rng)
             chosen += ranked[:1]
+
         return chosen
 
     def _repeats(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
@@ -221,33 +282,57 @@ class ModelBased(Agent):
         """
         if n == 0 or not self.method.repeats or not history.usable or history.goals is not None:
             return []
-        model = self._learn(history, rng)
-        return repeats(history, model, None, n, self.space)[0] if isinstance(model, NoisyIncumbent) else []
 
-    def _choose_for_goals(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        model = self._learn(history, rng)
+        return (
+            repeats(history, model, None, n, self.space)[0]
+            if isinstance(model, NoisyIncumbent)
+            else []
+        )
+
+    def _choose_for_goals(
+        self, history: History, n: int, rng: np.random.Generator
+    ) -> list[Suggestion]:
         # Without a result that has all objectives there is no front: networks are drawn at random.
-        return selection.choose(self.method, self.slacks, history, n, rng) if len(points(history)[0]) else []
+        return (
+            selection.choose(self.method, self.slacks, history, n, rng)
+            if len(points(history)[0])
+            else []
+        )
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = history.scores
         networks = [observation.architecture.functional for observation in history.usable]
         fitted: Fitted = self.method.model(history).fit(networks, scores, rng, history.variances)
         constraints = history.constraints
-        met = np.ones(len(networks), np.bool_) if constraints is None else constraints.met(history.usable)
+        met = (
+            np.ones(len(networks), np.bool_)
+            if constraints is None
+            else constraints.met(history.usable)
+        )
         if self.method.repeats and met.any() and fitted.noises() is not None and history.noisy:
-            known, many = [networks[at] for at in np.flatnonzero(met).tolist()], self.method.many
+            known = [networks[at] for at in np.flatnonzero(met).tolist()]
+            many = self.method.many
             if many is not None and many.applies(known):
                 incumbents = many.incumbents(known, scores[met])
             else:
                 incumbents = tuple({one.key: one for one in known}.values())
+
             fitted = NoisyIncumbent(fitted, incumbents)
-        if constraints is not None and not (isinstance(fitted, NoisyIncumbent) and not constraints.measured):
+
+        if constraints is not None and not (
+            isinstance(fitted, NoisyIncumbent) and not constraints.measured
+        ):
             fitted = weighted(fitted, history, networks, self.slacks, rng)
+
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])
 
     def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
-        expected = model.posterior([one.candidate.architecture.functional for one in chosen]).in_scores()
-        means, stds = expected.mean, expected.std
+        expected = model.posterior(
+            [one.candidate.architecture.functional for one in chosen]
+        ).in_scores()
+        means = expected.mean
+        stds = expected.std
         correlations = model.task_correlations()
         return [
             Suggestion(

@@ -11,9 +11,10 @@
 | decay, lowest, children | 0.9, 1e-4, 8            | the same                         | the authors' code     |
 | n_initial               | 10                      | the same                         | see below             |
 
-The paper gives no numbers; those of its preset are in the authors' code, except for the noise: the code adds 1e-10, a
-repair of rounding, but repeated evaluations need a real noise variance. The paper's first networks are neighbours of
-one another; here the space's pool comes first under either preset, as with all agents.
+The paper gives no numbers; those of its preset are in the authors' code, except for the noise: the
+code adds 1e-10, a repair of rounding, but repeated evaluations need a real noise variance. The
+paper's first networks are neighbours of one another; here the space's pool comes first under either
+preset, as with all agents.
 """
 
 from __future__ import annotations
@@ -44,9 +45,13 @@ from archive.spaces.base import Space
 
 KERNELS = ("bourgain", "edit")
 _PAPER_NOISE = 1e-4
-"""Noise variance of standardised scores. The authors' code adds 1e-10, with which replicates could not differ."""
+"""Noise variance of standardised scores.
+
+The authors' code adds 1e-10, with which replicates could not differ.
+"""
 _REPEATS = 20
-"""Reference sets of each size; with ceil(ln n) of them the variance is large (`kernels.distances.bourgain`)."""
+"""Reference sets of each size; with ceil(ln n) of them the variance is large
+(`kernels.distances.bourgain`)."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,13 @@ PRESETS = {
 
 @final
 class Morphism(ModelBased):
-    """Bayesian optimisation over sequences of morphisms of evaluated networks, by upper confidence bound.
+    """Bayesian optimisation over sequences of morphisms of evaluated networks, by upper confidence
+    bound.
 
-    Each suggestion names its evaluated ancestor and the operations in their order, so that a trainer can inherit
-    weights. In `cnn` and `mlp` the operations are those of `archive.spaces.morphism`, which only grow networks. Layers
-    of cells have neither widths nor weights to inherit, so there the operations are the space's modifications.
+    Each suggestion names its evaluated ancestor and the operations in their order, so that a
+    trainer can inherit weights. In `cnn` and `mlp` the operations are those of
+    `archive.spaces.morphism`, which only grow networks. Layers of cells have neither widths nor
+    weights to inherit, so there the operations are the space's modifications.
 
     Args:
         space: The search space; any.
@@ -82,20 +89,24 @@ class Morphism(ModelBased):
         acquisition: `ucb` (the paper's), `ei` or `pi`.
         kappa: Weight of the uncertainty in `ucb`.
         transform: Outcome transform, applied to scores before learning.
-        moves: `morphisms`, `neighbours` (the space's own modifications, which can shrink networks), or `auto`.
-        candidates: `tree` (Algorithm 1), or one of `archive.agents.acquisition.candidate_generators`.
+        moves: `morphisms`, `neighbours` (the space's own modifications, which can shrink networks),
+            or `auto`.
+        candidates: `tree` (Algorithm 1), or one of
+            `archive.agents.acquisition.candidate_generators`.
         children: Number of operations tried at each expansion of a network in the tree.
         decay: Factor of the temperature at each expansion.
         lowest: Temperature at which the tree search ends.
 
     Raises:
-        UnknownNameError: No preset, kernel, acquisition, transform or candidate generator has this name.
+        UnknownNameError: No preset, kernel, acquisition, transform or candidate generator has this
+            name.
         UsageError: A setting is out of range.
     """
 
     kind = "morphism"
     info = AgentInfo(
-        summary="Gaussian process on the edit distance; UCB over chains of morphisms, by A* search with annealing",
+        summary="Gaussian process on the edit distance; UCB over chains of morphisms, by A* "
+        "search with annealing",
         preset="Bourgain embedding, layers compared by width, fixed hyperparameters",
         paper="Jin et al., 2019 (Auto-Keras)",
         cost="O(n^3), and a matching problem a pair of networks",
@@ -122,32 +133,57 @@ class Morphism(ModelBased):
         """Check and keep the settings."""
         if preset not in PRESETS:
             raise UnknownNameError("preset of morphism", preset, PRESETS)
-        self.preset, self.kernel, self.layers, self.lam = preset, kernel, layers, lam
-        self.acquisition, self.kappa, self.transform = acquisition, kappa, transform
-        self.moves, self.candidates = moves, candidates
-        self.children, self.decay, self.lowest = children, decay, lowest
-        ranked = acquisitions.get_marginal(self.kind, acquisition, **({"kappa": kappa} if acquisition == "ucb" else {}))
-        method = Method(self._surrogate(), ranked, self._source(space), batch.get("believer", acquisition=ranked))
+
+        self.preset = preset
+        self.kernel = kernel
+        self.layers = layers
+        self.lam = lam
+        self.acquisition = acquisition
+        self.kappa = kappa
+        self.transform = transform
+        self.moves = moves
+        self.candidates = candidates
+        self.children = children
+        self.decay = decay
+        self.lowest = lowest
+        ranked = acquisitions.get_marginal(
+            self.kind, acquisition, **({"kappa": kappa} if acquisition == "ucb" else {})
+        )
+        method = Method(
+            self._surrogate(),
+            ranked,
+            self._source(space),
+            batch.get("believer", acquisition=ranked),
+        )
         super().__init__(space, n_initial, method)
 
     def _source(self, space: Space) -> CandidateGenerator:
         if self.candidates != MorphismTree.name:
             return candidate_generators.get(self.candidates, space)
-        return MorphismTree(space, moves_of(self.moves, space), self.children, self.decay, self.lowest)
+
+        return MorphismTree(
+            space, moves_of(self.moves, space), self.children, self.decay, self.lowest
+        )
 
     def _surrogate(self) -> Surrogate:
         chosen = PRESETS[self.preset]
         kernel = chosen.kernel if self.kernel is None else self.kernel
         if kernel not in KERNELS:
             raise UnknownNameError("kernel of morphism", kernel, KERNELS)
+
         transform = chosen.transform if self.transform is None else self.transform
         paper = self.preset == "paper"
         gram = Gram(EditDistance(self.lam, chosen.layers if self.layers is None else self.layers))
-        inference: Inference = MarginalLikelihood(starts=2, prior=0.25, observations=300, subset_size=100)
+        inference: Inference = MarginalLikelihood(
+            starts=2, prior=0.25, observations=300, subset_size=100
+        )
         noise: Noise = LearnedNoise(1e-4, 1.0)
         if paper:
             # alpha = gamma = 1: no hyperparameter is fitted.
-            inference, noise = FixedHyperparameters(np.log([1.0, 1.0, _PAPER_NOISE])), FixedNoise(_PAPER_NOISE)
+            inference = FixedHyperparameters(np.log([1.0, 1.0, _PAPER_NOISE]))
+            noise = FixedNoise(_PAPER_NOISE)
+
         if kernel == "edit":
             return DistanceGP(gram, exponential(1), inference, noise=noise, transform=transform)
+
         return BourgainGP(gram, None if paper else _REPEATS, inference, noise, transform)

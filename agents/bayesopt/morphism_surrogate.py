@@ -1,12 +1,14 @@
-"""Surrogate of network morphism: a Gaussian process on edit distances, with one of two positive semi-definite kernels.
+"""Surrogate of network morphism: a Gaussian process on edit distances, with one of two positive
+semi-definite kernels.
 
 | kernel     | covariance                       | validity                                                      |
 |------------|----------------------------------|---------------------------------------------------------------|
 | `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean                      |
 | `edit`     | alpha exp(-gamma d)              | indefinite: repaired at every fit                             |
 
-The embedding is that of `archive.kernels.distances.bourgain`, the repair that of `archive.kernels.covariance.spectrum`.
-The reference sets of the Bourgain embedding are fitted networks; others are embedded by their distances to these.
+The embedding is that of `archive.kernels.distances.bourgain`, the repair that of
+`archive.kernels.covariance.spectrum`. The reference sets of the Bourgain embedding are fitted
+networks; others are embedded by their distances to these.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class BourgainGP(Surrogate):
     """Gaussian process on the Bourgain embedding of a metric.
 
     Args:
-        pairwise: Computes the metric, as its first component; it should cache pairs, which are requested repeatedly.
+        pairwise: Computes the metric, as its first component; it should cache pairs, which are
+            requested repeatedly.
         repeats: Reference sets of each size; None for ceil(ln n), as in the paper.
         inference: Inference of alpha, gamma and the noise.
         noise: Prior of the noise.
@@ -41,11 +44,19 @@ class BourgainGP(Surrogate):
     """
 
     def __init__(
-        self, pairwise: Pairwise, repeats: int | None, inference: Inference, noise: Noise, transform: str
+        self,
+        pairwise: Pairwise,
+        repeats: int | None,
+        inference: Inference,
+        noise: Noise,
+        transform: str,
     ) -> None:
         """Keep the arguments."""
-        self.pairwise, self.repeats, self.inference = pairwise, repeats, inference
-        self.noise, self.transform = noise, transform
+        self.pairwise = pairwise
+        self.repeats = repeats
+        self.inference = inference
+        self.noise = noise
+        self.transform = transform
 
     def fit(
         self,
@@ -57,7 +68,13 @@ class BourgainGP(Surrogate):
         """See `Surrogate.fit`."""
         rows = tuple({one.key: one for one in architectures}.values())
         embedded = EmbeddedMetric(self.pairwise, rows, self.repeats)
-        process = DistanceGP(embedded, exponential(1, 2.0), self.inference, noise=self.noise, transform=self.transform)
+        process = DistanceGP(
+            embedded,
+            exponential(1, 2.0),
+            self.inference,
+            noise=self.noise,
+            transform=self.transform,
+        )
         return process.fit(architectures, scores, rng, variances)
 
 
@@ -70,15 +87,20 @@ class EmbeddedMetric:
         repeats: Reference sets of each size.
     """
 
-    def __init__(self, pairwise: Pairwise, rows: Sequence[Architecture], repeats: int | None) -> None:
+    def __init__(
+        self, pairwise: Pairwise, rows: Sequence[Architecture], repeats: int | None
+    ) -> None:
         """Fit the embedding."""
-        self.pairwise, self.rows = pairwise, tuple(rows)
+        self.pairwise = pairwise
+        self.rows = tuple(rows)
         distances = pairwise.distances(self.rows).stack[0]
         self.embedding = Bourgain.fit(distances, repeats=repeats)
         coordinates = zip(self.rows, self.embedding.coordinates, strict=True)
         self._coordinates = {row.key: point for row, point in coordinates}
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """Return rho of all pairs: Components of shape (1, m, n), without a normalised form."""
         rows = self._embedded(first)
         columns = rows if second is None else self._embedded(second)
@@ -89,5 +111,8 @@ class EmbeddedMetric:
         if new:
             distances = self.pairwise.distances(tuple(new.values()), self.rows).stack[0]
             self._coordinates.update(zip(new, self.embedding.embed(distances), strict=True))
+
         width = self.embedding.coordinates.shape[1]
-        return np.array([self._coordinates[one.key] for one in networks]).reshape(len(networks), width)
+        return np.array([self._coordinates[one.key] for one in networks]).reshape(
+            len(networks), width
+        )

@@ -38,16 +38,17 @@ from archive.spaces.base import Space
 class Nasbot(Agent):
     """Gaussian process with the covariance of eq. (4), with an acquisition maximised by evolution.
 
-    The space's initial pool comes first. Then every suggestion maximises the acquisition given all finished
-    evaluations, with pending proposals fantasised at their posterior mean, so that proposals are possible at any time.
-    While no evaluation is finished, suggestions are those of RAND.
+    The space's initial pool comes first. Then every suggestion maximises the acquisition given all
+    finished evaluations, with pending proposals fantasised at their posterior mean, so that
+    proposals are possible at any time. While no evaluation is finished, suggestions are those of
+    RAND.
 
     Hyperparameters have a log-uniform prior (`surrogates.gp.slice_sampling`).
 
     Args:
         space: The search space; OTMANN must be defined on its networks.
-        n_initial: Number of evaluations of the pool before the first of the model, by default the paper's ten;
-            observations of any origin count.
+        n_initial: Number of evaluations of the pool before the first of the model, by default the
+            paper's ten; observations of any origin count.
         acquisition: `ei` (the paper's), `ucb` or `pi`.
         samples: Number of hyperparameter samples to average over.
     """
@@ -62,16 +63,22 @@ class Nasbot(Agent):
 
     uses_constraints = True
 
-    def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", samples: int = 10) -> None:
+    def __init__(
+        self, space: Space, n_initial: int = 10, acquisition: str = "ei", samples: int = 10
+    ) -> None:
         """Check and keep the settings."""
         super().__init__(space)
         require_at_least(0, n_initial=n_initial)
         require_at_least(1, samples=samples)
-        self.n_initial, self.acquisition, self.samples = n_initial, acquisition, samples
+        self.n_initial = n_initial
+        self.acquisition = acquisition
+        self.samples = samples
         self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
         # A cache of distances: it makes later calls faster and changes none of their results.
         self._gram = Gram(OTMANN())
-        self._surrogate = DistanceGP(self._gram, nasbot_covariance(), SliceSampling(SamplingSchedule(samples)))
+        self._surrogate = DistanceGP(
+            self._gram, nasbot_covariance(), SliceSampling(SamplingSchedule(samples))
+        )
 
     @cached_property
     def _slacks(self) -> Surrogate:
@@ -88,18 +95,26 @@ class Nasbot(Agent):
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         if len(suggestions) == n:
             return suggestions
+
         history = history.with_pending(suggestions)
         if not history.usable:
             return [*suggestions, *Rand(self.space, 0).propose(history, n - len(suggestions), rng)]
+
         model = self._learn(history, rng)
         while len(suggestions) < n:
             chosen = self._choose(history, model, rng)
             if chosen is None:
-                # Evolution may reach a part of the space only: the remaining networks are drawn at random.
-                return [*suggestions, *samples(self.space, n - len(suggestions), history.known, rng)]
+                # Evolution may reach a part of the space only: the remaining networks are drawn at
+                # random.
+                return [
+                    *suggestions,
+                    *samples(self.space, n - len(suggestions), history.known, rng),
+                ]
+
             suggestions.append(chosen)
             history = history.with_pending([chosen])
             model = model.hallucinate([chosen.architecture])
+
         return suggestions
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
@@ -108,13 +123,25 @@ class Nasbot(Agent):
         fitted = weighted(surrogate, history, networks, self._slacks, rng)
         return fitted.hallucinate([pending.architecture for pending in history.pending])
 
-    def _choose(self, history: History, model: Fitted, rng: np.random.Generator) -> Suggestion | None:
+    def _choose(
+        self, history: History, model: Fitted, rng: np.random.Generator
+    ) -> Suggestion | None:
         def rank(architectures: Sequence[Architecture]) -> Array:
             return self._acquisition.rank(model.posterior(architectures), rng)
 
-        start = [*self.space.initial_pool(rng), *filter(self.space.contains, history.known.values())]
+        start = [
+            *self.space.initial_pool(rng),
+            *filter(self.space.contains, history.known.values()),
+        ]
         t = len(history.usable) + len(history.pending)
-        ranked = evolve(self.space, start, rank, evaluations_at(t), rng, logarithmic=self._acquisition.logarithmic)
+        ranked = evolve(
+            self.space,
+            start,
+            rank,
+            evaluations_at(t),
+            rng,
+            logarithmic=self._acquisition.logarithmic,
+        )
         best = best_new(ranked, history.known)
         return None if best is None else self._suggest(best.candidate, best.rank, model)
 

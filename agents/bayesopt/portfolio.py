@@ -1,42 +1,51 @@
-"""Portfolio: a stacked ensemble of Gaussian processes on different kernels, weighted by leave-one-out density.
+"""Portfolio: a stacked ensemble of Gaussian processes on different kernels, weighted by
+leave-one-out density.
 
-The best distance of a task is unknown before a search, but twenty evaluations already carry information about it. The
-ensemble has several models, on different distances or on different combinations of them (`portfolio_members`), weighted
-by the predictive density of every evaluation given all others (`surrogates.stacking`). The agent maximises the
-logarithm of the mixture's expected improvement.
+The best distance of a task is unknown before a search, but twenty evaluations already carry
+information about it. The ensemble has several models, on different distances or on different
+combinations of them (`portfolio_members`), weighted by the predictive density of every evaluation
+given all others (`surrogates.stacking`). The agent maximises the logarithm of the mixture's
+expected improvement.
 
-Scores are mapped to log-regret (`surrogates.outcome_transforms`), so that resolution is highest near the incumbent.
-Several transforms may be given; each model is then fitted once per transform. Transforms that leave scores above the
-incumbent unchanged can be mixed, as their expected improvements have one unit.
+Scores are mapped to log-regret (`surrogates.outcome_transforms`), so that resolution is highest
+near the incumbent. Several transforms may be given; each model is then fitted once per transform.
+Transforms that leave scores above the incumbent unchanged can be mixed, as their expected
+improvements have one unit.
 
-With noise (`archive.agents.noise`) log-regret takes the luckiest score for the best possible one, and its slope, hence
-the noise that a model of one noise variance is fitted to, depends on the distance from that score. The transform is
-then `compress-below-median`, which is linear above the median. On CIFAR-10 of NAS-Bench-201 with noise of 0.5 points,
-the true regret of the recommendation after 100 evaluations was 0.08 +- 0.03 points instead of 0.19 +- 0.03 (12 seeds),
-and after 50 evaluations 0.24 +- 0.11 instead of 0.21 +- 0.04. From the first replicate on, the models have a nugget
-(`archive.agents.surrogates.gp.nugget`).
+With noise (`archive.agents.noise`) log-regret takes the luckiest score for the best possible one,
+and its slope, hence the noise that a model of one noise variance is fitted to, depends on the
+distance from that score. The transform is then `compress-below-median`, which is linear above the
+median. On CIFAR-10 of NAS-Bench-201 with noise of 0.5 points, the true regret of the recommendation
+after 100 evaluations was 0.08 +- 0.03 points instead of 0.19 +- 0.03 (12 seeds), and after 50
+evaluations 0.24 +- 0.11 instead of 0.21 +- 0.04. From the first replicate on, the models have a
+nugget (`archive.agents.surrogates.gp.nugget`).
 
-Under constraints the incumbent is the best result that meets them. Log-regret is then that of its score, above which
-it is linear, although results that do not meet the constraints may have better ones. Each of several objectives has
-the log-regret of its best score.
+Under constraints the incumbent is the best result that meets them. Log-regret is then that of its
+score, above which it is linear, although results that do not meet the constraints may have better
+ones. Each of several objectives has the log-regret of its best score.
 
-The initial design minimises the variance over the space (`bayesopt.variance_reduction`), without the space's pool.
+The initial design minimises the variance over the space (`bayesopt.variance_reduction`), without
+the space's pool.
 
-After `patience` evaluations without improvement, one proposal maximises the posterior mean. Expected improvement may
-leave that network out for long: near the best score the model is certain, and unknown regions promise more as long as
-there are any. Of twenty searches on CIFAR-100 of NAS-Bench-201, three stayed at the second best cell for 25 evaluations
-or more, although the best cell had the highest expectation; with patience none did for more than 16. De Ath, Everson,
-Rahat and Fieldsend (Greed is good, 2021) report that a share of greedy proposals also helps other acquisitions.
+After `patience` evaluations without improvement, one proposal maximises the posterior mean.
+Expected improvement may leave that network out for long: near the best score the model is certain,
+and unknown regions promise more as long as there are any. Of twenty searches on CIFAR-100 of
+NAS-Bench-201, three stayed at the second best cell for 25 evaluations or more, although the best
+cell had the highest expectation; with patience none did for more than 16. De Ath, Everson, Rahat
+and Fieldsend (Greed is good, 2021) report that a share of greedy proposals also helps other
+acquisitions.
 
-Where zero-cost proxies of the task's networks are known, they add members and choose a smaller initial design
-(`archive.agents.proxies.knowledge`). With published proxies, sixty searches of NAS-Bench-201 found the best cell after
-a median of 13 queries on CIFAR-10 and 8 on CIFAR-100, instead of 22 and 21 without.
+Where zero-cost proxies of the task's networks are known, they add members and choose a smaller
+initial design (`archive.agents.proxies.knowledge`). With published proxies, sixty searches of
+NAS-Bench-201 found the best cell after a median of 13 queries on CIFAR-10 and 8 on CIFAR-100,
+instead of 22 and 21 without.
 
-Beyond a thousand networks the ensemble gives way to boosted trees of all evaluations (`surrogates.many`), unless it
-ranks held-out networks clearly better. Source studies and proxies are then no longer used.
+Beyond a thousand networks the ensemble gives way to boosted trees of all evaluations
+(`surrogates.many`), unless it ranks held-out networks clearly better. Source studies and proxies
+are then no longer used.
 
-The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased in favour of the
-portfolio.
+The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased
+in favour of the portfolio.
 """
 
 from __future__ import annotations
@@ -91,21 +100,25 @@ class Portfolio(Agent):
 
     Args:
         space: The search space.
-        members: Names, or one name, of `archive.agents.bayesopt.portfolio_members`; None for the space's defaults.
-        n_design: Number of evaluations before the first of the ensemble; observations of any origin count.
+        members: Names, or one name, of `archive.agents.bayesopt.portfolio_members`; None for the
+            space's defaults.
+        n_design: Number of evaluations before the first of the ensemble; observations of any origin
+            count.
         prior: Pseudo-observations of each member in the Dirichlet prior of the weights.
         acquisition: `ei`, `pi`, `ucb`, `its` or `ts`.
         kappa: Weight of the uncertainty in UCB.
-        transforms: Names, or one name, of `archive.agents.surrogates.outcome_transforms`; each member is fitted with
-            each. None for `log-regret` alone or, with noise, `compress-below-median`.
+        transforms: Names, or one name, of `archive.agents.surrogates.outcome_transforms`; each
+            member is fitted with each. None for `log-regret` alone or, with noise,
+            `compress-below-median`.
         candidates: A name of `archive.agents.acquisition.candidate_generators`.
         batch_rule: A name of `archive.agents.acquisition.batch`.
-        patience: Number of consecutive evaluations without improvement, by any agent, of which the last maximises the
-            posterior mean instead of the acquisition; its recorded `acquisition` is None. 0 disables this. Not used for
-            several objectives.
+        patience: Number of consecutive evaluations without improvement, by any agent, of which the
+            last maximises the posterior mean instead of the acquisition; its recorded `acquisition`
+            is None. 0 disables this. Not used for several objectives.
         proxies: Whether zero-cost proxies are used where some of the task are known.
-        sources: When warm-start sources of other tasks take part (`archive.agents.transfer.coordinator`): `evidence`,
-            while they predict the study's own evaluations; `trusted`, from the first proposal on.
+        sources: When warm-start sources of other tasks take part
+            (`archive.agents.transfer.coordinator`): `evidence`, while they predict the study's own
+            evaluations; `trusted`, from the first proposal on.
 
     Raises:
         UnknownNameError: A name is not known.
@@ -114,7 +127,8 @@ class Portfolio(Agent):
 
     kind = "portfolio"
     info = AgentInfo(
-        summary="stacked Gaussian processes on several kernels, weighted by leave-one-out density; log EI",
+        summary="stacked Gaussian processes on several kernels, weighted by leave-one-out "
+        "density; log EI",
         paper="this archive; stacking: Yao et al., 2018",
         cost="the sum of its members",
         when="spaces of which no surrogate is known to be the best",
@@ -142,22 +156,38 @@ class Portfolio(Agent):
         """Look the names up, and build the models."""
         super().__init__(space)
         require_at_least(0, n_design=n_design, patience=patience)
-        self.members, self.n_design, self.prior = _listed(members), n_design, prior
-        self.acquisition, self.kappa = acquisition, kappa
+        self.members = _listed(members)
+        self.n_design = n_design
+        self.prior = prior
+        self.acquisition = acquisition
+        self.kappa = kappa
         self.transforms = _listed(transforms)
         record(self, members=self.members, transforms=self.transforms)
-        self.candidates, self.batch_rule, self.patience = candidates, batch_rule, patience
+        self.candidates = candidates
+        self.batch_rule = batch_rule
+        self.patience = patience
         names = self.members or defaults(space)
-        self._source = candidate_generators.get(candidates, space, cheap=all(is_cheap(name, space) for name in names))
+        self._source = candidate_generators.get(
+            candidates, space, cheap=all(is_cheap(name, space) for name in names)
+        )
         listing = candidate_generators.listing_of(self._source)
         self._models = [member_model(name, space, listing) for name in names]
-        # A design needs distances of hundreds of networks that are never evaluated. Those of `structure` are cheap.
+        # A design needs distances of hundreds of networks that are never evaluated. Those of
+        # `structure` are cheap.
         self._design_model = member_model("structure", space, listing)
         self._ranking = ranking(acquisition, kappa, batch_rule)
-        self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing, rule(sources))
-        self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
-        self._prefixes, self._tree_features = Prefixes(), SparseFeatures(encoding(space, "default").parts, listing)
-        self._exact, self._noisy = self._policies_of(TRANSFORMS), self._policies_of(NOISY_TRANSFORMS)
+        self._transfer = Transfer(
+            space, dict(zip(names, self._models, strict=True)), listing, rule(sources)
+        )
+        self._knowledge = (
+            ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
+        )
+        self._prefixes = Prefixes()
+        self._tree_features = SparseFeatures(encoding(space, "default").parts, listing)
+        self._exact, self._noisy = (
+            self._policies_of(TRANSFORMS),
+            self._policies_of(NOISY_TRANSFORMS),
+        )
         self._replicated = self._policies_of(NOISY_TRANSFORMS, nugget=True)
 
     @property
@@ -173,20 +203,35 @@ class Portfolio(Agent):
         pending = history.with_pending(suggestions)
         # Without a finished evaluation, no surrogate can be fitted, however many are pending.
         missing = n_design - len(pending.usable) - len(pending.pending) if pending.usable else n
-        suggestions = [*suggestions, *self._design(pending, min(max(missing, 0), n - len(suggestions)), rng)]
+        suggestions = [
+            *suggestions,
+            *self._design(pending, min(max(missing, 0), n - len(suggestions)), rng),
+        ]
         for policy in (self._exploit, self._explore):
             suggestions += policy(history.with_pending(suggestions), n - len(suggestions), rng)
+
         if not (doubted := self._transfer.doubted(history)):
             return suggestions
-        return [replace(one, task_correlations={**doubted, **one.task_correlations}) for one in suggestions]
+
+        return [
+            replace(one, task_correlations={**doubted, **one.task_correlations})
+            for one in suggestions
+        ]
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
-        """Return the suggestions among the next `n` that maximise the posterior mean; see `patience`."""
+        """Return the suggestions among the next `n` that maximise the posterior mean; see
+        `patience`.
+        """
         count = self._greedy_count(history, n)
         if not count:
             return []
-        # The recorded acquisition is None, because the acquisition function did not select these networks.
-        return [replace(one, acquisition=None) for one in self._policies(history).greedy.propose(history, count, rng)]
+
+        # The recorded acquisition is None, because the acquisition function did not select these
+        # networks.
+        return [
+            replace(one, acquisition=None)
+            for one in self._policies(history).greedy.propose(history, count, rng)
+        ]
 
     def _explore(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return `n` suggestions that maximise the acquisition."""
@@ -196,16 +241,23 @@ class Portfolio(Agent):
         """Return the policies for a history, with or without noise."""
         if history.noisy:
             return self._replicated if has_replicates(history.usable) else self._noisy
+
         if history.goals is not None:
-            # All learnt objectives share the transform, and the incumbent's score has the unit of the first one.
+            # All learnt objectives share the transform, and the incumbent's score has the unit of
+            # the first one.
             return self._exact
+
         met = self._met(history)
         if not met.any() or (best := history.scores[met].max()) == history.scores.max():
             return self._exact
-        # Resolution must be highest near the best score that meets the constraints. Infeasible scores may be better.
+
+        # Resolution must be highest near the best score that meets the constraints. Infeasible
+        # scores may be better.
         return self._policies_of([LogRegret(float(best))])
 
-    def _policies_of(self, default: Sequence[str | OutcomeTransform], nugget: bool = False) -> Policies:
+    def _policies_of(
+        self, default: Sequence[str | OutcomeTransform], nugget: bool = False
+    ) -> Policies:
         """Return the policies with the transforms of the settings, or default ones."""
         chosen = self.transforms or default
         made = [model.noisy_surrogate if nugget else model.surrogate for model in self._models]
@@ -222,7 +274,9 @@ class Portfolio(Agent):
             slacks=self._for_many(slacks, SLACK_TRANSFORM).everywhere(),
             many=self._for_many(stacked, chosen[0]),
         )
-        greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
+        greedy = replace(
+            method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION)
+        )
         return Policies(ModelBased(self.space, 0, method), ModelBased(self.space, 0, greedy))
 
     def _for_many(self, few: StackedGP, transform: str | OutcomeTransform) -> ManyEvaluations:
@@ -237,24 +291,35 @@ class Portfolio(Agent):
         """Return whether each usable observation meets the constraints: (n,)."""
         if history.constraints is None:
             return np.ones(len(history.usable), np.bool_)
+
         return history.constraints.met(history.usable)
 
     def _features(self, history: History) -> ProxyFeatures | None:
         return None if self._knowledge is None else self._knowledge.features(history)
 
     def _n_design(self, history: History) -> int:
-        """Return the size of the initial design: smaller where proxies tell networks apart before any evaluation."""
+        """Return the size of the initial design: smaller where proxies tell networks apart before
+        any evaluation.
+        """
         return self.n_design if self._features(history) is None else min(self.n_design, N_DESIGN)
 
     def _greedy_count(self, history: History, n: int) -> int:
-        """Return the number of suggestions among the next `n` at which a multiple of `patience` is reached."""
+        """Return the number of suggestions among the next `n` at which a multiple of `patience` is
+        reached.
+        """
         if not self.patience or not history.usable or history.goals is not None:
             return 0
+
         met = self._met(history)
         if not met.any():
             return 0
+
         best = history.usable[int(np.argmax(np.where(met, history.scores, -np.inf)))]
-        later = next(count for count, observation in enumerate(reversed(history.observations)) if observation is best)
+        later = next(
+            count
+            for count, observation in enumerate(reversed(history.observations))
+            if observation is best
+        )
         unfinished = len(history.pending) + len(history.failed)
         tried = len(history.observations) + unfinished
         stagnation = max(min(later + unfinished, tried - self._n_design(history)), 0)
@@ -263,11 +328,16 @@ class Portfolio(Agent):
     def _design(self, history: History, count: int, rng: np.random.Generator) -> list[Suggestion]:
         if not count:
             return []
+
         features = self._features(history)
         if features is not None and self._knowledge is not None:
             chosen = self._knowledge.design(features, history, count, rng)
             extended = history.with_pending(chosen)
-            return [*chosen, *space_design(self.space, self._design_model, extended, count - len(chosen), rng)]
+            return [
+                *chosen,
+                *space_design(self.space, self._design_model, extended, count - len(chosen), rng),
+            ]
+
         return space_design(self.space, self._design_model, history, count, rng)
 
 

@@ -14,21 +14,23 @@
 | `patterns`  | Weisfeiler-Lehman squared and choices                          | exp(-sum_i beta_i d_i) | cells       |
 | `decisions` | options and ranks, a distance for each decision                | `CommonScaleARD`       | `choices`   |
 
-On cells the default is `subtrees`, `topology` and `structure`: local patterns, depth with width and size, and both. A
-mixture averages their disagreements, whereas a single model of all distances was overconfident.
+On cells the default is `subtrees`, `topology` and `structure`: local patterns, depth with width and
+size, and both. A mixture averages their disagreements, whereas a single model of all distances was
+overconfident.
 
-Where the wiring of cells is searched, as in NAS-Bench-101, `ngrams` is a fourth member: n-grams and degrees tell
-wirings apart. Searches of NAS-Bench-101 had a regret of 0.10 points after 50 evaluations instead of 0.16.
-Cells of slots have operations at the same places, and the three members describe those as well with fewer evaluations:
-with `ngrams`, searches of NAS-Bench-201 found the best cell after 27.5 and 29 evaluations instead of 24.5 and 23.
+Where the wiring of cells is searched, as in NAS-Bench-101, `ngrams` is a fourth member: n-grams and
+degrees tell wirings apart. Searches of NAS-Bench-101 had a regret of 0.10 points after 50
+evaluations instead of 0.16. Cells of slots have operations at the same places, and the three
+members describe those as well with fewer evaluations: with `ngrams`, searches of NAS-Bench-201
+found the best cell after 27.5 and 29 evaluations instead of 24.5 and 23.
 
-Where operations are options of no known meaning at fixed places, as in `choices`, topology features are constant: the
-default is then `subtrees`, `choices`, `patterns` and `decisions`. The last one tells decisions that matter from others.
-It is left out of a long list with many decisions: with 32 decisions in 50,000 rows of a table, steps of 200 evaluations
-took 5 s instead of 0.9.
+Where operations are options of no known meaning at fixed places, as in `choices`, topology features
+are constant: the default is then `subtrees`, `choices`, `patterns` and `decisions`. The last one
+tells decisions that matter from others. It is left out of a long list with many decisions: with 32
+decisions in 50,000 rows of a table, steps of 200 evaluations took 5 s instead of 0.9.
 
-A product kernel requires similarity in all components (local); an additive kernel in any (long range): it generalises
-to cells of promising operations with another wiring.
+A product kernel requires similarity in all components (local); an additive kernel in any (long
+range): it generalises to cells of promising operations with another wiring.
 """
 
 from __future__ import annotations
@@ -50,7 +52,13 @@ from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
-from archive.kernels.covariance.base import BoundCovariance, Covariance, Exponential, Sum, exponential
+from archive.kernels.covariance.base import (
+    BoundCovariance,
+    Covariance,
+    Exponential,
+    Sum,
+    exponential,
+)
 from archive.kernels.covariance.common_scale import CommonScaleARD
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
@@ -63,20 +71,35 @@ from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
 
-CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams", "topology", "structure", "choices", "patterns")
+CELL_MEMBERS = (
+    "features",
+    "sums",
+    "subtrees",
+    "paths",
+    "ngrams",
+    "topology",
+    "structure",
+    "choices",
+    "patterns",
+)
 NETWORK_MEMBERS = ("subtrees", "ngrams", "topology", "structure", "otmann")
 """Names of the members, for cells and for networks with layers of units."""
 DECISIONS = "decisions"
 """Name of a further member, for options of no known meaning at fixed places."""
 MOST_COMPARED = 2**19
-"""Most distances of one network from those of a list, over all decisions, with which `decisions` is a default."""
+"""Most distances of one network from those of a list, over all decisions, with which `decisions` is
+a default."""
 
-WIDE, NARROW = 0.25, 0.12
-"""Priors of length scales: log-normal, with standard deviations of about 1.5 and 0.7. Twenty networks carry little
-information about the relative weights of several distances, and searches with the wide prior were misled by it."""
+WIDE = 0.25
+NARROW = 0.12
+"""Priors of length scales: log-normal, with standard deviations of about 1.5 and 0.7.
+
+Twenty networks carry little information about the relative weights of several distances, and
+searches with the wide prior were misled by it."""
 
 NOISE_PRIOR = 0.5
-"""Prior of the noise variance, log-normal: a standard deviation of 2.3 around a hundredth of the scores' variance."""
+"""Prior of the noise variance, log-normal: a standard deviation of 2.3 around a hundredth of the
+scores' variance."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +110,8 @@ class MemberModel:
         pairwise: Computes the distances.
         covariance: Covariance of these distances.
         cheap: Whether the distances of one network from thousands take milliseconds.
-        prior: Standard deviation of the prior of the hyperparameters, in half widths of their bounds.
+        prior: Standard deviation of the prior of the hyperparameters, in half widths of their
+            bounds.
     """
 
     pairwise: CachedDistances
@@ -95,32 +119,49 @@ class MemberModel:
     cheap: bool
     prior: float
 
-    def surrogate(self, transform: str | OutcomeTransform, noise_prior: float | None = None) -> DistanceGP:
-        """Return the Gaussian process of the member, with the inference of the preset `default` of `gp`.
+    def surrogate(
+        self, transform: str | OutcomeTransform, noise_prior: float | None = None
+    ) -> DistanceGP:
+        """Return the Gaussian process of the member, with the inference of the preset `default` of
+        `gp`.
 
         Args:
             transform: One of `archive.agents.surrogates.outcome_transforms`, or its name.
-            noise_prior: Standard deviation of the prior of the noise variance, in half widths of its bounds; None for
-                that of the other hyperparameters.
+            noise_prior: Standard deviation of the prior of the noise variance, in half widths of
+                its bounds; None for that of the other hyperparameters.
         """
         preset = PRESETS["default"]
         learning = replace(preset.learning, prior=self.prior, noise_prior=noise_prior)
-        return DistanceGP(self.pairwise, self.covariance, learning, noise=preset.noise, transform=transform)
+        return DistanceGP(
+            self.pairwise, self.covariance, learning, noise=preset.noise, transform=transform
+        )
 
     def noisy_surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
-        """Return the Gaussian process of the member for scores with noise: with a wide prior of it, and a nugget."""
+        """Return the Gaussian process of the member for scores with noise: with a wide prior of it,
+        and a nugget.
+        """
         plain = self.surrogate(transform, NOISE_PRIOR)
-        pairwise, covariance = DistancesWithIdentity(self.pairwise), NuggetCovariance(self.covariance)
-        return DistanceGP(pairwise, covariance, plain.inference, noise=plain.noise, transform=plain.transform)
+        pairwise = DistancesWithIdentity(self.pairwise)
+        covariance = NuggetCovariance(self.covariance)
+        return DistanceGP(
+            pairwise, covariance, plain.inference, noise=plain.noise, transform=plain.transform
+        )
 
 
 def defaults(space: Space) -> tuple[str, ...]:
     """Return the names of a portfolio's default members; see the module for the reasons."""
     if choices.describe(space.name):
         compared = len(_decisions(space).components) * listed_count(space)
-        return ("subtrees", "choices", "patterns", *([DECISIONS] if compared <= MOST_COMPARED else []))
+        return (
+            "subtrees",
+            "choices",
+            "patterns",
+            *([DECISIONS] if compared <= MOST_COMPARED else []),
+        )
+
     if not space.is_cell:
         return ("subtrees", "ngrams", "otmann")
+
     of_slots = ("subtrees", "topology", "structure")
     return of_slots if has_slots(space.name) else (*of_slots, "ngrams")
 
@@ -149,12 +190,17 @@ def member_model(member: str, space: Space, listing: Listing | None = None) -> M
     cheap = all(kind.cheap_rows for kind in kinds)
     powers = [kind.power for kind in kinds for _ in kind.components]
     if member == "sums":
-        covariance: Covariance = Sum([Exponential([at], power, f"_{at}") for at, power in enumerate(powers)])
+        covariance: Covariance = Sum(
+            [Exponential([at], power, f"_{at}") for at, power in enumerate(powers)]
+        )
     elif member == DECISIONS:
         covariance = CommonScaleARD(len(powers))
     else:
-        covariance = kinds[0].default_covariance() if len(kinds) == 1 else PowerExponentialARD(powers)
+        covariance = (
+            kinds[0].default_covariance() if len(kinds) == 1 else PowerExponentialARD(powers)
+        )
         covariance = DimensionScaledPrior(covariance, len(powers))
+
     prior = NARROW if member in ("topology", "structure", "choices", "patterns") else WIDE
     return MemberModel(CachedDistances(kinds, listing if cheap else None), covariance, cheap, prior)
 
@@ -163,25 +209,35 @@ def _distances(member: str, space: Space) -> list[Distance[Any]]:
     known = CELL_MEMBERS if space.is_cell else NETWORK_MEMBERS
     if choices.describe(space.name):
         known = (*known, DECISIONS)
+
     if member not in known:
         raise UnknownNameError(f"member for the space {space.name}", member, known)
+
     if member == "ngrams":
         return [TreeWasserstein((1, 2, 3), sizes=True, functional=True)]
+
     if member == "otmann":
         return [OTMANN()]
+
     if member == DECISIONS:
         return [_decisions(space)]
+
     if member == "choices":
         return [choices.ChoiceFeatures()]
+
     if member == "topology":
         return [TopologyFeatures()]
+
     subtrees: list[Distance[Any]] = [WeisfeilerLehman(attributes=not space.is_cell)]
     if member == "subtrees":
         return subtrees
+
     if member == "patterns":
         return [*subtrees, choices.ChoiceFeatures()]
+
     if member == "structure":
         return [*subtrees, TopologyFeatures()]
+
     paths: list[Distance[Any]] = [PathEncoding(counts=True), OperationCounts()]
     return paths if member == "paths" else [*subtrees, *paths]
 
@@ -192,7 +248,8 @@ def _decisions(space: Space) -> choices.DecisionFeatures:
 
 @final
 class OperationCounts(EmbeddedDistance):
-    """L1 distance of the counts of operations, without layers on no path to the output; a pseudo-metric, O(layers).
+    """L1 distance of the counts of operations, without layers on no path to the output; a
+    pseudo-metric, O(layers).
 
     Args:
         attributes: Whether operations of different units or strides are distinct.
@@ -216,12 +273,14 @@ class OperationCounts(EmbeddedDistance):
         for layer in architecture.live:
             name = label(architecture.layers[layer], self.attributes)
             counts[name] = counts.get(name, 0.0) + 1.0
+
         return (counts,)
 
 
 @final
 class PowerExponentialARD(Covariance):
-    """Power-exponential covariance exp(-sum_i beta_i d_i^p_i), with a power and a beta for each component.
+    """Power-exponential covariance exp(-sum_i beta_i d_i^p_i), with a power and a beta for each
+    component.
 
     Args:
         powers: p, one a component.
@@ -229,7 +288,8 @@ class PowerExponentialARD(Covariance):
 
     def __init__(self, powers: Sequence[float]) -> None:
         """Keep the powers."""
-        self.powers, self._plain = tuple(powers), exponential(len(powers))
+        self.powers = tuple(powers)
+        self._plain = exponential(len(powers))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -251,8 +311,10 @@ class PowerExponentialARD(Covariance):
     def _raised(self, stack: Array) -> Array:
         if set(self.powers) == {1.0}:
             return stack
+
         raised = np.array(stack[: len(self.powers)])
         for layer, power in zip(raised, self.powers, strict=True):
             if power != 1.0:
                 np.power(layer, power, out=layer)
+
         return raised

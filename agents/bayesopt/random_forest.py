@@ -1,8 +1,10 @@
-"""Random forest with expected improvement on the features of `bananas`: a baseline with the information of our agents.
+"""Random forest with expected improvement on the features of `bananas`: a baseline with the
+information of our agents.
 
-The features are those of the default of `bananas` (`bananas.encoding`), the candidates those of all agents with a
-surrogate, so that a difference in results is one of the model. The preset `smac` has the settings of SMAC (Hutter et
-al., 2011): ten trees, scores without a transform. scikit-learn fits the trees.
+The features are those of the default of `bananas` (`bananas.encoding`), the candidates those of all
+agents with a surrogate, so that a difference in results is one of the model. The preset `smac` has
+the settings of SMAC (Hutter et al., 2011): ten trees, scores without a transform. scikit-learn fits
+the trees.
 """
 
 from __future__ import annotations
@@ -62,12 +64,14 @@ class RandomForestSearch(ModelBased):
         space: The search space.
         options: See `BatchOptions`; the presets are `default` and `smac`.
         trees: Trees of the forest; None means the preset's value.
-        sources: Whether it is trained on the evaluations of source studies, too (`archive.agents.transfer.pooled`).
+        sources: Whether it is trained on the evaluations of source studies, too
+            (`archive.agents.transfer.pooled`).
     """
 
     kind = "random-forest"
     info = AgentInfo(
-        summary="random forest on paths, neighbourhoods and topology features; EI over the whole space",
+        summary="random forest on paths, neighbourhoods and topology features; EI over the whole "
+        "space",
         preset="ten trees, as in SMAC",
         paper="Hutter et al., 2011 (SMAC)",
         cost="O(n log n) a tree, one forest a proposal",
@@ -75,7 +79,11 @@ class RandomForestSearch(ModelBased):
     )
 
     def __init__(
-        self, space: Space, options: BatchOptions = BATCH, trees: int | None = None, sources: bool = False
+        self,
+        space: Space,
+        options: BatchOptions = BATCH,
+        trees: int | None = None,
+        sources: bool = False,
     ) -> None:
         """Look the names up."""
         choices = choose(PRESETS, options, trees=trees)
@@ -84,4 +92,6 @@ class RandomForestSearch(ModelBased):
         source = candidate_generators.get(choices.candidates, space)
         surrogate = OutcomeTransformed(forest, outcome_transforms.get(choices.transform))
         transfer = PooledSources(space, surrogate) if sources else None
-        super().__init__(space, options.n_initial, Method(surrogate, ranked_by, source, rule, transfer=transfer))
+        super().__init__(
+            space, options.n_initial, Method(surrogate, ranked_by, source, rule, transfer=transfer)
+        )

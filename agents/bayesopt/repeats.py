@@ -1,8 +1,8 @@
 """Repeats: another evaluation of an observed network where it promises more than the best new one.
 
-The gains are those of `archive.agents.surrogates.noisy_incumbent`, for any acquisition that ranks the new networks. A
-repeat adds nothing where the model is certain of a network, or certain that it is not the best. Once all networks of a
-space are known, the rest of the budget goes to repeats.
+The gains are those of `archive.agents.surrogates.noisy_incumbent`, for any acquisition that ranks
+the new networks. A repeat adds nothing where the model is certain of a network, or certain that it
+is not the best. Once all networks of a space are known, the rest of the budget goes to repeats.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def repeats(
     Args:
         history: The history.
         model: The fitted surrogate, conditioned on fantasies of pending proposals.
-        best_new: The new network of the greatest acquisition; None if there is none: any gain then justifies a repeat.
+        best_new: The new network of the greatest acquisition; None if there is none: any gain then
+            justifies a repeat.
         n: Number of suggestions, at least 1.
         space: The search space.
     """
@@ -44,6 +45,7 @@ def repeats(
         )
         if at is None or not gains[at] > _new_gain(model, best_new):
             break
+
         network = model.networks[at]
         predicted = model.posterior([network]).in_scores()
         repeated.append(
@@ -57,22 +59,25 @@ def repeats(
             )
         )
         model = model.hallucinate([network])
+
     return repeated, model
 
 
 def _new_gain(model: NoisyIncumbent, network: Architecture | None) -> float:
     if network is None:
         return -np.inf
+
     return float(ExpectedImprovement().rank(model.posterior([network.functional]), _UNUSED)[0])
 
 
 def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Architecture]:
-    """Return the networks that may be evaluated again, by functional key: neither pending nor failed.
+    """Return the networks that may be evaluated again, by functional key: neither pending nor
+    failed.
 
     Args:
         history: The history.
-        keys: Functional keys to look for. Checking that networks belong to the space takes too long for all results of
-            a long history.
+        keys: Functional keys to look for. Checking that networks belong to the space takes too long
+            for all results of a long history.
         space: The search space.
 
     Returns:
@@ -84,9 +89,16 @@ def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Arc
     for observation in reversed(history.usable):
         if not missing:
             break
+
         network = observation.architecture
-        # An evaluation with hyperparameters is of another configuration, which the surrogate does not model.
-        if network.functional_key in missing and not observation.hyperparameters and space.contains(network):
+        # An evaluation with hyperparameters is of another configuration, which the surrogate does
+        # not model.
+        if (
+            network.functional_key in missing
+            and not observation.hyperparameters
+            and space.contains(network)
+        ):
             repeatable[network.functional_key] = network
             missing.remove(network.functional_key)
+
     return repeatable

@@ -1,6 +1,8 @@
-"""Tree-Wasserstein agents: `tw`, sequential or in small batches, and `tw-kdpp`, diverse batches by a k-DPP.
+"""Tree-Wasserstein agents: `tw`, sequential or in small batches, and `tw-kdpp`, diverse batches by
+a k-DPP.
 
-Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021).
+Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural
+Architecture Search (2021).
 
 | part             | paper (`preset="paper"`)                        | default                                         |
 |------------------|-------------------------------------------------|-------------------------------------------------|
@@ -11,17 +13,20 @@ Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parall
 | first networks   | 10 of the space's pool                          | the same                                        |
 | the rest         | see `bayesopt.gaussian_process`                 | likewise                                        |
 
-Shares do not depend on the number of layers: cells that repeat a motif once and twice have equal shares. So the default
-has the size of a network as a separate component. Paths from input to output are the n-grams of all n, anchored at both
-ends (section 2.2 states this of the path encoding); counts of paths differ where shares are equal. Topology features
-(`archive.kernels.features.topology`) describe depth, width and size of any cell, whereas n-grams carry information
-about cells of observed n-grams only.
+Shares do not depend on the number of layers: cells that repeat a motif once and twice have equal
+shares. So the default has the size of a network as a separate component. Paths from input to output
+are the n-grams of all n, anchored at both ends (section 2.2 states this of the path encoding);
+counts of paths differ where shares are equal. Topology features
+(`archive.kernels.features.topology`) describe depth, width and size of any cell, whereas n-grams
+carry information about cells of observed n-grams only.
 
-The quality is that of `tw-kdpp`. It enters the determinant of a sample squared, so that the default's batches are drawn
-with EI^10: nearly the candidates of greatest EI, except for similar ones. The paper begins with a random tenth of the
-budget; an agent does not know the budget, so `n_initial` is 10 in both presets.
+The quality is that of `tw-kdpp`. It enters the determinant of a sample squared, so that the
+default's batches are drawn with EI^10: nearly the candidates of greatest EI, except for similar
+ones. The paper begins with a random tenth of the budget; an agent does not know the budget, so
+`n_initial` is 10 in both presets.
 
-The defaults of both agents were chosen on NAS-Bench-201: comparisons with the preset there are biased in their favour.
+The defaults of both agents were chosen on NAS-Bench-201: comparisons with the preset there are
+biased in their favour.
 """
 
 from __future__ import annotations
@@ -45,7 +50,10 @@ from archive.spaces.base import Space
 
 
 class QualityPreset(NamedTuple):
-    """Values of a preset of `tw-kdpp`; a setting that is None keeps them. See `TreeWassersteinKdpp`."""
+    """Values of a preset of `tw-kdpp`; a setting that is None keeps them.
+
+    See `TreeWassersteinKdpp`.
+    """
 
     quality: str
     weight: float
@@ -61,13 +69,15 @@ class TreeWassersteinSearch(ModelBased):
 
     Args:
         space: The search space.
-        options: See `BatchOptions`; the paper compares the batch rules `believer`, `bucb`, `thompson` and `kdpp`.
+        options: See `BatchOptions`; the paper compares the batch rules `believer`, `bucb`,
+            `thompson` and `kdpp`.
         n: Length of the n-grams, or several; None for the preset's.
     """
 
     kind = "tw"
     info = AgentInfo(
-        summary="Gaussian process on tree-Wasserstein distances and sizes, on path counts and topology of cells; EI",
+        summary="Gaussian process on tree-Wasserstein distances and sizes, on path counts and "
+        "topology of cells; EI",
         preset="tree-Wasserstein distance of 2-grams alone; UCB",
         paper="Nguyen et al., 2021 (tree-Wasserstein)",
         cost="O(n^3)",
@@ -75,7 +85,9 @@ class TreeWassersteinSearch(ModelBased):
         transfers=True,
     )
 
-    def __init__(self, space: Space, options: BatchOptions = BATCH, n: int | Iterable[int] | None = None) -> None:
+    def __init__(
+        self, space: Space, options: BatchOptions = BATCH, n: int | Iterable[int] | None = None
+    ) -> None:
         """Look the names up."""
         lengths = list(n) if isinstance(n, Iterable) else n
         record(self, n=lengths)
@@ -85,16 +97,19 @@ class TreeWassersteinSearch(ModelBased):
 
 @final
 class TreeWassersteinKdpp(ModelBased):
-    """Bayesian optimisation with the same surrogate and batches from a k-DPP with quality (algorithm 1, parallel).
+    """Bayesian optimisation with the same surrogate and batches from a k-DPP with quality
+    (algorithm 1, parallel).
 
-    The posterior covariance makes a sample diverse, the `quality` of eq. (12) makes it good. Samples are exact, from
-    the short list of the candidates of greatest acquisition: a k-DPP of all members of a space takes cubic time, and
-    its thousands of poor networks together would outweigh the few good ones.
+    The posterior covariance makes a sample diverse, the `quality` of eq. (12) makes it good.
+    Samples are exact, from the short list of the candidates of greatest acquisition: a k-DPP of all
+    members of a space takes cubic time, and its thousands of poor networks together would outweigh
+    the few good ones.
 
     Args:
         space: The search space.
         options: See `BayesOptOptions`; the acquisition selects the short list.
-        n: Length of the n-grams, or several; None means the preset's value, here and in the following settings.
+        n: Length of the n-grams, or several; None means the preset's value, here and in the
+            following settings.
         quality: `mean`, eq. (12), or an acquisition.
         weight: Factor of the logarithm of the quality.
         shortlist: Length of the short list.
@@ -138,9 +153,12 @@ def distances(space: Space, preset: str, n: int | Iterable[int] | None) -> list[
     """Return the distances of the covariance, by preset: see the head of this module."""
     if preset == "paper":
         return [TreeWasserstein(2 if n is None else n)]
+
     if choices.describe(space.name):
         return [TreeWasserstein((1, 2) if n is None else n), choices.ChoiceFeatures()]
+
     paths = [PathEncoding(counts=True), TopologyFeatures()] if space.is_cell else []
-    # Where layers have units, hardly any two networks share a whole path; the order of layers is more informative.
+    # Where layers have units, hardly any two networks share a whole path; the order of layers is
+    # more informative.
     default = 1 if paths else (1, 2)
     return [TreeWasserstein(default if n is None else n, sizes=True), *paths]

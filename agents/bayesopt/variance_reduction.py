@@ -8,9 +8,10 @@
 
     the next of R = argmax_i  sum_j C_ij^2 / (C_ii + e),   then C <- C - C_i C_i^T / (C_ii + e)
 
-The maximised sum is the reduction of the total variance over R by an evaluation of network i (Cohn, Ghahramani, Jordan:
-Active learning with statistical models, 1996). Variances do not depend on scores, so that a design needs none. The
-alternative, a maximin design, selects outliers that carry little information about the rest of the space.
+The maximised sum is the reduction of the total variance over R by an evaluation of network i (Cohn,
+Ghahramani, Jordan: Active learning with statistical models, 1996). Variances do not depend on
+scores, so that a design needs none. The alternative, a maximin design, selects outliers that carry
+little information about the rest of the space.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from archive.architecture.graph import Architecture
 from archive.kernels.covariance.base import Covariance
 
 NOISE = 0.01
-"""Noise variance of an evaluation, as a share of the mean variance over R. That of a known network is a share of its
-prior variance. Hence a design that is requested in parts may differ from one that is requested at once."""
+"""Noise variance of an evaluation, as a share of the mean variance over R.
+
+That of a known network is a share of its prior variance. Hence a design that is requested in parts
+may differ from one that is requested at once."""
 
 
 def alc_design(
@@ -44,7 +47,8 @@ def alc_design(
         known: Networks that are evaluated or pending.
         count: Number of networks to return.
         pairwise: Computes the distances.
-        covariance: Covariance as a function of the distances, evaluated at the centre of its parameters' bounds.
+        covariance: Covariance as a function of the distances, evaluated at the centre of its
+            parameters' bounds.
 
     Returns:
         `count` positions in R, or all if R is smaller, by descending reduction of variance.
@@ -60,11 +64,15 @@ def alc_design(
         free[best] = False
         column = remaining[:, best].copy()
         remaining = remaining - np.outer(column, column) / (max(column[best], 0.0) + noise)
+
     return chosen
 
 
 def _conditional_covariance(
-    reference: Sequence[Architecture], known: Sequence[Architecture], pairwise: Pairwise, covariance: Covariance
+    reference: Sequence[Architecture],
+    known: Sequence[Architecture],
+    pairwise: Pairwise,
+    covariance: Covariance,
 ) -> Array:
     """Return C: (r, r) float64."""
     inner = pairwise.distances(reference).stack
@@ -72,7 +80,10 @@ def _conditional_covariance(
     prior: Array = covariance.value(inner, theta)
     if not known:
         return prior
+
     gram = covariance.value(pairwise.distances(known).stack, theta)
-    process = GaussianProcess.condition_repaired(gram, np.zeros(len(known)), NOISE * float(gram.diagonal().mean()))
+    process = GaussianProcess.condition_repaired(
+        gram, np.zeros(len(known)), NOISE * float(gram.diagonal().mean())
+    )
     cross = covariance.value(pairwise.distances(known, reference).stack, theta)
     return process.predict_jointly(cross, prior)[1]

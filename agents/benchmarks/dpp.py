@@ -1,4 +1,6 @@
-"""Benchmark of k-DPP sampling: speed relative to the textbook's algorithm, and errors relative to enumeration."""
+"""Benchmark of k-DPP sampling: speed relative to the textbook's algorithm, and errors relative to
+enumeration.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ def measure(items: int = 1_000, k: int = 10, samples: int = 20, seed: int = 0) -
         seed: Seed of the matrices and of the samples.
 
     Returns:
-        Seconds and pure numbers. The reference of a sample is algorithm 8 of Kulesza & Taskar (2012) unchanged: without
-        logarithms of the polynomials, and with a new orthonormal basis after each item.
+        Seconds and pure numbers. The reference of a sample is algorithm 8 of Kulesza & Taskar
+        (2012) unchanged: without logarithms of the polynomials, and with a new orthonormal basis
+        after each item.
     """
     rng = np.random.default_rng(seed)
     factor = rng.standard_normal((items, items // 2))
@@ -35,16 +38,25 @@ def measure(items: int = 1_000, k: int = 10, samples: int = 20, seed: int = 0) -
     begin = time.perf_counter()
     for _ in range(samples):
         process.sample(rng)
+
     each = (time.perf_counter() - begin) / samples
     values, vectors = np.linalg.eigh(similarity)
     begin = time.perf_counter()
     for _ in range(samples):
         _textbook(values, vectors, k, rng)
+
     reference = (time.perf_counter() - begin) / samples
     return [
         Figure(f"first k-DPP sample, {k} of {items}, decomposition included", first, "s"),
-        Figure(f"each further k-DPP sample, {k} of {items}", 1e3 * each, "ms", None, 1e3 * reference),
-        Figure("k-DPP, largest error of a probability, all subsets of 3 of 7", _largest_error(rng), "", "<= 1e-10"),
+        Figure(
+            f"each further k-DPP sample, {k} of {items}", 1e3 * each, "ms", None, 1e3 * reference
+        ),
+        Figure(
+            "k-DPP, largest error of a probability, all subsets of 3 of 7",
+            _largest_error(rng),
+            "",
+            "<= 1e-10",
+        ),
     ]
 
 
@@ -56,15 +68,20 @@ def _textbook(values: Array, vectors: Array, k: int, rng: np.random.Generator) -
         for m in range(1, n + 1):
             before = polynomials[degree - 1, m - 1]
             polynomials[degree, m] = polynomials[degree, m - 1] + values[m - 1] * before
-    chosen, missing = [], k
+
+    chosen = []
+    missing = k
     for m in range(n, 0, -1):
         if not missing:
             break
+
         share = values[m - 1] * polynomials[missing - 1, m - 1] / polynomials[missing, m]
         if rng.random() < share:
             chosen.append(m - 1)
             missing -= 1
-    basis, items = vectors[:, chosen], []
+
+    basis = vectors[:, chosen]
+    items = []
     while basis.shape[1]:
         weights = np.square(basis).sum(axis=1)
         item = int(rng.choice(n, p=weights / weights.sum()))
@@ -72,6 +89,7 @@ def _textbook(values: Array, vectors: Array, k: int, rng: np.random.Generator) -
         pivot = int(np.abs(basis[item]).argmax())
         rest = basis - np.outer(basis[:, pivot] / basis[item, pivot], basis[item])
         basis = np.linalg.qr(np.delete(rest, pivot, axis=1))[0]
+
     return items
 
 
@@ -80,6 +98,8 @@ def _largest_error(rng: np.random.Generator) -> float:
     similarity = factor @ factor.T
     process = KDPP(similarity, 3)
     subsets = list(itertools.combinations(range(7), 3))
-    determinants = np.array([np.linalg.det(similarity[np.ix_(subset, subset)]) for subset in subsets])
+    determinants = np.array(
+        [np.linalg.det(similarity[np.ix_(subset, subset)]) for subset in subsets]
+    )
     probabilities = np.exp([process.log_probability(subset) for subset in subsets])
     return float(np.abs(probabilities - determinants / determinants.sum()).max())

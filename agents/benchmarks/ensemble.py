@@ -1,4 +1,6 @@
-"""Benchmark of an ensemble's training and prediction, relative to torch networks trained one after the other."""
+"""Benchmark of an ensemble's training and prediction, relative to torch networks trained one after
+the other.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,11 @@ from archive.kernels.features.paths import PathEncoding
 from archive.measurement import Figure
 
 
-def measure(observations: int = 500, candidates: int = 1_000, epochs: int = 200, seed: int = 0) -> list[Figure]:
-    """Measure one training and one posterior, after a small untimed training that loads compiled code.
+def measure(
+    observations: int = 500, candidates: int = 1_000, epochs: int = 200, seed: int = 0
+) -> list[Figure]:
+    """Measure one training and one posterior, after a small untimed training that loads compiled
+    code.
 
     Args:
         observations: Number of training networks, cells of NAS-Bench-101 in path encoding.
@@ -27,13 +32,15 @@ def measure(observations: int = 500, candidates: int = 1_000, epochs: int = 200,
         seed: Seed of the networks and of the trainings.
 
     Returns:
-        Seconds. The reference is `torch.nn.Sequential` with `torch.optim.Adam`, one member after the other, with as
-        many epochs and the same features; on one thread, where it is faster than on two.
+        Seconds. The reference is `torch.nn.Sequential` with `torch.optim.Adam`, one member after
+        the other, with as many epochs and the same features; on one thread, where it is faster than
+        on two.
     """
     rng = np.random.default_rng(seed)
     space = spaces.get("nasbench101")
     networks = [space.sample(rng) for _ in range(observations + candidates)]
-    known, unknown = networks[:observations], networks[observations:]
+    known = networks[:observations]
+    unknown = networks[observations:]
     scores = np.array([network.depth for network in known]) + rng.standard_normal(observations)
     surrogate = Ensemble("path", epochs=epochs)
     surrogate.fit(known[:2], scores[:2], rng)
@@ -50,7 +57,9 @@ def measure(observations: int = 500, candidates: int = 1_000, epochs: int = 200,
     ]
 
 
-def _one_after_the_other(ensemble: Ensemble, architectures: Sequence[Architecture], scores: Array) -> float:
+def _one_after_the_other(
+    ensemble: Ensemble, architectures: Sequence[Architecture], scores: Array
+) -> float:
     import torch
 
     encoding = PathEncoding()
@@ -76,6 +85,7 @@ def _one_after_the_other(ensemble: Ensemble, architectures: Sequence[Architectur
                     loss = torch.nn.functional.l1_loss(net(inputs[chosen]), targets[chosen])
                     torch.autograd.backward(loss)
                     adam.step()
+
         return time.perf_counter() - begin
     finally:
         torch.set_num_threads(threads)

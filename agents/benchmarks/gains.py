@@ -1,10 +1,12 @@
-"""Benchmark of the first command: gain of searches with real training over their initial networks, on several seeds.
+"""Benchmark of the first command: gain of searches with real training over their initial networks,
+on several seeds.
 
     best of the initial networks ──> best of all       a row for each seed, and the medians
 
-Each search is a study of an archive with its own seed: after an interruption, the same run continues. Proposals and
-seeds of trainings are those of `archive search` with one trainer. A trial of that command has one thread for each core;
-here it has one thread, so that values may differ in the last bits, and later proposals with them.
+Each search is a study of an archive with its own seed: after an interruption, the same run
+continues. Proposals and seeds of trainings are those of `archive search` with one trainer. A trial
+of that command has one thread for each core; here it has one thread, so that values may differ in
+the last bits, and later proposals with them.
 """
 
 from __future__ import annotations
@@ -79,20 +81,35 @@ class Medians:
 
 
 def jobs(
-    contestant: Contestant, study: Study, answer: Callable[..., Result], *, seeds: int, budget: int, run: str
+    contestant: Contestant,
+    study: Study,
+    answer: Callable[..., Result],
+    *,
+    seeds: int,
+    budget: int,
+    run: str,
 ) -> list[StudyJob]:
     """Return a search for each seed.
 
     Args:
         contestant: The agent of all searches.
         study: Task, protocol, space, objective and direction of all searches.
-        answer: Evaluation of a network, from its architecture and the study's seed as `seed`; it can be pickled.
+        answer: Evaluation of a network, from its architecture and the study's seed as `seed`; it
+            can be pickled.
         seeds: Number of seeds.
         budget: Evaluations of each search.
         run: Name of the run.
     """
     return [
-        StudyJob(contestant, _problem(study, partial(answer, seed=seed)), seed, budget, batch=1, starts=0, run=run)
+        StudyJob(
+            contestant,
+            _problem(study, partial(answer, seed=seed)),
+            seed,
+            budget,
+            batch=1,
+            starts=0,
+            run=run,
+        )
         for seed in range(seeds)
     ]
 
@@ -107,12 +124,16 @@ def medians(rows: Sequence[SeedGain]) -> Medians:
     return Medians(
         len(rows),
         sum(row.gain > 0 for row in rows),
-        *(statistics.median(getattr(row, name) for row in rows) for name in ("initial_best", "best", "gain")),
+        *(
+            statistics.median(getattr(row, name) for row in rows)
+            for name in ("initial_best", "best", "gain")
+        ),
     )
 
 
 def _problem(study: Study, answer: Callable[..., Result]) -> Problem:
-    # The best value of a trained task and the number of networks in its space are unknown, and not used here.
+    # The best value of a trained task and the number of networks in its space are unknown, and not
+    # used here.
     return Problem(
         label=study.task,
         task=study.task,
@@ -134,6 +155,7 @@ def _row(archive: Archive, job: StudyJob) -> SeedGain | None:
     own = gain(archive, snapshot)
     if own is None:
         return None
+
     evaluated = [view for view in snapshot.proposals if view.state.evaluated]
     return SeedGain(
         seed=job.seed,

@@ -1,9 +1,10 @@
 """Benchmark of the Gaussian process's accuracy and speed, for `archive bench surrogates`.
 
-The distances are precomputed: L1 distances of random points in three groups of coordinates, one component a group.
-Their cost is that of a kernel, measured elsewhere. The references, timed in the same run on the same distances, are
-scikit-learn's `GaussianProcessRegressor` with as many starts and its own optimiser, and the formulae of a textbook: an
-explicit inverse, recomputed for every observation. All but the largest fit use one thread.
+The distances are precomputed: L1 distances of random points in three groups of coordinates, one
+component a group. Their cost is that of a kernel, measured elsewhere. The references, timed in the
+same run on the same distances, are scikit-learn's `GaussianProcessRegressor` with as many starts
+and its own optimiser, and the formulae of a textbook: an explicit inverse, recomputed for every
+observation. All but the largest fit use one thread.
 """
 
 from __future__ import annotations
@@ -37,44 +38,63 @@ T = TypeVar("T")
 
 
 def measure(
-    observations: int = 500, candidates: int = 1000, many: int = 5000, repeats: int = 5, seed: int = 0
+    observations: int = 500,
+    candidates: int = 1000,
+    many: int = 5000,
+    repeats: int = 5,
+    seed: int = 0,
 ) -> list[Figure]:
     """Measure agreement, times and memory.
 
     Args:
         observations: Number of observations to fit, with three distance components.
         candidates: Number of networks to predict.
-        many: Number of observations of a fit in a separate process, to report its peak of memory; 0 leaves it out.
+        many: Number of observations of a fit in a separate process, to report its peak of memory; 0
+            leaves it out.
         repeats: Number of runs; a time is their median. The slow references run once.
         seed: Seed of the points, the scores and the starts.
     """
     points = Points(observations + candidates + 1, seed)
-    seen, queries = points.networks[:observations], points.networks[observations:-1]
-    scores, rng = points.scores[:observations], np.random.default_rng(seed)
+    seen = points.networks[:observations]
+    queries = points.networks[observations:-1]
+    scores = points.scores[:observations]
+    rng = np.random.default_rng(seed)
     surrogate = DistanceGP(points, exponential(len(COORDINATES)), MarginalLikelihood(STARTS))
     fit_seconds, fitted = _median(lambda: surrogate.fit(seen, scores, rng), repeats)
     posterior_seconds, _ = _median(lambda: fitted.posterior(queries), repeats)
-    last, score = points.networks[-1:], points.scores[-1:]
+    last = points.networks[-1:]
+    score = points.scores[-1:]
     observe_seconds, _ = _median(lambda: fitted.observe(last, score).processes[0].weights, repeats)
     naive = _Naive(points, fitted)
     everything = np.arange(observations)
     size = f"{observations} observations, {len(COORDINATES)} components"
     figures = [
         *_agreement(points, fitted, seen, queries[:100]),
-        Figure(f"fit, {size}", fit_seconds, "s", "<= 2", _scikit_seconds(points, everything, scores, seed)),
+        Figure(
+            f"fit, {size}",
+            fit_seconds,
+            "s",
+            "<= 2",
+            _scikit_seconds(points, everything, scores, seed),
+        ),
         Figure(
             f"posterior of {candidates} after {observations}",
             posterior_seconds,
             "s",
             "<= 0.3",
-            _reference(lambda: naive.posterior(everything, np.arange(observations, observations + candidates))),
+            _reference(
+                lambda: naive.posterior(
+                    everything, np.arange(observations, observations + candidates)
+                )
+            ),
         ),
         Figure(
             f"one more observation after {observations}",
             1e3 * observe_seconds,
             "ms",
             None,
-            1e3 * _reference(lambda: naive.weights(np.append(everything, len(points.networks) - 1))),
+            1e3
+            * _reference(lambda: naive.weights(np.append(everything, len(points.networks) - 1))),
         ),
     ]
     return figures + (_many(many, seed) if many else [])
@@ -101,7 +121,9 @@ class Points:
         self.scores: Array = signal + 0.3 * rng.standard_normal(count)
         self._at = {network.key: at for at, network in enumerate(self.networks)}
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """See `Distance.distances`."""
         rows = self.positions(first)
         stack = self.stack(rows, rows if second is None else self.positions(second))
@@ -118,6 +140,7 @@ class Points:
         stack = np.empty((len(self._groups), len(rows), len(columns)))
         for layer, group in zip(stack, self._groups, strict=True):
             layer[:] = cdist(group[rows], group[columns], "cityblock")
+
         return stack
 
 
@@ -125,12 +148,16 @@ class _Naive:
     """The textbook's formulae with explicit inverses, at the fitted hyperparameters."""
 
     def __init__(self, points: Points, fitted: FittedGP) -> None:
-        self.points, self.theta = points, np.exp(fitted.thetas[0])
+        self.points = points
+        self.theta = np.exp(fitted.thetas[0])
         self.values = fitted.scale.standardise(points.scores)
 
     def covariance(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
         alpha, *betas, _ = self.theta
-        exponent = sum(beta * layer for beta, layer in zip(betas, self.points.stack(rows, columns), strict=True))
+        exponent = sum(
+            beta * layer
+            for beta, layer in zip(betas, self.points.stack(rows, columns), strict=True)
+        )
         value: Array = alpha * np.exp(-exponent)
         return value
 
@@ -140,31 +167,43 @@ class _Naive:
     def weights(self, rows: NDArray[np.int64]) -> Array:
         return self.inverse(rows) @ self.values[rows]
 
-    def posterior(self, rows: NDArray[np.int64], queries: NDArray[np.int64]) -> list[tuple[float, float]]:
-        inverse, moments = self.inverse(rows), []
+    def posterior(
+        self, rows: NDArray[np.int64], queries: NDArray[np.int64]
+    ) -> list[tuple[float, float]]:
+        inverse = self.inverse(rows)
+        moments = []
         for at in queries:
             cross = self.covariance(rows, np.array([at]))[:, 0]
             mean = float(cross @ inverse @ self.values[rows])
             moments.append((mean, float(self.theta[0] - cross @ inverse @ cross)))
+
         return moments
 
 
 def _agreement(
     points: Points, fitted: FittedGP, seen: Sequence[Architecture], queries: Sequence[Architecture]
 ) -> list[Figure]:
-    rows, columns = points.positions(seen).astype(float)[:, None], points.positions(queries).astype(float)[:, None]
-    theta, values = fitted.thetas[0], fitted.scale.standardise(points.scores[: len(seen)])
+    rows = points.positions(seen).astype(float)[:, None]
+    columns = points.positions(queries).astype(float)[:, None]
+    theta = fitted.thetas[0]
+    values = fitted.scale.standardise(points.scores[: len(seen)])
     reference = _scikit(points, theta, optimizer=None).fit(rows, values)
     mean, std = reference.predict(columns, return_std=True)
     # scikit-learn's is the deviation of a noisy value.
     std = np.sqrt(np.clip(std**2 - np.exp(theta[-1]), 0.0, None))
     posterior = fitted.posterior(queries)
-    own_mean, own_std = fitted.scale.standardise(posterior.mean), posterior.std / fitted.scale.spread
+    own_mean = fitted.scale.standardise(posterior.mean)
+    own_std = posterior.std / fitted.scale.spread
     likelihood = abs(fitted.log_likelihoods[0] - reference.log_marginal_likelihood_value_)
     named = f"difference from scikit-learn, {len(seen)} observations"
     return [
         Figure(f"mean, largest {named}", float(np.abs(own_mean - mean).max()), "", "<= 1e-6"),
-        Figure(f"standard deviation, largest {named}", float(np.abs(own_std - std).max()), "", "<= 1e-6"),
+        Figure(
+            f"standard deviation, largest {named}",
+            float(np.abs(own_std - std).max()),
+            "",
+            "<= 1e-6",
+        ),
         Figure(f"log likelihood, {named}", float(likelihood), "", "<= 1e-6"),
     ]
 
@@ -172,7 +211,9 @@ def _agreement(
 def _scikit_seconds(points: Points, rows: NDArray[np.int64], scores: Array, seed: int) -> float:
     bounds = exponential(len(COORDINATES)).bounds(points.stack(rows, rows))
     start = np.append(bounds.mean(axis=1), np.log(1e-3) / 2.0)
-    model = _scikit(points, start, bounds, n_restarts_optimizer=STARTS - 1, normalize_y=True, random_state=seed)
+    model = _scikit(
+        points, start, bounds, n_restarts_optimizer=STARTS - 1, normalize_y=True, random_state=seed
+    )
     with warnings.catch_warnings():
         # Optima on the bounds are valid results here.
         warnings.simplefilter("ignore")
@@ -180,7 +221,9 @@ def _scikit_seconds(points: Points, rows: NDArray[np.int64], scores: Array, seed
 
 
 def _scikit(points: Points, theta: Array, bounds: Array | None = None, **settings: Any) -> Any:
-    """Return scikit-learn's model with this package's covariance; its inputs are positions of points."""
+    """Return scikit-learn's model with this package's covariance; its inputs are positions of
+    points.
+    """
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
@@ -208,6 +251,7 @@ def _scikit(points: Points, theta: Array, bounds: Array | None = None, **setting
             stack = points.stack(rows, rows if Y is None else Y[:, 0].astype(np.int64))
             if not eval_gradient:
                 return exponential(len(stack)).value(stack, self.log_parameters)
+
             value, gradient = exponential(len(stack)).value_and_gradient(stack, self.log_parameters)
             return value, gradient.transpose(1, 2, 0)
 
@@ -223,23 +267,36 @@ def _scikit(points: Points, theta: Array, bounds: Array | None = None, **setting
 
 def _many(count: int, seed: int) -> list[Figure]:
     command = f"from archive.agents.benchmarks.gp import fit_alone; fit_alone({count}, {seed})"
-    answer = subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, text=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", command], check=True, capture_output=True, text=True
+    )
     measured = json.loads(answer.stdout.splitlines()[-1])
     size = f"{count} observations, {len(COORDINATES)} components"
-    # A likelihood that stores its derivatives needs distances, derivatives, K, its factor and its inverse.
+    # A likelihood that stores its derivatives needs distances, derivatives, K, its factor and its
+    # inverse.
     naive = (2 * len(COORDINATES) + 5) * count**2 * 8 / 2**20
     return [
         Figure(f"fit, {size}, distances included", measured["seconds"], "s"),
-        Figure(f"peak memory of a process that fits {size}", measured["mebibytes"], "MiB", "<= 4096", naive),
+        Figure(
+            f"peak memory of a process that fits {size}",
+            measured["mebibytes"],
+            "MiB",
+            "<= 4096",
+            naive,
+        ),
     ]
 
 
 def fit_alone(count: int, seed: int) -> None:
-    """Fit once and print seconds and the peak of memory as JSON, in a separate process of `measure`."""
+    """Fit once and print seconds and the peak of memory as JSON, in a separate process of
+    `measure`.
+    """
     points = Points(count, seed)
     surrogate = DistanceGP(points, exponential(len(COORDINATES)), MarginalLikelihood(STARTS))
     start = time.perf_counter()
-    surrogate.fit(points.networks, points.scores, np.random.default_rng(seed)).posterior(points.networks[:10])
+    surrogate.fit(points.networks, points.scores, np.random.default_rng(seed)).posterior(
+        points.networks[:10]
+    )
     seconds = time.perf_counter() - start
     # Linux counts kibibytes, macOS bytes.
     unit = 2**20 if sys.platform == "darwin" else 2**10
@@ -263,4 +320,5 @@ def _median(work: Callable[[], T], repeats: int) -> tuple[float, T]:
         start = time.perf_counter()
         result = work()
         seconds.append(time.perf_counter() - start)
+
     return float(np.median(seconds)), result

@@ -1,6 +1,7 @@
 """Differences of two series of searches, seed by seed, in standard errors.
 
-Searches of one seed share their random draws, so that their differences vary less than the searches do.
+Searches of one seed share their random draws, so that their differences vary less than the searches
+do.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ def in_standard_errors(means: Floats, values: Floats) -> Floats:
         values: (n, m) float64.
 
     Returns:
-        (m,) float64. Where all n values are equal but for rounding, there is no standard error: the result is then 0
-        for a mean of 0, and NaN for another one.
+        (m,) float64. Where all n values are equal but for rounding, there is no standard error: the
+        result is then 0 for a mean of 0, and NaN for another one.
     """
     equal = np.isclose(values, values[0], rtol=1e-9, atol=1e-12).all(axis=0)
     errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
@@ -40,11 +41,12 @@ def errors_of(first: Mapping[int, float], second: Mapping[int, float]) -> float 
         second: Those of another series. Seeds that only one of them has are left out.
 
     Returns:
-        Negative where the first values are smaller. None for fewer than two seeds, and where all differences are equal
-        but not 0, so that they have no standard error.
+        Negative where the first values are smaller. None for fewer than two seeds, and where all
+        differences are equal but not 0, so that they have no standard error.
     """
     differences = np.array([first[seed] - second[seed] for seed in first if seed in second])
     if len(differences) < 2:
         return None
+
     ratio = float(in_standard_errors(differences.mean(keepdims=True), differences[:, None])[0])
     return None if math.isnan(ratio) else ratio

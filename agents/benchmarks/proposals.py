@@ -1,8 +1,9 @@
 """Benchmark of the time of agents' proposals, for `archive bench agents`.
 
-As in a search, one agent is called repeatedly, and its history grows by one evaluation between two proposals: distances
-of earlier calls are cached. The first proposal of a resumed search, without a cache, is measured for NASBOT, whose
-distances are expensive. All times are of one process with its default number of threads.
+As in a search, one agent is called repeatedly, and its history grows by one evaluation between two
+proposals: distances of earlier calls are cached. The first proposal of a resumed search, without a
+cache, is measured for NASBOT, whose distances are expensive. All times are of one process with its
+default number of threads.
 """
 
 from __future__ import annotations
@@ -94,11 +95,18 @@ def walk(space: Space, observations: int, rng: np.random.Generator) -> History:
         parent = list(networks.values())[rng.integers(len(networks))]
         child = space.mutate(parent, rng).child
         networks.setdefault(child.functional_key, child)
+
     # A cell may have no layer.
     masses = np.log1p([total_mass(network) for network in networks.values()])
-    scores = 0.9 - 0.01 * np.square(masses - masses.mean()) + 0.005 * rng.standard_normal(len(masses))
+    scores = (
+        0.9 - 0.01 * np.square(masses - masses.mean()) + 0.005 * rng.standard_normal(len(masses))
+    )
     pairs = enumerate(zip(networks.values(), scores, strict=True))
-    return History(tuple(Observation(network, float(score), f"bench#{at:05d}") for at, (network, score) in pairs))
+    return History(
+        tuple(
+            Observation(network, float(score), f"bench#{at:05d}") for at, (network, score) in pairs
+        )
+    )
 
 
 def _median_seconds(case: Case, repeats: int, seed: int) -> float:
@@ -106,14 +114,19 @@ def _median_seconds(case: Case, repeats: int, seed: int) -> float:
     seen = walk(space, case.observations, np.random.default_rng(seed)).observations
     agent = agents.get(case.kind, space)
     # An untimed proposal loads compiled code and fills the agent's cache.
-    agent.propose(History(seen[: max(len(seen) - repeats, 1)]), case.batch, np.random.default_rng(seed))
+    agent.propose(
+        History(seen[: max(len(seen) - repeats, 1)]), case.batch, np.random.default_rng(seed)
+    )
     times = []
     for turn in range(1, repeats + 1):
         if case.resumed:
-            agent, history = agents.get(case.kind, space), History(seen)
+            agent = agents.get(case.kind, space)
+            history = History(seen)
         else:
             history = History(seen[: max(len(seen) - repeats + turn, 1)])
+
         times.append(_seconds(agent, history, case.batch, seed + turn))
+
     return statistics.median(times)
 
 

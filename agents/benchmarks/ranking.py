@@ -1,8 +1,9 @@
-"""Rank correlations of each surrogate with each kernel on unseen architectures, for `archive bench surrogates`.
+"""Rank correlations of each surrogate with each kernel on unseen architectures, for `archive bench
+surrogates`.
 
-For every seed, a permutation splits a fixed sample of a table: the first networks are training data, the last are
-ranked. Distances within the sample are computed once a kernel, in `Block`, and timed separately, so that the times of a
-fit and of a prediction are those of the surrogate alone.
+For every seed, a permutation splits a fixed sample of a table: the first networks are training
+data, the last are ranked. Distances within the sample are computed once a kernel, in `Block`, and
+timed separately, so that the times of a fit and of a prediction are those of the surrogate alone.
 
     rho   Spearman's rank correlation of the predicted means with the table's values
     tau   Kendall's rank correlation of the same
@@ -119,18 +120,25 @@ class Block:
             # Fits that did not converge are part of the measurement.
             warnings.simplefilter("ignore")
             self.components = self.distance.distances(architectures)
+
         pairs = len(architectures) * (len(architectures) - 1) / 2
         self.pair_microseconds = 1e6 * (time.perf_counter() - begin) / max(pairs, 1.0)
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """Look the distances up."""
         rows = [self.place[architecture.key] for architecture in first]
-        columns = rows if second is None else [self.place[architecture.key] for architecture in second]
+        columns = (
+            rows if second is None else [self.place[architecture.key] for architecture in second]
+        )
         chosen = np.ix_(range(len(self.components.stack)), rows, columns)
         return Components.of_stack(self.components.stack[chosen], self.distance.unnormalised)
 
 
-def contestants(kernels: Sequence[str] = (), surrogates: Sequence[str] = ()) -> tuple[RankedSurrogate, ...]:
+def contestants(
+    kernels: Sequence[str] = (), surrogates: Sequence[str] = ()
+) -> tuple[RankedSurrogate, ...]:
     """Return every compatible pair of a surrogate and a kernel, then `VARIANTS`.
 
     Args:
@@ -147,6 +155,7 @@ def contestants(kernels: Sequence[str] = (), surrogates: Sequence[str] = ()) -> 
         for name in names:
             if name not in known:
                 raise UnknownNameError(kind, name, known)
+
     pairs = [
         RankedSurrogate(kernel, surrogate)
         for surrogate in surrogate_registry.names()
@@ -156,7 +165,8 @@ def contestants(kernels: Sequence[str] = (), surrogates: Sequence[str] = ()) -> 
     return tuple(
         one
         for one in (*pairs, *VARIANTS)
-        if (not kernels or one.kernel in kernels) and (not surrogates or one.surrogate in surrogates)
+        if (not kernels or one.kernel in kernels)
+        and (not surrogates or one.surrogate in surrogates)
     )
 
 
@@ -180,13 +190,18 @@ def measure(
         processes: Number of kernels measured concurrently. Times include the load of all processes.
 
     Raises:
-        UsageError: A task is unknown, or a number is out of range; raised by the call, before any measurement.
+        UsageError: A task is unknown, or a number is out of range; raised by the call, before any
+            measurement.
     """
     for task in tasks:
         if task not in TASKS:
             raise UsageError(f"the task must be one of {', '.join(TASKS)}, got {task!r}")
+
     if not sizes or min(sizes) < 2 or seeds < 1 or ranked < 2:
-        raise UsageError(f"sizes and ranked must be >= 2 and seeds >= 1, got {list(sizes)}, {ranked} and {seeds}")
+        raise UsageError(
+            f"sizes and ranked must be >= 2 and seeds >= 1, got {list(sizes)}, {ranked} and {seeds}"
+        )
+
     jobs = _jobs(tasks, contestants() if chosen is None else chosen)
     return _measured(jobs, tuple(sizes), seeds, ranked, processes)
 
@@ -198,7 +213,9 @@ def _measured(
     if processes == 1:
         for standings in map(_standings, *arguments):
             yield from standings
+
         return
+
     # Spawned, since a fork would inherit the threads of earlier code.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for standings in pool.map(_standings, *arguments):
@@ -206,11 +223,14 @@ def _measured(
 
 
 def _jobs(tasks: Sequence[str], chosen: Sequence[RankedSurrogate]) -> list[Job]:
-    """Group the measurements that share one block of distances: tasks of one table, contestants of one kernel."""
+    """Group the measurements that share one block of distances: tasks of one table, contestants of
+    one kernel.
+    """
     jobs: dict[tuple[str, str], Job] = {}
     for task in tasks:
         for contestant in chosen:
             jobs.setdefault((TASKS[task][0], contestant.kernel_name), []).append((task, contestant))
+
     return list(jobs.values())
 
 
@@ -223,8 +243,11 @@ def _standings(job: Job, sizes: tuple[int, ...], seeds: int, ranked: int) -> lis
         surrogate = surrogate_registry.get(contestant.surrogate, block.distance, block)
         scores = sample(task, max(sizes) + ranked)[1]
         for n in sizes:
-            trials = [_trial(surrogate, architectures, scores, n, ranked, seed) for seed in range(seeds)]
+            trials = [
+                _trial(surrogate, architectures, scores, n, ranked, seed) for seed in range(seeds)
+            ]
             results.append(_standing(task, contestant, n, trials, block.pair_microseconds))
+
     return results
 
 
@@ -253,7 +276,9 @@ def _standing(
 
 
 def sample(task: str, size: int) -> tuple[list[Architecture], Array]:
-    """Return a fixed sample of `size` networks of a task's table with their values, or the whole table."""
+    """Return a fixed sample of `size` networks of a task's table with their values, or the whole
+    table.
+    """
     name, column = TASKS[task]
     table = Table.named(name)
     chosen = np.sort(np.random.default_rng(0).permutation(len(table.architectures))[:size])
@@ -261,16 +286,28 @@ def sample(task: str, size: int) -> tuple[list[Architecture], Array]:
 
 
 def _trial(
-    surrogate: Surrogate, architectures: Sequence[Architecture], scores: Array, n: int, ranked: int, seed: int
+    surrogate: Surrogate,
+    architectures: Sequence[Architecture],
+    scores: Array,
+    n: int,
+    ranked: int,
+    seed: int,
 ) -> Trial:
     from scipy.stats import kendalltau, spearmanr
 
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(architectures))
-    known, unknown = order[:n], order[-ranked:]
-    fitted, fit_seconds = _timed(lambda: surrogate.fit([architectures[at] for at in known], scores[known], rng))
-    posterior, predict_seconds = _timed(lambda: fitted.posterior([architectures[at] for at in unknown]))
-    rho, tau = (float(rank(posterior.mean, scores[unknown]).statistic) for rank in (spearmanr, kendalltau))
+    known = order[:n]
+    unknown = order[-ranked:]
+    fitted, fit_seconds = _timed(
+        lambda: surrogate.fit([architectures[at] for at in known], scores[known], rng)
+    )
+    posterior, predict_seconds = _timed(
+        lambda: fitted.posterior([architectures[at] for at in unknown])
+    )
+    rho, tau = (
+        float(rank(posterior.mean, scores[unknown]).statistic) for rank in (spearmanr, kendalltau)
+    )
     # A surrogate with one prediction for all networks has no rank correlation: it counts as chance.
     return np.nan_to_num(rho), np.nan_to_num(tau), fit_seconds, predict_seconds
 
@@ -280,4 +317,5 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = work()
+
     return result, time.perf_counter() - begin

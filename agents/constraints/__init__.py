@@ -1,1 +1,3 @@
-"""Constraints of studies for agents: the slacks of results, and the probability of feasibility of networks."""
+"""Constraints of studies for agents: the slacks of results, and the probability of feasibility of
+networks.
+"""

@@ -9,10 +9,11 @@
 | tau     | incumbent: the greatest posterior mean of the score among the networks that meet the     | (S,)  |
 |         | constraints                                                                              |       |
 
-An acquisition is multiplied by PoF (Schonlau, Welch and Jones, 1998; Gardner et al., Bayesian optimization with
-inequality constraints, 2014). Before one result meets the constraints there is no incumbent, and PoF alone is
-maximised. Quantities are modelled independently, by the Gaussian processes of `archive.agents.bayesopt.portfolio` on
-standardised slacks: resolution must not depend on the distance from the bound.
+An acquisition is multiplied by PoF (Schonlau, Welch and Jones, 1998; Gardner et al., Bayesian
+optimization with inequality constraints, 2014). Before one result meets the constraints there is no
+incumbent, and PoF alone is maximised. Quantities are modelled independently, by the Gaussian
+processes of `archive.agents.bayesopt.portfolio` on standardised slacks: resolution must not depend
+on the distance from the bound.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ from scipy.special import log_ndtr
 
 from archive.agents.base import History
 from archive.agents.outliers import LARGEST
-from archive.agents.surrogates.base import LEAST_STD, Array, Feasibility, Fitted, Posterior, Surrogate
+from archive.agents.surrogates.base import (
+    LEAST_STD,
+    Array,
+    Feasibility,
+    Fitted,
+    Posterior,
+    Surrogate,
+)
 from archive.architecture.graph import Architecture
 
 
@@ -37,37 +45,48 @@ class SlackModels:
     """Fitted surrogates of the slacks of the measured quantities.
 
     Attributes:
-        fitted: One surrogate for each measured quantity with a known value. A quantity without one has PoF 1.
+        fitted: One surrogate for each measured quantity with a known value. A quantity without one
+            has PoF 1.
     """
 
     fitted: tuple[Fitted, ...]
 
     @classmethod
     def fit(cls, surrogate: Surrogate, history: History, rng: np.random.Generator) -> SlackModels:
-        """Fit a surrogate to the known slacks of each measured quantity of a history with constraints."""
+        """Fit a surrogate to the known slacks of each measured quantity of a history with
+        constraints.
+        """
         constraints = history.constraints
         if constraints is None or not constraints.measured or not history.usable:
             return cls(())
+
         slacks = constraints.slacks(history.usable)
         networks = [observation.architecture.functional for observation in history.usable]
         fitted = []
         for at in constraints.measured:
             known = np.flatnonzero(np.abs(slacks[:, at]) <= LARGEST)
             if len(known):
-                fitted.append(surrogate.fit([networks[row] for row in known], slacks[known, at], rng))
+                fitted.append(
+                    surrogate.fit([networks[row] for row in known], slacks[known, at], rng)
+                )
+
         return cls(tuple(fitted))
 
     def log_probability(self, architectures: Sequence[Architecture]) -> Array:
         """Return log PoF: (m,) float64, never NaN."""
-        networks, total = [one.functional for one in architectures], np.zeros(len(architectures))
+        networks = [one.functional for one in architectures]
+        total = np.zeros(len(architectures))
         for model in self.fitted:
             posterior = model.posterior(networks)
             logs = log_ndtr(posterior.means / np.maximum(np.sqrt(posterior.variances), LEAST_STD))
             total += posterior.log_average(logs)
+
         return np.maximum(total, np.finfo(np.float64).min)
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> SlackModels:
-        """Return the models conditioned on fantasies of these networks; see `Fitted.hallucinate`."""
+        """Return the models conditioned on fantasies of these networks; see
+        `Fitted.hallucinate`.
+        """
         networks = [one.functional for one in architectures]
         return SlackModels(tuple(model.hallucinate(networks) for model in self.fitted))
 
@@ -79,7 +98,8 @@ class ConstrainedPosterior(Fitted):
 
     Attributes:
         fitted: The surrogate of the score.
-        incumbents: Networks that meet the constraints: observed ones, and pending ones of which PoF is at least 1/2.
+        incumbents: Networks that meet the constraints: observed ones, and pending ones of which PoF
+            is at least 1/2.
         observed: Networks with a result, at least one.
         slacks: The models of the slacks.
     """
@@ -91,7 +111,10 @@ class ConstrainedPosterior(Fitted):
 
     @cached_property
     def best(self) -> Array | None:
-        """The incumbent's (transformed) score tau, by member: (S,) float64; None without an incumbent."""
+        """The incumbent's (transformed) score tau, by member:
+
+        (S,) float64; None without an incumbent.
+        """
         return self.fitted.posterior(self.incumbents).means.max(axis=1) if self.incumbents else None
 
     @cached_property
@@ -104,16 +127,27 @@ class ConstrainedPosterior(Fitted):
         inner = self.fitted.posterior(architectures, joint=joint)
         probability = self.slacks.log_probability(architectures)
         feasibility = Feasibility(probability, self.floor, self.best is not None)
-        return replace(inner, best=inner.best if self.best is None else self.best, feasibility=feasibility)
+        return replace(
+            inner, best=inner.best if self.best is None else self.best, feasibility=feasibility
+        )
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> ConstrainedPosterior:
-        """See `Fitted.hallucinate`. The scores of fantasies count for the incumbent where PoF is at least 1/2."""
+        """See `Fitted.hallucinate`.
+
+        The scores of fantasies count for the incumbent where PoF is at least 1/2.
+        """
         if len(architectures) == 0:
             return self
+
         probable = self.slacks.log_probability(architectures) >= np.log(0.5)
         known = {one.key for one in self.incumbents}
-        # Before one result meets the constraints, the search is for the first one, which a fantasy cannot be.
-        added = [one for one, p in zip(architectures, probable, strict=True) if p and one.key not in known]
+        # Before one result meets the constraints, the search is for the first one, which a fantasy
+        # cannot be.
+        added = [
+            one
+            for one, p in zip(architectures, probable, strict=True)
+            if p and one.key not in known
+        ]
         return ConstrainedPosterior(
             self.fitted.hallucinate(architectures),
             (*self.incumbents, *added) if self.incumbents else (),
@@ -131,33 +165,48 @@ class ConstrainedPosterior(Fitted):
 
 
 def weighted(
-    fitted: Fitted, history: History, networks: Sequence[Architecture], surrogate: Surrogate, rng: np.random.Generator
+    fitted: Fitted,
+    history: History,
+    networks: Sequence[Architecture],
+    surrogate: Surrogate,
+    rng: np.random.Generator,
 ) -> Fitted:
-    """Return a fitted surrogate with the probability of feasibility under the constraints of a history.
+    """Return a fitted surrogate with the probability of feasibility under the constraints of a
+    history.
 
-    The surrogate is returned unchanged if all constraints are on known quantities and all results meet them, or if no
-    result has a measured quantity.
+    The surrogate is returned unchanged if all constraints are on known quantities and all results
+    meet them, or if no result has a measured quantity.
 
     Args:
         fitted: The surrogate of the scores, before any fantasy.
         history: The history that it was fitted to.
-        networks: The networks of `history.usable` in their order, in the form that it was fitted to.
+        networks: The networks of `history.usable` in their order, in the form that it was fitted
+            to.
         surrogate: Model of the slacks.
         rng: Source of randomness.
     """
     constraints = history.constraints
     if constraints is None:
         return fitted
+
     met = constraints.met(history.usable)
     if met.all() and not constraints.measured:
         return fitted
+
     distinct = tuple({one.key: one for one in networks}.values())
-    incumbents = tuple({one.key: one for one, each in zip(networks, met, strict=True) if each}.values())
+    incumbents = tuple(
+        {one.key: one for one, each in zip(networks, met, strict=True) if each}.values()
+    )
     if not incumbents and not constraints.measured:
-        # All candidates meet the constraints and no result does: improvement is measured from the worst result.
-        incumbents = (min(zip(networks, history.usable, strict=True), key=lambda pair: pair[1].score)[0],)
+        # All candidates meet the constraints and no result does: improvement is measured from the
+        # worst result.
+        incumbents = (
+            min(zip(networks, history.usable, strict=True), key=lambda pair: pair[1].score)[0],
+        )
+
     slacks = SlackModels.fit(surrogate, history, rng)
     if constraints.measured and not slacks.fitted:
         # No result has a measured quantity, so all networks are equally likely to be feasible.
         return fitted
+
     return ConstrainedPosterior(fitted, incumbents, distinct, slacks)

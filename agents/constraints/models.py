@@ -13,7 +13,8 @@ TRANSFORM = "standardise"
 
 
 def default_slacks(space: Space, listing: Listing | None = None) -> Surrogate:
-    """Return the stacked Gaussian processes of `archive.agents.bayesopt.portfolio` with cheap distances.
+    """Return the stacked Gaussian processes of `archive.agents.bayesopt.portfolio` with cheap
+    distances.
 
     Args:
         space: The search space.

@@ -6,9 +6,10 @@
 | G      | slacks (`archive.constraints`), NaN where the quantity of a result is unknown | (n, K) |
 | d      | violations: 0 exactly where all constraints are met, infinite where unknown   | (n,)   |
 
-A quantity is known if it is a function of the network that needs no training. All networks of the agents' space meet
-the constraints on known quantities (`archive.spaces.constrained`). Networks of a history may violate them: those that a
-user has told, or those of warm-start sources. All other quantities are measured: their values come with results.
+A quantity is known if it is a function of the network that needs no training. All networks of the
+agents' space meet the constraints on known quantities (`archive.spaces.constrained`). Networks of a
+history may violate them: those that a user has told, or those of warm-start sources. All other
+quantities are measured: their values come with results.
 """
 
 from __future__ import annotations
@@ -52,26 +53,31 @@ class StudyConstraints:
         """Return the measured quantities of an evaluation, NaN where it has no such metric.
 
         Args:
-            evaluation: The evaluation. A training that paused at a rung has the quantities at the rung, except for the
-                objective, whose value is projected (`archive.agents.rungs.scores`): an accuracy that is too low after
-                two epochs may meet its bound after the whole training.
+            evaluation: The evaluation. A training that paused at a rung has the quantities at the
+                rung, except for the objective, whose value is projected
+                (`archive.agents.rungs.scores`): an accuracy that is too low after two epochs may
+                meet its bound after the whole training.
             objective: Name of the metric that is its value.
             score: Its score on the scale of whole trainings.
         """
         metrics = {objective: evaluation.value, **evaluation.metrics}
         if evaluation.partial:
             metrics[objective] = sign(evaluation.direction) * score
+
         return tuple(metrics.get(self.constraints[at].name, float("nan")) for at in self.measured)
 
     def slacks(self, observations: Sequence[Observation]) -> Array:
         """Return G of observations: (n, K) float64."""
-        return np.stack([each.sign * (v - each.bound) for each, v in self._values(observations)], axis=1)
+        return np.stack(
+            [each.sign * (v - each.bound) for each, v in self._values(observations)], axis=1
+        )
 
     def violations(self, observations: Sequence[Observation]) -> Array:
         """Return d of observations: (n,) float64."""
         total = np.zeros(len(observations))
         for each, values in self._values(observations):
             total += [each.violation(value) for value in values.tolist()]
+
         return total
 
     def met(self, observations: Sequence[Observation]) -> NDArray[np.bool_]:
@@ -81,15 +87,18 @@ class StudyConstraints:
 
     def _values(self, observations: Sequence[Observation]) -> list[tuple[Constraint, Array]]:
         """Return each constraint with the values of its quantity, (n,) float64."""
-        networks, measured = [observation.architecture for observation in observations], self.measured
+        networks = [observation.architecture for observation in observations]
+        measured = self.measured
         pairs: list[tuple[Constraint, Array]] = []
         for at, each in enumerate(self.constraints):
             if at in measured:
                 place = measured.index(at)
                 values = [
-                    observation.measured[place] if observation.measured else np.nan for observation in observations
+                    observation.measured[place] if observation.measured else np.nan
+                    for observation in observations
                 ]
                 pairs.append((each, np.array(values, np.float64)))
             else:
                 pairs.append((each, computed(self.known, each.name, networks)))
+
         return pairs

@@ -1,1 +1,3 @@
-"""Encodings of architectures as decisions, and of perceptrons with their training as conditional parameters."""
+"""Encodings of architectures as decisions, and of perceptrons with their training as conditional
+parameters.
+"""

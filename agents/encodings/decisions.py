@@ -1,4 +1,6 @@
-"""Decisions of a space for the agents that search over them, and networks by named choices (`archive.spaces`)."""
+"""Decisions of a space for the agents that search over them, and networks by named choices
+(`archive.spaces`).
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,17 @@ def decisions_of(space: Space, agent: str) -> Decisions:
     decisions = space.decisions()
     if decisions is None:
         raise UsageError(
-            f"agent {agent} needs networks made of decisions, which space {space.name} does not offer "
+            f"agent {agent} needs networks made of decisions, which space {space.name} does not "
+            "offer "
             "(its method decisions() returns none)"
         )
+
     return decisions
 
 
-def from_choices(decisions: Decisions, named: Mapping[str, object]) -> tuple[Architecture, dict[str, object]]:
+def from_choices(
+    decisions: Decisions, named: Mapping[str, object]
+) -> tuple[Architecture, dict[str, object]]:
     """Return the network of named choices, and the other named values.
 
     Raises:
@@ -42,12 +48,18 @@ def from_choices(decisions: Decisions, named: Mapping[str, object]) -> tuple[Arc
         if not decisions.needed(vector):
             vector.append(ABSENT)
             continue
+
         if named.get(decision.name) not in decision.choices:
             known = ", ".join(decision.choices[:8]) + (", …" if len(decision.choices) > 8 else "")
-            raise UsageError(f"{decision.name!r} must be one of {known}, got {named.get(decision.name)!r}")
+            raise UsageError(
+                f"{decision.name!r} must be one of {known}, got {named.get(decision.name)!r}"
+            )
+
         vector.append(decision.choices.index(str(named[decision.name])))
+
     network = decisions.decode(tuple(vector))
     if network is None:
         raise UsageError(f"the choices make no network of the space {decisions.space.name}")
+
     own = {decision.name for decision in decisions.decisions}
     return network, {name: value for name, value in named.items() if name not in own}

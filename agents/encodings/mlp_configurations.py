@@ -1,7 +1,9 @@
-"""Configurations of multi-layer perceptrons and their training, the conditional domain of the agent `arc`.
+"""Configurations of multi-layer perceptrons and their training, the conditional domain of the agent
+`arc`.
 
-Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). The parameters are those of
-`archive.spaces.conditional.perceptrons`, for networks of a space and for the trainer's hyperparameters:
+Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). The parameters
+are those of `archive.spaces.conditional.perceptrons`, for networks of a space and for the trainer's
+hyperparameters:
 
 | parameter                          | exists          | meaning                                                     |
 |------------------------------------|-----------------|-------------------------------------------------------------|
@@ -12,10 +14,12 @@ Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (201
 | learning_rate_output, norm_output  | own             | the decision layer                                          |
 | dropout_input                      | own             | `dropout` of the network's input                            |
 
-`training` is not in the paper. Evaluations without hyperparameters (by other agents) were trained by the protocol.
-An agent does not know the protocol's values, so that these parameters count as absent, which the kernel allows.
+`training` is not in the paper. Evaluations without hyperparameters (by other agents) were trained
+by the protocol. An agent does not know the protocol's values, so that these parameters count as
+absent, which the kernel allows.
 
-Codes are those of `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for absent parameters.
+Codes are those of `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for
+absent parameters.
 """
 
 from __future__ import annotations
@@ -38,11 +42,15 @@ from archive.spaces.limits import Limits
 
 DEEPEST = 5
 ANY = "any"
-PROTOCOL, OWN = "protocol", "own"
+PROTOCOL = "protocol"
+OWN = "own"
 
-_RATES, _NORMS, _DROPOUT = (1e-4, 0.1), (0.1, 20.0), (0.0, 0.8)
-"""Ranges of learning rates, norms and dropout rates. With learning rates above 0.1, AdamW diverges, and so does SGD on
-all but the smallest networks."""
+_RATES = (1e-4, 0.1)
+_NORMS = (0.1, 20.0)
+_DROPOUT = (0.0, 0.8)
+"""Ranges of learning rates, norms and dropout rates.
+
+With learning rates above 0.1, AdamW diverges, and so does SGD on all but the smallest networks."""
 _BY_PROTOCOL = 0.1
 """Share of random configurations that are trained by the protocol."""
 _VARIED = 3.0
@@ -60,22 +68,32 @@ class Perceptrons:
 
     Attributes:
         parameters: The conditional parameters, in the order of the codes.
-        kinds: (D,) names without the layer (`units` for `units_3`), equal for the same parameter of all layers.
+        kinds: (D,) names without the layer (`units` for `units_3`), equal for the same parameter of
+            all layers.
         depths: Least and greatest number of hidden layers.
 
     Raises:
-        UsageError: The space is not `mlp`, has no room for a hidden layer, or does not have the activation.
+        UsageError: The space is not `mlp`, has no room for a hidden layer, or does not have the
+            activation.
     """
 
     def __init__(self, space: Space, activation: str = "relu") -> None:
         """Derive the parameters from the limits of the space."""
         if space.name != MLP.name:
-            raise UsageError(f"arc searches chains of hidden layers, in the space mlp alone, got {space.name!r}")
+            raise UsageError(
+                f"arc searches chains of hidden layers, in the space mlp alone, got {space.name!r}"
+            )
+
         activations = MLP.of_group("rectifier", "sigmoid")
         if activation not in (ANY, *activations):
-            raise UsageError(f"activation must be {ANY} or one of {', '.join(activations)}, got {activation!r}")
+            raise UsageError(
+                f"activation must be {ANY} or one of {', '.join(activations)}, got {activation!r}"
+            )
+
         known = {field.name for field in fields(Limits)}
-        limits = Limits.of(space.name, {name: value for name, value in space.config.items() if name in known})
+        limits = Limits.of(
+            space.name, {name: value for name, value in space.config.items() if name in known}
+        )
         self.space = space
         self.activations = activations if activation == ANY else (activation,)
         shallowest = 0 if space.contains(chain(space.name, [Layer("linear")])) else 1
@@ -84,45 +102,69 @@ class Perceptrons:
         self.parameters = Conditional(list(self._parameters(limits)))
         names = self.parameters.names
         self._at = {name: at for at, name in enumerate(names)}
-        self.kinds = tuple(name.rpartition("_")[0] if name[-1].isdigit() else name for name in names)
+        self.kinds = tuple(
+            name.rpartition("_")[0] if name[-1].isdigit() else name for name in names
+        )
         self._layer = np.array([int(name[-1]) if name[-1].isdigit() else 0 for name in names])
-        self._own = np.array([kind.startswith(("learning_rate", "norm", "dropout")) for kind in self.kinds])
-        self.categorical = np.array([isinstance(one, Categorical) for one in self.parameters.parameters])
+        self._own = np.array(
+            [kind.startswith(("learning_rate", "norm", "dropout")) for kind in self.kinds]
+        )
+        self.categorical = np.array(
+            [isinstance(one, Categorical) for one in self.parameters.parameters]
+        )
 
-    def encode(self, architecture: Architecture, hyperparameters: Mapping[str, Any]) -> Array | None:
-        """Return the codes of a network and its training: (D,) float64; None for non-members of the domain."""
+    def encode(
+        self, architecture: Architecture, hyperparameters: Mapping[str, Any]
+    ) -> Array | None:
+        """Return the codes of a network and its training:
+
+        (D,) float64; None for non-members of the domain.
+        """
         hidden = self._hidden(architecture)
         if hidden is None:
             return None
-        values: dict[str, Any] = {"depth": len(hidden), "training": OWN if hyperparameters else PROTOCOL}
+
+        values: dict[str, Any] = {
+            "depth": len(hidden),
+            "training": OWN if hyperparameters else PROTOCOL,
+        }
         for at, layer in enumerate(hidden, start=1):
             values |= {f"units_{at}": layer.units, f"activation_{at}": layer.op}
+
         trained_with = _by_parameter(hyperparameters, len(hidden))
         if trained_with is None:
             return None
+
         codes = np.full(len(self._at), np.nan)
         for name, value in {**values, **trained_with}.items():
             if name not in self._at:
                 continue
+
             parameter = self.parameters.parameters[self._at[name]]
             try:
                 parameter.check(value)
             except (UsageError, TypeError):
-                # A value of another type, such as None, is of no configuration of this domain either.
+                # A value of another type, such as None, is of no configuration of this domain
+                # either.
                 return None
+
             codes[self._at[name]] = parameter.encode(value)
+
         return codes
 
     def decode(self, codes: Array) -> tuple[Architecture, dict[str, Any]]:
         """Return the network, which may exceed the mass of the space, and its hyperparameters."""
         depth = self.depth(codes)
         layers = [
-            Layer(str(self._value(codes, f"activation_{at}")), int(self._value(codes, f"units_{at}")))
+            Layer(
+                str(self._value(codes, f"activation_{at}")), int(self._value(codes, f"units_{at}"))
+            )
             for at in range(1, depth + 1)
         ]
         network = chain(self.space.name, [*layers, Layer("linear")])
         if self._value(codes, "training") == PROTOCOL:
             return network, {}
+
         places = [*map(str, range(1, depth + 1)), "output"]
         behind = ["input", *map(str, range(1, depth + 1))]
         return network, {
@@ -142,12 +184,14 @@ class Perceptrons:
     def vary(self, codes: Array, scale: float, rng: np.random.Generator) -> Array:
         """Return a variation of each of (m, D) configurations in a few parameters.
 
-        Numbers move by a normal step with standard deviation `scale`, the depth by one layer; choices are redrawn, and
-        parameters that begin to exist are drawn.
+        Numbers move by a normal step with standard deviation `scale`, the depth by one layer;
+        choices are redrawn, and parameters that begin to exist are drawn.
         """
         drawn = self._drawn(len(codes), rng)
         absent = np.isnan(codes)
-        moved = np.clip(np.where(absent, drawn, codes + scale * rng.standard_normal(codes.shape)), 0.0, 1.0)
+        moved = np.clip(
+            np.where(absent, drawn, codes + scale * rng.standard_normal(codes.shape)), 0.0, 1.0
+        )
         moved[:, self.categorical] = drawn[:, self.categorical]
         step = rng.choice([-1.0, 1.0], len(codes)) / self.depths[1]
         low, high = (depth / self.depths[1] for depth in self.depths)
@@ -158,9 +202,11 @@ class Perceptrons:
         return self._masked(np.where(chosen | absent, moved, codes))
 
     def renewed(self, codes: Array) -> Iterator[Array]:
-        """Yield the configuration, then variants with increasingly more, and fewer, units in one of its layers.
+        """Yield the configuration, then variants with increasingly more, and fewer, units in one of
+        its layers.
 
-        A network is proposed once: the same units with other hyperparameters are replaced by neighbouring units.
+        A network is proposed once: the same units with other hyperparameters are replaced by
+        neighbouring units.
         """
         yield codes
         # Where all layers have one width, there is nothing to vary.
@@ -180,8 +226,11 @@ class Perceptrons:
     def _hidden(self, architecture: Architecture) -> Sequence[Layer] | None:
         """Return the hidden layers of a chain of the domain; None for other networks."""
         last = len(architecture.layers) - 1
-        if architecture.space != self.space.name or architecture.edges != tuple((u, u + 1) for u in range(last)):
+        if architecture.space != self.space.name or architecture.edges != tuple(
+            (u, u + 1) for u in range(last)
+        ):
             return None
+
         hidden = architecture.layers[1:-2]
         inside = self.depths[0] <= len(hidden) <= self.depths[1]
         return hidden if inside and all(layer.op in self.activations for layer in hidden) else None
@@ -199,7 +248,10 @@ class Perceptrons:
             yield Real(f"norm_{layer}", *_NORMS, log=True, when=(own, when))
             yield Real(f"dropout_{layer}", *_DROPOUT, when=(own, when))
             if limits.min_units < limits.max_units:
-                yield Real(f"units_{layer}", limits.min_units, limits.max_units, True, True, (when,))
+                yield Real(
+                    f"units_{layer}", limits.min_units, limits.max_units, True, True, (when,)
+                )
+
             if len(self.activations) > 1:
                 yield Categorical(f"activation_{layer}", self.activations, (when,))
 
@@ -207,8 +259,14 @@ class Perceptrons:
         if name not in self._at:
             # The parameter has one value.
             return self.activations[0] if name.startswith("activation") else self._only_units
-        parameter, code = self.parameters.parameters[self._at[name]], codes[self._at[name]]
-        return parameter.choices[int(code)] if isinstance(parameter, Categorical) else parameter.decode(float(code))
+
+        parameter = self.parameters.parameters[self._at[name]]
+        code = codes[self._at[name]]
+        return (
+            parameter.choices[int(code)]
+            if isinstance(parameter, Categorical)
+            else parameter.decode(float(code))
+        )
 
     @property
     def _only_units(self) -> int:
@@ -222,6 +280,7 @@ class Perceptrons:
         for at, parameter in enumerate(self.parameters.parameters):
             if isinstance(parameter, Categorical):
                 codes[:, at] = np.floor(codes[:, at] * len(parameter.choices))
+
         codes[:, self._at["training"]] = rng.random(m) >= _BY_PROTOCOL
         depths = rng.integers(self.depths[0], self.depths[1], m, endpoint=True)
         codes[:, self._at["depth"]] = depths / self.depths[1]
@@ -236,16 +295,29 @@ class Perceptrons:
 
 
 def _by_parameter(hyperparameters: Mapping[str, Any], depth: int) -> dict[str, Any] | None:
-    """Return hyperparameters by parameter name; None for unknown ones, or where a layer has none."""
+    """Return hyperparameters by parameter name;
+
+    None for unknown ones, or where a layer has none.
+    """
     places = [*map(str, range(1, depth + 1)), "output"]
     behind = ["input", *map(str, range(1, depth + 1))]
     named: dict[str, Any] = {}
     for name, value in hyperparameters.items():
         if name not in ("learning_rate", "dropout", "max_norm"):
             return None
-        each = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * (depth + 1)
+
+        each = (
+            list(value)
+            if isinstance(value, Sequence) and not isinstance(value, str)
+            else [value] * (depth + 1)
+        )
         if len(each) != depth + 1:
             return None
+
         symbol = "norm" if name == "max_norm" else name
-        named |= {f"{symbol}_{at}": one for at, one in zip(behind if name == "dropout" else places, each, strict=True)}
+        named |= {
+            f"{symbol}_{at}": one
+            for at, one in zip(behind if name == "dropout" else places, each, strict=True)
+        }
+
     return named

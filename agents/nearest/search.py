@@ -1,6 +1,7 @@
 """Nearest architectures of an archive, by any kernel, across all studies.
 
-    network ──> index of its space and the kernel (`archive.agents.nearest.index_store`) ──> the k nearest
+    network ──> index of its space and the kernel (`archive.agents.nearest.index_store`) ──> the k
+    nearest
 
 Exact up to 20,000 architectures, and beyond where lower bounds allow it; `Similar.certain` tells
 (`archive.kernels.search.index`).
@@ -62,9 +63,10 @@ class Similar:
     """The architectures nearest to one.
 
     Attributes:
-        neighbours: Nearest first. Equal distances are in the order of the index; which of them are the last ones
-            depends on it.
-        certain: Number of leading neighbours that are proven nearest: all, unless the search was cut off.
+        neighbours: Nearest first. Equal distances are in the order of the index; which of them are
+            the last ones depends on it.
+        certain: Number of leading neighbours that are proven nearest: all, unless the search was
+            cut off.
         compared: Architectures compared in full; a lower bound excluded the others.
         among: Number of architectures searched.
         left_out: Architectures of the space on which the kernel is not defined.
@@ -83,9 +85,14 @@ class Similar:
 
 
 def similar(
-    archive: Archive, architecture: Architecture | str, k: int = 10, kernel: str = "otmann", **how: Any
+    archive: Archive,
+    architecture: Architecture | str,
+    k: int = 10,
+    kernel: str = "otmann",
+    **how: Any,
 ) -> Similar:
-    """Return the architectures of an archive that are nearest to one; see `Nearest.similar` for the arguments.
+    """Return the architectures of an archive that are nearest to one; see `Nearest.similar` for the
+    arguments.
 
     The indexes of one archive are kept for further calls: those of the last call's.
     """
@@ -102,7 +109,8 @@ class Nearest:
 
     def __init__(self, archive: Archive, notify: Callable[[str], None] | None = None) -> None:
         """Start without an index."""
-        self._archive, self._notify = archive, notify
+        self._archive = archive
+        self._notify = notify
         self._stores: dict[str, IndexStore] = {}
         self._lock = Lock()
 
@@ -122,8 +130,10 @@ class Nearest:
             architecture: A network, which need not be in the archive, or a key or its prefix.
             k: Most neighbours to return.
             kernel: Name of the kernel.
-            component: Component of the kernel to use; None for the mean of those that are not normalised.
-            study: Restricts the search to evaluations of this study; None for all of the network's space.
+            component: Component of the kernel to use; None for the mean of those that are not
+                normalised.
+            study: Restricts the search to evaluations of this study; None for all of the network's
+                space.
             **settings: Settings of the kernel.
 
         Raises:
@@ -135,15 +145,20 @@ class Nearest:
         distance = kernels.get(kernel, **settings)
         chosen = component_of(distance, component)
         if isinstance(architecture, str):
-            architecture = self._archive.architectures.get(self._archive.architectures.find(architecture))
+            architecture = self._archive.architectures.get(
+                self._archive.architectures.find(architecture)
+            )
+
         within = None if study is None else self._of_study(study)
         identity = f"{kernel} {sorted(settings.items())!r} {architecture.space}"
         with self._lock:
             result = self._search(identity, distance, architecture, k, chosen, within)
             if result is None:
-                # A key of the index is missing in the archive, which was emptied or replaced meanwhile.
+                # A key of the index is missing in the archive, which was emptied or replaced
+                # meanwhile.
                 self._stores.pop(identity).forget()
                 result = self._search(identity, distance, architecture, k, chosen, within)
+
         assert result is not None
         return result
 
@@ -161,29 +176,40 @@ class Nearest:
             store = self._stores[identity] = IndexStore(
                 self._archive, identity, distance, architecture.space, self._notify
             )
+
         store.refresh()
         allowed = store.allowed(architecture.key, within)
         left_out = store.left_out(architecture.key, within)
         if not len(allowed):
             return Similar((), 0, 0, 0, left_out)
+
         near = store.index.nearest(architecture, k, component, allowed)
         found = self._described(store.keys, near, len(allowed))
         return None if found is None else replace(found, left_out=left_out)
 
     def _described(self, keys: Keys, near: NearestNeighbours, among: int) -> Similar | None:
         names = [keys[at].decode() for at in near.positions]
-        rows = self._archive.connection.read(lambda tx: {row["key"]: row for row in tx.run(ABOUT, keys=names)})
+        rows = self._archive.connection.read(
+            lambda tx: {row["key"]: row for row in tx.run(ABOUT, keys=names)}
+        )
         if len(rows) < len(names):
             return None
+
         neighbours = [
-            Neighbour(key, float(distance), *(int(rows[key][name]) for name in ("layers", "edges", "evaluations")))
+            Neighbour(
+                key,
+                float(distance),
+                *(int(rows[key][name]) for name in ("layers", "edges", "evaluations")),
+            )
             for key, distance in zip(names, near.distances, strict=True)
         ]
         return Similar(tuple(neighbours), near.certain, near.compared, among)
 
     def _of_study(self, name: str) -> list[str]:
         self._archive.studies.get(name)
-        return self._archive.connection.read(lambda tx: [row["key"] for row in tx.run(OF_STUDY, study=name)])
+        return self._archive.connection.read(
+            lambda tx: [row["key"] for row in tx.run(OF_STUDY, study=name)]
+        )
 
 
 @lru_cache(maxsize=1)

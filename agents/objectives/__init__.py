@@ -1,1 +1,3 @@
-"""Several objectives: the scores of a history for them, and the choice of networks that extend the Pareto front."""
+"""Several objectives: the scores of a history for them, and the choice of networks that extend the
+Pareto front.
+"""

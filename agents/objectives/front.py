@@ -1,4 +1,5 @@
-"""Front of a history with several objectives, made of estimated scores, so that no point is the result of luck.
+"""Front of a history with several objectives, made of estimated scores, so that no point is the
+result of luck.
 
 | symbol | meaning                                                                                     | shape  |
 |--------|---------------------------------------------------------------------------------------------|--------|
@@ -14,15 +15,16 @@
 | has noise, and the agent's incumbent is a posterior mean | sum_s w_s mu_sj(n), in score units             |
 | all others                                               | mean of y_ij over E_n: y_ij without replicates |
 
-Whether an objective has noise follows from its own scores, by the rule of `archive.agents.noise`. The posterior is that
-of the surrogate by which EHVI ranks candidates, with means mu_sj and weights w_s of its members. It is used if the
-surrogate estimates noise (`Fitted.noises`) and if the agent, with one objective, takes the greatest posterior mean for
-its incumbent (`Method.repeats`).
+Whether an objective has noise follows from its own scores, by the rule of `archive.agents.noise`.
+The posterior is that of the surrogate by which EHVI ranks candidates, with means mu_sj and weights
+w_s of its members. It is used if the surrogate estimates noise (`Fitted.noises`) and if the agent,
+with one objective, takes the greatest posterior mean for its incumbent (`Method.repeats`).
 
-The front of n noisy scores consists of lucky evaluations. It exceeds the true front and hides improvements, the more so
-the larger n is. f is the plug-in estimate, as for one objective (Picheny, Wagner, Ginsbourger, 2013). Daulton, Balandat
-and Bakshy (Parallel Bayesian optimization of multiple noisy objectives, 2021) integrate over the posterior of the front
-instead, at the cost of one decomposition for each sample.
+The front of n noisy scores consists of lucky evaluations. It exceeds the true front and hides
+improvements, the more so the larger n is. f is the plug-in estimate, as for one objective (Picheny,
+Wagner, Ginsbourger, 2013). Daulton, Balandat and Bakshy (Parallel Bayesian optimization of multiple
+noisy objectives, 2021) integrate over the posterior of the front instead, at the cost of one
+decomposition for each sample.
 
 Without noise and replicates f is Y itself, and the front is the measured one, to the last bit.
 """
@@ -51,11 +53,14 @@ MARGIN = 0.1
 """Distance of the reference point beyond the worst scores, as a share of their range."""
 
 MOST = 1000
-"""Most networks to estimate by a posterior: those of the first nondomination ranks, by their means."""
+"""Most networks to estimate by a posterior: those of the first nondomination ranks, by their
+means."""
 
 
 class Front(NamedTuple):
-    """Estimated scores of the networks that meet the constraints, (f, M) float64, and r, (M,) float64."""
+    """Estimated scores of the networks that meet the constraints, (f, M) float64, and r, (M,)
+    float64.
+    """
 
     scores: Array
     reference: Array
@@ -74,30 +79,41 @@ def estimated_front(history: History, fitted: Mapping[int, Fitted], *, posterior
     estimates = means(scores, groups)
     reference = reference_point(estimates)
     met = _met(history, observations, groups)
-    estimates, groups = estimates[met], [each for each, good in zip(groups, met, strict=True) if good]
-    modelled = [at for at in fitted if _is_modelled(fitted[at], observations, scores[:, at])] if posterior else []
+    estimates = estimates[met]
+    groups = [each for each, good in zip(groups, met, strict=True) if good]
+    modelled = (
+        [at for at in fitted if _is_modelled(fitted[at], observations, scores[:, at])]
+        if posterior
+        else []
+    )
     if modelled and groups:
         chosen = first_ranks(estimates)
         estimates = estimates[chosen]
         networks = [observations[groups[at][0]].architecture.functional for at in chosen]
         for at in modelled:
             estimates[:, at] = fitted[at].posterior(networks).in_scores().mean
+
     return Front(estimates, reference)
 
 
 def means(scores: Array, groups: Sequence[Sequence[int]]) -> Array:
-    """Return the mean scores of groups of rows, (k, M) float64 for (n, M) scores; equal scores are kept exactly."""
+    """Return the mean scores of groups of rows, (k, M) float64 for (n, M) scores; equal scores are
+    kept exactly.
+    """
     several = [scores[list(rows)] for rows in groups]
     averaged: Array = np.array(
-        [np.where((one == one[0]).all(axis=0), one[0], one.mean(axis=0)) for one in several], np.float64
+        [np.where((one == one[0]).all(axis=0), one[0], one.mean(axis=0)) for one in several],
+        np.float64,
     )
     return averaged.reshape(len(groups), scores.shape[1])
 
 
 def reference_point(scores: Array) -> Array:
     """Return r for the scores of networks: (k, M) to (M,) float64."""
-    # With one loss of 1,000, every gain at the cheap end of the front would be a thousand times as large.
-    worst, best = scores.min(axis=0, where=usual(scores), initial=np.inf), scores.max(axis=0)
+    # With one loss of 1,000, every gain at the cheap end of the front would be a thousand times as
+    # large.
+    worst = scores.min(axis=0, where=usual(scores), initial=np.inf)
+    best = scores.max(axis=0)
     reference: Array = worst - MARGIN * np.where(best > worst, best - worst, 1.0)
     return reference
 
@@ -108,6 +124,7 @@ def first_ranks(scores: Array) -> list[int]:
 
     if len(scores) <= MOST:
         return list(range(len(scores)))
+
     ranks: NDArray[np.int64] = moocore.pareto_rank(scores, maximise=True)
     return sorted(np.argsort(ranks, kind="stable")[:MOST].tolist())
 
@@ -117,19 +134,34 @@ def _is_modelled(fitted: Fitted, observations: Sequence[Observation], scores: Ar
     if fitted.noises() is None or any(one.hyperparameters for one in observations):
         # Hyperparameters are no inputs of the models.
         return False
-    return is_noisy([replace(one, score=score) for one, score in zip(observations, scores.tolist(), strict=True)])
+
+    return is_noisy(
+        [
+            replace(one, score=score)
+            for one, score in zip(observations, scores.tolist(), strict=True)
+        ]
+    )
 
 
-def _met(history: History, observations: Sequence[Observation], groups: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """Return whether networks meet the constraints by their mean quantities over replicates: (k,)."""
+def _met(
+    history: History, observations: Sequence[Observation], groups: Sequence[Sequence[int]]
+) -> NDArray[np.bool_]:
+    """Return whether networks meet the constraints by their mean quantities over replicates:
+
+    (k,).
+    """
     if history.constraints is None:
         return np.ones(len(groups), np.bool_)
-    return history.constraints.met([_averaged([observations[row] for row in rows]) for rows in groups])
+
+    return history.constraints.met(
+        [_averaged([observations[row] for row in rows]) for rows in groups]
+    )
 
 
 def _averaged(several: Sequence[Observation]) -> Observation:
     if len(several) == 1 or not several[0].measured:
         return several[0]
+
     columns = zip(*(one.measured for one in several), strict=True)
     return replace(several[0], measured=tuple(map(_finite_mean, columns)))
 
@@ -138,4 +170,5 @@ def _finite_mean(values: Sequence[float]) -> float:
     finite = [value for value in values if np.isfinite(value)]
     if not finite:
         return values[0]
+
     return finite[0] if len({*finite}) == 1 else float(np.mean(finite))

@@ -5,9 +5,10 @@
 | M      | objectives                                                                         | scalar |
 | Y      | scores: values of the objectives with their sign such that larger is better        | (n, M) |
 
-The first objective is the score of an observation, the others are its `further` scores. An objective is known if it is
-a function of the network that needs no training: it is then computed for every candidate, and no surrogate is fitted to
-it. Recorded values of a known objective are not used.
+The first objective is the score of an observation, the others are its `further` scores. An
+objective is known if it is a function of the network that needs no training: it is then computed
+for every candidate, and no surrogate is fitted to it. Recorded values of a known objective are not
+used.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Goals:
 
     Attributes:
         objectives: M objectives, the first of which is the score.
-        known: Functions of the known objectives, by name; they return values, and `objectives` has their directions.
+        known: Functions of the known objectives, by name; they return values, and `objectives` has
+            their directions.
     """
 
     objectives: tuple[Objective, ...]
@@ -46,27 +48,41 @@ class Goals:
 
     @property
     def learnt(self) -> tuple[int, ...]:
-        """Positions of the first objective, which agents always learn, and of those that no function computes."""
-        return tuple(at for at, each in enumerate(self.objectives) if not at or each.name not in self.known)
+        """Positions of the first objective, which agents always learn, and of those that no
+        function computes.
+        """
+        return tuple(
+            at for at, each in enumerate(self.objectives) if not at or each.name not in self.known
+        )
 
     def further_scores(self, evaluation: Evaluation) -> tuple[float, ...]:
         """Return the scores of an evaluation beside the first, NaN where it has no such metric."""
         metrics = evaluation.metrics
-        return tuple(sign(each.direction) * metrics.get(each.name, float("nan")) for each in self.objectives[1:])
+        return tuple(
+            sign(each.direction) * metrics.get(each.name, float("nan"))
+            for each in self.objectives[1:]
+        )
 
     def known_scores(self, architectures: Sequence[Architecture]) -> Array:
-        """Return the scores of networks for the known objectives: (m, M) float64, NaN in the columns of the others.
+        """Return the scores of networks for the known objectives: (m, M) float64, NaN in the
+        columns of the others.
 
         A network whose cost is not known has NaN as well.
         """
         scores = np.full((len(architectures), len(self.objectives)), np.nan)
         for at, each in enumerate(self.objectives):
             if at not in self.learnt:
-                scores[:, at] = sign(each.direction) * computed(self.known, each.name, architectures)
+                scores[:, at] = sign(each.direction) * computed(
+                    self.known, each.name, architectures
+                )
+
         return scores
 
     def scores(self, observations: Sequence[Observation]) -> Array:
-        """Return the scores of observations: (n, M) float64, NaN where unknown or beyond `LARGEST`."""
+        """Return the scores of observations:
+
+        (n, M) float64, NaN where unknown or beyond `LARGEST`.
+        """
         scores = self.known_scores([observation.architecture for observation in observations])
         for at in self.learnt:
             scores[:, at] = [
@@ -76,6 +92,7 @@ class Goals:
             if at:
                 missing = [not observation.further for observation in observations]
                 scores[missing, at] = np.nan
+
         return np.where(np.abs(scores) <= LARGEST, scores, np.nan)
 
 
@@ -86,7 +103,10 @@ def points(history: History) -> tuple[list[Observation], Array]:
     """
     observations = list(history.usable)
     if history.goals is None:
-        return observations, np.array([[one.score] for one in observations], np.float64).reshape(len(observations), 1)
+        return observations, np.array([[one.score] for one in observations], np.float64).reshape(
+            len(observations), 1
+        )
+
     scores = history.goals.scores(observations)
     whole: NDArray[np.bool_] = np.all(np.isfinite(scores), axis=1)
     return [one for one, usable in zip(observations, whole, strict=True) if usable], scores[whole]

@@ -1,13 +1,15 @@
 """Suggestions for several objectives: the networks of greatest expected hypervolume improvement.
 
     history -> a surrogate for each learnt objective, exact values of the known ones
-            -> candidates ranked by log EHVI over the front of results (`archive.agents.objectives.front`) and pending
+            -> candidates ranked by log EHVI over the front of results
+            (`archive.agents.objectives.front`) and pending
                proposals, plus log PoF, the probability that they meet the constraints of the study
                (`archive.agents.constraints.feasibility`)
             -> one by one, each selected network a point of the front at its expected scores
 
-The posterior of each surrogate is taken in score units (`Posterior.in_scores`), so that volumes have the units of the
-objectives whatever outcome transform an agent has. Learnt objectives are modelled independently.
+The posterior of each surrogate is taken in score units (`Posterior.in_scores`), so that volumes
+have the units of the objectives whatever outcome transform an agent has. Learnt objectives are
+modelled independently.
 """
 
 from __future__ import annotations
@@ -32,11 +34,14 @@ if TYPE_CHECKING:
     from archive.agents.bayesopt.model_based import Method
 
 
-def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+def choose(
+    method: Method, slacks: Surrogate, history: History, n: int, rng: np.random.Generator
+) -> list[Suggestion]:
     """Return up to n suggestions for the goals of a history.
 
     Args:
-        method: Configuration of the agent; its acquisition and batch rule are for one objective, and not used.
+        method: Configuration of the agent; its acquisition and batch rule are for one objective,
+            and not used.
         slacks: Model of the measured quantities of constraints.
         history: A history with goals. At least one observation has all objectives.
         n: Most networks to return.
@@ -46,32 +51,41 @@ def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.
     models = ObjectiveModels.fit(method, slacks, history, history.goals, rng)
     pending = [one.architecture for one in history.pending]
     front, reference = estimated_front(history, models.fitted, posterior=method.repeats)
-    # Whether to search for the first result that meets the constraints, by models of measured quantities.
+    # Whether to search for the first result that meets the constraints, by models of measured
+    # quantities.
     searching = bool(models.slacks.fitted) and not len(front)
     front = np.vstack([front, models.expected(pending)])
     models = models.hallucinate(pending)
 
     rank = models.feasible if searching else models.ranking(front, reference)
-    ranked = method.source.candidates(history, rank, max(method.shortlist, n), rng, logarithmic=True)
+    ranked = method.source.candidates(
+        history, rank, max(method.shortlist, n), rng, logarithmic=True
+    )
     if method.has_many(history):
         # Among thousands of candidates, only the promising ones had an exact posterior.
         ranked = _ranked(ranked, rank)
+
     chosen: list[Suggestion] = []
     while ranked and len(chosen) < n:
         best, *ranked = ranked
         network = best.candidate.architecture
         chosen.append(_suggestion(best, models))
         if len(chosen) < n and ranked:
-            front, models = np.vstack([front, models.expected([network])]), models.hallucinate([network])
+            front = np.vstack([front, models.expected([network])])
+            models = models.hallucinate([network])
             rank = models.feasible if searching else models.ranking(front, reference)
             ranked = _ranked(ranked, rank)
+
     return chosen
 
 
 def _ranked(candidates: Sequence[Ranked], rank: Rank) -> list[Ranked]:
     """Return candidates by their rank, the best first."""
     ranks = rank([one.candidate.architecture for one in candidates]) if candidates else np.empty(0)
-    return [Ranked(candidates[at].candidate, float(ranks[at])) for at in np.argsort(-ranks, kind="stable")]
+    return [
+        Ranked(candidates[at].candidate, float(ranks[at]))
+        for at in np.argsort(-ranks, kind="stable")
+    ]
 
 
 @dataclass(frozen=True)
@@ -90,9 +104,16 @@ class ObjectiveModels:
 
     @classmethod
     def fit(
-        cls, method: Method, slacks: Surrogate, history: History, goals: Goals, rng: np.random.Generator
+        cls,
+        method: Method,
+        slacks: Surrogate,
+        history: History,
+        goals: Goals,
+        rng: np.random.Generator,
     ) -> ObjectiveModels:
-        """Fit the surrogate of a method to each learnt objective; sources of other tasks inform the first one."""
+        """Fit the surrogate of a method to each learnt objective; sources of other tasks inform the
+        first one.
+        """
         scores = goals.scores(history.usable)
         networks = [observation.architecture.functional for observation in history.usable]
         fitted = {}
@@ -101,17 +122,24 @@ class ObjectiveModels:
             surrogate = method.model(history, transfers=not at)
             # Only the first objective is projected to whole trainings.
             variances = None if at or history.variances is None else history.variances[known]
-            fitted[at] = surrogate.fit([networks[row] for row in known], scores[known, at], rng, variances)
+            fitted[at] = surrogate.fit(
+                [networks[row] for row in known], scores[known, at], rng, variances
+            )
+
         return cls(goals, fitted, SlackModels.fit(slacks, history, rng))
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> ObjectiveModels:
-        """Return the models conditioned on fantasies of these networks; see `Fitted.hallucinate`."""
+        """Return the models conditioned on fantasies of these networks; see
+        `Fitted.hallucinate`.
+        """
         functional = [one.functional for one in architectures]
         fitted = {at: model.hallucinate(functional) for at, model in self.fitted.items()}
         return replace(self, fitted=fitted, slacks=self.slacks.hallucinate(functional))
 
     def posteriors(self, architectures: Sequence[Architecture]) -> list[Posterior | Array]:
-        """Return what `LogEhvi` takes: posteriors in score units, and the values of the known objectives."""
+        """Return what `LogEhvi` takes: posteriors in score units, and the values of the known
+        objectives.
+        """
         known = self.goals.known_scores(architectures)
         functional = [one.functional for one in architectures]
         return [
@@ -120,9 +148,14 @@ class ObjectiveModels:
         ]
 
     def ranking(self, front: Array, reference: Array) -> Rank:
-        """Return the function that gives log (EHVI PoF) of networks over a front: (n, M) and (M,) float64."""
+        """Return the function that gives log (EHVI PoF) of networks over a front:
+
+        (n, M) and (M,) float64.
+        """
         gain = LogEhvi(*free_boxes(front, reference))
-        return lambda architectures: gain(self.posteriors(architectures)) + self.feasible(architectures)
+        return lambda architectures: (
+            gain(self.posteriors(architectures)) + self.feasible(architectures)
+        )
 
     def feasible(self, architectures: Sequence[Architecture]) -> Array:
         """Return log PoF of networks: (m,) float64."""
@@ -131,13 +164,18 @@ class ObjectiveModels:
     def expected(self, architectures: Sequence[Architecture]) -> Array:
         """Return expected scores of at most m networks: (k, M) float64, k <= m.
 
-        Networks of unknown cost, and networks with a probability of feasibility below 1/2, are left out.
+        Networks of unknown cost, and networks with a probability of feasibility below 1/2, are left
+        out.
         """
         probable = self.feasible(architectures) >= np.log(0.5)
         architectures = [one for one, each in zip(architectures, probable, strict=True) if each]
         if not architectures:
             return np.empty((0, len(self.goals.objectives)))
-        columns = [one.mean if isinstance(one, Posterior) else one for one in self.posteriors(architectures)]
+
+        columns = [
+            one.mean if isinstance(one, Posterior) else one
+            for one in self.posteriors(architectures)
+        ]
         scores: Array = np.stack(columns, axis=1)
         return scores[np.isfinite(scores).all(axis=1)]
 

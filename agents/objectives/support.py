@@ -24,7 +24,8 @@ def check(agent: Agent, study: Study) -> None:
     if study.further and not agent.several_objectives:
         names = ", ".join(each.name for each in study.objectives)
         raise UsageError(
-            f"the agent {agent.kind} searches for one objective, and the study {study.name!r} has several, {names}: "
+            f"the agent {agent.kind} searches for one objective, and the study {study.name!r} "
+            f"has several, {names}: "
             f"choose one of {', '.join(capable())}"
         )
 

@@ -1,4 +1,6 @@
-"""Distances of networks by their proxies, for Gaussian processes (`archive.agents.surrogates.gp.fitted.Pairwise`)."""
+"""Distances of networks by their proxies, for Gaussian processes
+(`archive.agents.surrogates.gp.fitted.Pairwise`).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from archive.kernels.base import Components
 
 @final
 class ProxyDistances:
-    """Squared differences of the normal scores of each proxy, followed by distances of the networks' structure.
+    """Squared differences of the normal scores of each proxy, followed by distances of the
+    networks' structure.
 
     Args:
         features: The normal scores.
@@ -25,18 +28,22 @@ class ProxyDistances:
 
     def __init__(self, features: ProxyFeatures, structure: CachedDistances | None = None) -> None:
         """Keep the arguments."""
-        self.features, self.structure = features, structure
+        self.features = features
+        self.structure = structure
 
     @property
     def components(self) -> int:
         """Number of components."""
         return self.features.count + (0 if self.structure is None else self.structure.components)
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """Return the distances of all pairs, all of them unnormalised."""
         stack = _squares(self.features, first, second)
         if self.structure is not None:
             stack = np.concatenate([stack, self.structure.distances(first, second).stack])
+
         return Components.of_stack(stack, len(stack))
 
 
@@ -52,12 +59,18 @@ class TotalProxyDistance:
         """Keep the argument."""
         self.features = features
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """Return the distances of all pairs."""
-        return Components.of_stack(_squares(self.features, first, second).sum(axis=0, keepdims=True), 1)
+        return Components.of_stack(
+            _squares(self.features, first, second).sum(axis=0, keepdims=True), 1
+        )
 
 
-def _squares(features: ProxyFeatures, first: Sequence[Architecture], second: Sequence[Architecture] | None) -> Array:
+def _squares(
+    features: ProxyFeatures, first: Sequence[Architecture], second: Sequence[Architecture] | None
+) -> Array:
     """Return (p, m, n) float64."""
     rows = features.normal(first).T
     columns = rows if second is None else features.normal(second).T

@@ -10,8 +10,8 @@
 
     z(x) = K(x, S) (K(S, S) + e)^-1 z(S)         of a network x without scores, from networks S that have scores
 
-Proxies differ in unit and range by orders of magnitude, hence the ranks. Scores are smooth functions of the structure,
-so that the scores of some hundred networks predict those of all others.
+Proxies differ in unit and range by orders of magnitude, hence the ranks. Scores are smooth
+functions of the structure, so that the scores of some hundred networks predict those of all others.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class ProxyFeatures:
 
     Args:
         table: Scores of at least two networks.
-        structure: Distances of networks, and their covariance, whose parameters are at the centre of their bounds.
+        structure: Distances of networks, and their covariance, whose parameters are at the centre
+            of their bounds.
 
     Attributes:
         networks: The n networks.
@@ -55,13 +56,19 @@ class ProxyFeatures:
 
     def __init__(self, table: ProxyTable, structure: MemberModel) -> None:
         """Compute r and z."""
-        self.networks, self._row, self._structure = table.networks, table.rows, structure
-        from scipy.stats import rankdata  # loads a third of a second of modules, which few searches need
+        self.networks = table.networks
+        self._row = table.rows
+        self._structure = structure
+        # loads a third of a second of modules, which few searches need
+        from scipy.stats import rankdata
 
-        ranks: Array = (rankdata(table.scores, axis=0, nan_policy="omit") - 0.5) / np.isfinite(table.scores).sum(axis=0)
+        ranks: Array = (rankdata(table.scores, axis=0, nan_policy="omit") - 0.5) / np.isfinite(
+            table.scores
+        ).sum(axis=0)
         ranks = np.where(np.isnan(ranks), 0.5, ranks)
         varied = np.flatnonzero(np.ptp(ranks, axis=0) > 0).tolist()
-        self.names, self.ranks = tuple(table.names[at] for at in varied), ranks[:, varied]
+        self.names = tuple(table.names[at] for at in varied)
+        self.ranks = ranks[:, varied]
         self._normal: Array = ndtri(self.ranks)
         self._predicted: OrderedDict[str, Array] = OrderedDict()
         self._lock = Lock()
@@ -78,30 +85,41 @@ class ProxyFeatures:
         unknown = np.flatnonzero(rows < 0).tolist()
         if unknown:
             normal[unknown] = self._predict([networks[at] for at in unknown])
+
         return normal
 
     def _predict(self, networks: Sequence[Architecture]) -> Array:
         with self._lock:
-            new = {one.functional_key: one for one in networks if one.functional_key not in self._predicted}
+            new = {
+                one.functional_key: one
+                for one in networks
+                if one.functional_key not in self._predicted
+            }
             if new:
                 rows, theta, weights = self._regression
                 stack = self._structure.pairwise.distances(rows, list(new.values())).stack
                 predicted = self._structure.covariance.value(stack, theta).T @ weights
                 self._predicted.update(zip(new, predicted, strict=True))
+
             values = np.stack([self._predicted[one.functional_key] for one in networks])
             while len(self._predicted) > KEPT:
                 self._predicted.popitem(last=False)
+
             return values
 
     @cached_property
     def _regression(self) -> tuple[list[Architecture], Array, Array]:
         """S, the parameters of K, and (K + e)^-1 z(S)."""
         # A fixed seed: one table gives the same features to every agent.
-        chosen: NDArray[np.int64] = np.sort(np.random.default_rng(0).permutation(len(self.networks))[:MOST])
+        chosen: NDArray[np.int64] = np.sort(
+            np.random.default_rng(0).permutation(len(self.networks))[:MOST]
+        )
         rows = [self.networks[at].functional for at in chosen]
         stack = self._structure.pairwise.distances(rows).stack
         theta = self._structure.covariance.bounds(stack).mean(axis=1)
         gram = self._structure.covariance.value(stack, theta)
         ridge = NOISE * self._structure.covariance.variance(theta)
-        weights: Array = solve(gram + ridge * np.eye(len(rows)), self._normal[chosen], assume_a="sym")
+        weights: Array = solve(
+            gram + ridge * np.eye(len(rows)), self._normal[chosen], assume_a="sym"
+        )
         return rows, theta, weights

@@ -6,16 +6,18 @@
 | scores and   | the same, with Weisfeiler-Lehman squared and topology features  | exp(-sum_i beta_i d_i) |
 | structure    |                                                                 |                        |
 
-Each proxy has a length scale, so that the evaluations of the study determine which proxies matter. Stacking weights the
-members by the density of every evaluation given all others (`archive.agents.surrogates.stacking`): proxies without
-information about a task lose their weight within some evaluations.
+Each proxy has a length scale, so that the evaluations of the study determine which proxies matter.
+Stacking weights the members by the density of every evaluation given all others
+(`archive.agents.surrogates.stacking`): proxies without information about a task lose their weight
+within some evaluations.
 
-The initial design is spread, by variance reduction (`archive.agents.bayesopt.variance_reduction`) on the distances of
-proxies. In spaces of cells, it is spread over the networks of the largest mean rank by some proxies (`CONSENSUS`). In
-other spaces it is spread over all networks with scores, because the sign of a proxy's correlation is not known in
-advance: for 60 networks of `cnn`, trained on `digits/small`, the rank correlation with the accuracy was -0.94 by `snip`
-and -0.68 by the mean rank. Cells share their skeleton; other networks differ in depth and width. Proxies leave out no
-network after the initial design.
+The initial design is spread, by variance reduction (`archive.agents.bayesopt.variance_reduction`)
+on the distances of proxies. In spaces of cells, it is spread over the networks of the largest mean
+rank by some proxies (`CONSENSUS`). In other spaces it is spread over all networks with scores,
+because the sign of a proxy's correlation is not known in
+advance: for 60 networks of `cnn`, trained on `digits/small`, the rank correlation with the accuracy
+was -0.94 by `snip` and -0.68 by the mean rank. Cells share their skeleton; other networks differ in
+depth and width. Proxies leave out no network after the initial design.
 """
 
 from __future__ import annotations
@@ -46,16 +48,18 @@ from archive.spaces.cell import CellSpace
 from archive.store.proxies.table import ProxyTable
 
 CONSENSUS = frozenset(["naswot", "nwot", "synflow", "jacov", "flops"])
-"""Proxies whose mean rank chooses the initial design, where the task has any of them, else all proxies. They were
-chosen on NAS-Bench-201: of its 8,765 cells, the 80 best by these four have a median rank of 2,160 by accuracy, and the
-best cell is among them; by all thirteen published proxies the median rank is 3,270."""
+"""Proxies whose mean rank chooses the initial design, where the task has any of them, else all
+proxies. They were chosen on NAS-Bench-201: of its 8,765 cells, the 80 best by these four have a
+median rank of 2,160 by accuracy, and the best cell is among them; by all thirteen published proxies
+the median rank is 3,270."""
 
 MOST_SPREAD = 500
-"""Most candidates of a design that is spread over all networks with scores; of more, a random sample."""
+"""Most candidates of a design that is spread over all networks with scores; of more, a random
+sample."""
 
 SHARE = 0.01
-"""Share of the networks with scores, those of the largest mean rank, that the design is spread over; at least `LEAST`
-networks."""
+"""Share of the networks with scores, those of the largest mean rank, that the design is spread
+over; at least `LEAST` networks."""
 
 
 @final
@@ -70,7 +74,9 @@ class ProxyKnowledge:
 
     def __init__(self, space: Space, transfer: SourceUse, structure: MemberModel) -> None:
         """Start with an empty cache."""
-        self.space, self._transfer, self._structure = space, transfer, structure
+        self.space = space
+        self._transfer = transfer
+        self._structure = structure
         self._cached: tuple[ProxyTable, ProxyFeatures] | None = None
         self._lock = Lock()
 
@@ -81,34 +87,50 @@ class ProxyKnowledge:
         return self._transfer.first(history, generator, n, rng)
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return the stacked surrogate with the members of known proxies, and those of source studies."""
+        """Return the stacked surrogate with the members of known proxies, and those of source
+        studies.
+        """
         features = self.features(history)
         if features is not None and isinstance(cold, StackedGP):
             structured = ProxyDistances(features, self._structure.pairwise)
             members = [_member(one, cold) for one in (ProxyDistances(features), structured)]
             cold = StackedGP([*cold.members, *members], cold.prior)
+
         return self._transfer.with_sources(cold, history)
 
     def features(self, history: History) -> ProxyFeatures | None:
-        """Return the features of a history's proxies; None for fewer than `LEAST` networks or only constant proxies."""
+        """Return the features of a history's proxies;
+
+        None for fewer than `LEAST` networks or only constant proxies.
+        """
         table = history.proxies
         if table is None or len(table) < LEAST:
             return None
+
         with self._lock:
             if self._cached is None or self._cached[0] is not table:
                 self._cached = table, ProxyFeatures(table, self._structure)
+
             features = self._cached[1]
+
         return features if features.count else None
 
     def design(
         self, features: ProxyFeatures, history: History, count: int, rng: np.random.Generator
     ) -> list[Suggestion]:
-        """Return at most `count` networks of an initial design; fewer where its candidates are known already."""
+        """Return at most `count` networks of an initial design; fewer where its candidates are
+        known already.
+        """
         chosen = _candidates(features, count, rng)
-        fresh = (features.networks[at] for at in chosen if features.networks[at].functional_key not in history.known)
+        fresh = (
+            features.networks[at]
+            for at in chosen
+            if features.networks[at].functional_key not in history.known
+        )
         reference = list(filter(self.space.contains, fresh))
         if not reference:
             return []
+
         given = [one.functional for one in history.observed_or_pending]
         functional = [one.functional for one in reference]
         design = alc_design(functional, given, count, TotalProxyDistance(features), exponential(1))
@@ -119,6 +141,7 @@ def _candidates(features: ProxyFeatures, count: int, rng: np.random.Generator) -
     """Return the rows of the networks that a design of `count` is spread over, in random order."""
     if not _of_cells(features.networks[0].space):
         return rng.permutation(len(features.networks))[:MOST_SPREAD]
+
     order = np.argsort(-_consensus(features), kind="stable")
     # A random half of them, so that studies of different seeds begin with different networks.
     best = rng.permutation(order[: max(int(SHARE * len(order)), LEAST)])
@@ -145,5 +168,8 @@ def _member(pairwise: ProxyDistances, beside: StackedGP) -> DistanceGP:
     powers = [1.0] * pairwise.features.count
     if pairwise.structure is not None:
         powers += [kind.power for kind in pairwise.structure.kinds for _ in kind.components]
+
     covariance: Covariance = DimensionScaledPrior(PowerExponentialARD(powers), len(powers))
-    return DistanceGP(pairwise, covariance, preset.learning, noise=preset.noise, transform=other.transform)
+    return DistanceGP(
+        pairwise, covariance, preset.learning, noise=preset.noise, transform=other.transform
+    )

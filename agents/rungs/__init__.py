@@ -1,1 +1,3 @@
-"""Results at rungs for agents: partial trainings projected to full length, with the uncertainty of the projection."""
+"""Results at rungs for agents: partial trainings projected to full length, with the uncertainty of
+the projection.
+"""

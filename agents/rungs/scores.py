@@ -6,20 +6,21 @@
     18      0.93     .      .      .
     scores  0.93   predictions of b, c, d     with a variance each; that of a is 0
 
-In a study with rungs (`archive.queue.successive_halving`), agents learn from every network, on the scale of the whole
-training. A network trained to the end has its score. The score of a network that paused at a rung is predicted from its
-score there by the regression to the next rung, and so on up to the end (`archive.agents.rungs.regression`). Surrogates
-learn the variance of the prediction, too, and weight the score by it. Promotion does not bias a regression. It biases a
-mean gain: the promoted networks are the best of a rung, and the others may gain more.
+In a study with rungs (`archive.queue.successive_halving`), agents learn from every network, on the
+scale of the whole training. A network trained to the end has its score. The score of a network that
+paused at a rung is predicted from its score there by the regression to the next rung, and so on up
+to the end (`archive.agents.rungs.regression`). Surrogates learn the variance of the prediction,
+too, and weight the score by it. Promotion does not bias a regression. It biases a mean gain: the
+promoted networks are the best of a rung, and the others may gain more.
 
-The projection is never below the score at the rung, because the best score of a training can only grow with its length.
-It is never above the best score measured at any later rung, so that the incumbent's score is a measured one. A rung
-that no network has reached changes no projection.
+The projection is never below the score at the rung, because the best score of a training can only
+grow with its length. It is never above the best score measured at any later rung, so that the
+incumbent's score is a measured one. A rung that no network has reached changes no projection.
 
-The score of a training at an earlier rung is read from its curve, because the steps up to that rung are the same.
-Warm-start sources that were trained to the end therefore enter the regressions, although none of them was promoted.
-Each task and protocol has separate regressions. A partial score without a length is NaN: the network counts as known,
-and no surrogate is fitted to it.
+The score of a training at an earlier rung is read from its curve, because the steps up to that rung
+are the same. Warm-start sources that were trained to the end therefore enter the regressions,
+although none of them was promoted. Each task and protocol has separate regressions. A partial score
+without a length is NaN: the network counts as known, and no surrogate is fitted to it.
 """
 
 from __future__ import annotations
@@ -56,14 +57,20 @@ def projected(evaluations: Sequence[Evaluation], objective: str) -> list[Project
     """
     if not any(evaluation.partial for evaluation in evaluations):
         return [ProjectedScore(evaluation.score, 0.0) for evaluation in evaluations]
+
     groups: dict[tuple[str, str], list[Evaluation]] = {}
     for evaluation in evaluations:
         groups.setdefault((evaluation.task, evaluation.protocol), []).append(evaluation)
+
     scales = {place: RungScale(group, objective) for place, group in groups.items()}
-    return [scales[evaluation.task, evaluation.protocol].score(evaluation) for evaluation in evaluations]
+    return [
+        scales[evaluation.task, evaluation.protocol].score(evaluation) for evaluation in evaluations
+    ]
 
 
-def as_of(evaluation: Evaluation, epochs: int, objective: str, study: Study | None = None) -> Evaluation:
+def as_of(
+    evaluation: Evaluation, epochs: int, objective: str, study: Study | None = None
+) -> Evaluation:
     """Return an evaluation as it was when its training paused after `epochs` epochs.
 
     Constrained metrics are those at the rung; all other metrics are the present ones.
@@ -77,31 +84,48 @@ def as_of(evaluation: Evaluation, epochs: int, objective: str, study: Study | No
     score = score_after(evaluation, epochs, objective)
     value = math.nan if score is None else score if evaluation.direction == "maximise" else -score
     curve = {name: values[:epochs] for name, values in evaluation.curve.items()}
-    metrics = {**evaluation.metrics, **({} if study is None else _constrained_after(evaluation, epochs, study))}
-    return replace(evaluation, value=value, epochs=epochs, partial=True, curve=curve, metrics=metrics)
+    metrics = {
+        **evaluation.metrics,
+        **({} if study is None else _constrained_after(evaluation, epochs, study)),
+    }
+    return replace(
+        evaluation, value=value, epochs=epochs, partial=True, curve=curve, metrics=metrics
+    )
 
 
 def _constrained_after(evaluation: Evaluation, epochs: int, study: Study) -> dict[str, float]:
-    """Return the constrained quantities at the rung of so many epochs; empty where none are on record."""
-    rungs, names = Rungs.of(study.config), [each.name for each in study.constraints]
+    """Return the constrained quantities at the rung of so many epochs; empty where none are on
+    record.
+    """
+    rungs = Rungs.of(study.config)
+    names = [each.name for each in study.constraints]
     if rungs is None or epochs not in rungs.epochs:
         return {}
+
     begin = rungs.epochs.index(epochs) * len(names)
     return dict(zip(names, evaluation.rung_constrained[begin : begin + len(names)], strict=False))
 
 
 def score_after(evaluation: Evaluation, level: float, objective: str) -> float | None:
-    """Return the best score within `level` epochs, or of the whole training; None where the training was shorter."""
+    """Return the best score within `level` epochs, or of the whole training;
+
+    None where the training was shorter.
+    """
     length = evaluation.epochs
     if not evaluation.partial and (level == WHOLE or (length is not None and level >= length)):
         return evaluation.score  # complete: a longer limit would not change it
+
     if evaluation.partial and level == (length or 0):
         return evaluation.score
+
     curve = evaluation.curve.get(objective, ())
     if level > len(curve):
         return None
+
     sign = 1.0 if evaluation.direction == "maximise" else -1.0
-    return max((sign * value for value in curve[: int(level)] if math.isfinite(value)), default=None)
+    return max(
+        (sign * value for value in curve[: int(level)] if math.isfinite(value)), default=None
+    )
 
 
 class RungScale:
@@ -115,7 +139,11 @@ class RungScale:
     def __init__(self, evaluations: Sequence[Evaluation], objective: str) -> None:
         levels = [
             *sorted(
-                {float(evaluation.epochs) for evaluation in evaluations if evaluation.partial and evaluation.epochs}
+                {
+                    float(evaluation.epochs)
+                    for evaluation in evaluations
+                    if evaluation.partial and evaluation.epochs
+                }
             ),
             WHOLE,
         ]
@@ -124,10 +152,14 @@ class RungScale:
         self.above = dict(pairwise(levels))
         columns = {level: _column(evaluations, level, objective) for level in levels}
         for level, upper in self.above.items():
-            early, late = columns[level], columns[upper]
+            early = columns[level]
+            late = columns[upper]
             both = np.isfinite(early) & np.isfinite(late)
             if both.any():
-                self.regressions[level] = RungRegression.fit(early[np.isfinite(early)], early[both], late[both])
+                self.regressions[level] = RungRegression.fit(
+                    early[np.isfinite(early)], early[both], late[both]
+                )
+
         best = -math.inf
         for level in reversed(levels):
             measured = columns[level][np.isfinite(columns[level])]
@@ -138,12 +170,17 @@ class RungScale:
         """Return the score of a training, projected to full length."""
         if not evaluation.partial:
             return ProjectedScore(evaluation.score, 0.0)
+
         if not evaluation.epochs or not math.isfinite(evaluation.score):
             return ProjectedScore(evaluation.score if evaluation.epochs else math.nan, 0.0)
-        now, level = Prediction(evaluation.score, 0.0), float(evaluation.epochs)
+
+        now = Prediction(evaluation.score, 0.0)
+        level = float(evaluation.epochs)
         while level in self.regressions:
-            now, level = self.regressions[level].predict(*now), self.above[level]
+            now = self.regressions[level].predict(*now)
+            level = self.above[level]
             now = now._replace(mean=max(evaluation.score, min(now.mean, self.best[level])))
+
         return ProjectedScore(*now)
 
 

@@ -1,1 +1,4 @@
-"""Surrogates: models that predict the scores of architectures that have not been evaluated. Imports kernels."""
+"""Surrogates: models that predict the scores of architectures that have not been evaluated.
+
+Imports kernels.
+"""

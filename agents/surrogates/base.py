@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LEAST_STD = 1e-150
-"""Least standard deviation in an acquisition: a network without uncertainty has log(EI) = log(improvement) or about
--inf, and a probability of 0 or 1, never 0/0."""
+"""Least standard deviation in an acquisition: a network without uncertainty has log(EI) =
+log(improvement) or about -inf, and a probability of 0 or 1, never 0/0."""
 
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Probability that architectures meet the constraints of a study (`archive.agents.constraints`).
+    """Probability that architectures meet the constraints of a study
+    (`archive.agents.constraints`).
 
     Attributes:
         log_probability: (m,) float64, logarithm of the probability of feasibility.
@@ -54,8 +55,9 @@ class Feasibility:
 class Posterior:
     """A mixture of S Gaussians over the scores of m architectures, or over transformed scores.
 
-    Members are hyperparameter samples, with equal weights, or models, with individual weights. A model fitted to
-    transformed scores predicts g(score): acquisitions use that Gaussian directly, reports use `in_scores`.
+    Members are hyperparameter samples, with equal weights, or models, with individual weights. A
+    model fitted to transformed scores predicts g(score): acquisitions use that Gaussian directly,
+    reports use `in_scores`.
 
     Attributes:
         means: (S, m) float64, of g(score); in score units where g is linear or there is none.
@@ -64,8 +66,10 @@ class Posterior:
         covariances: (S, m, m) float64, or None for a posterior of marginals only.
         weights: (S,) float64, of sum 1; None for equal weights.
         scales: S fitted transforms, one for each member; empty where all members predict scores.
-        noises: (S,) float64, variance of the noise of an evaluation of g(score); None where evaluations are exact.
-        feasibility: Probability that the architectures meet the constraints; None without constraints.
+        noises: (S,) float64, variance of the noise of an evaluation of g(score); None where
+            evaluations are exact.
+        feasibility: Probability that the architectures meet the constraints; None without
+            constraints.
     """
 
     means: Array
@@ -79,9 +83,15 @@ class Posterior:
 
     @classmethod
     def of_standardised(
-        cls, scale: Scale, means: Array, variances: Array, best: Array, covariances: Array | None = None
+        cls,
+        scale: Scale,
+        means: Array,
+        variances: Array,
+        best: Array,
+        covariances: Array | None = None,
     ) -> Posterior:
-        """Return the posterior of g(score) whose members predict standardised values, (g(score) - centre) / spread.
+        """Return the posterior of g(score) whose members predict standardised values, (g(score) -
+        centre) / spread.
 
         Args:
             scale: The fitted transform of all members.
@@ -90,7 +100,8 @@ class Posterior:
             best: (S,) float64.
             covariances: (S, m, m) float64; None for marginals only.
         """
-        centre, spread = scale.centre, scale.spread
+        centre = scale.centre
+        spread = scale.spread
         return cls(
             means=centre + spread * means,
             variances=spread**2 * variances,
@@ -102,18 +113,27 @@ class Posterior:
     def in_scores(self) -> Posterior:
         """Return the marginals in score units.
 
-        For each member, the mean is the median of the score, g^-1(mu), and the standard deviation is half the width of
-        its central 68 % interval, 1/2 (g^-1(mu + s) - g^-1(mu - s)). Where g is linear, both are the Gaussian's.
+        For each member, the mean is the median of the score, g^-1(mu), and the standard deviation
+        is half the width of its central 68 % interval, 1/2 (g^-1(mu + s) - g^-1(mu - s)). Where g
+        is linear, both are the Gaussian's.
         """
         if all(scale.linear for scale in self.scales):
             return Posterior(self.means, self.variances, self.best, None, self.weights)
-        means, variances, best = self.means.copy(), self.variances.copy(), self.best.copy()
+
+        means = self.means.copy()
+        variances = self.variances.copy()
+        best = self.best.copy()
         for s, scale in enumerate(self.scales):
             if scale.linear:
                 continue
-            centre, std = self.means[s], np.sqrt(self.variances[s])
+
+            centre = self.means[s]
+            std = np.sqrt(self.variances[s])
             means[s], best[s] = scale.restore(centre), scale.restore(self.best[s : s + 1])[0]
-            variances[s] = np.square(0.5 * (scale.restore(centre + std) - scale.restore(centre - std)))
+            variances[s] = np.square(
+                0.5 * (scale.restore(centre + std) - scale.restore(centre - std))
+            )
+
         return Posterior(means, variances, best, None, self.weights)
 
     def average(self, values: Array) -> Array:
@@ -122,7 +142,10 @@ class Posterior:
         return averaged
 
     def log_average(self, logarithms: Array) -> Array:
-        """Return the logarithm of the weighted mean over the members, from logarithms: (S, m) to (m,) float64."""
+        """Return the logarithm of the weighted mean over the members, from logarithms:
+
+        (S, m) to (m,) float64.
+        """
         # Agents without a surrogate import this module for its types.
         from scipy.special import logsumexp
 
@@ -169,23 +192,32 @@ class Posterior:
         draws = np.empty_like(normals)
         for member in np.unique(members):
             chosen = members == member
-            draws[chosen] = self.means[member] + normals[chosen] @ _square_root(covariances[member]).T
+            draws[chosen] = (
+                self.means[member] + normals[chosen] @ _square_root(covariances[member]).T
+            )
+
         return draws
 
     def members(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw members with probability equal to their weight: (count,) positions."""
         if self.weights is None:
             return rng.integers(len(self.means), size=count)
+
         return rng.choice(len(self.means), size=count, p=self.weights)
 
     def _covariances(self) -> Array:
         if self.covariances is None:
-            raise NumericalError("joint samples need a posterior with covariances, got one with marginals only")
+            raise NumericalError(
+                "joint samples need a posterior with covariances, got one with marginals only"
+            )
+
         return self.covariances
 
 
 class Surrogate(ABC):
-    """A model that can be fitted to scores; immutable, so that one instance may serve many histories."""
+    """A model that can be fitted to scores; immutable, so that one instance may serve many
+    histories.
+    """
 
     @abstractmethod
     def fit(
@@ -201,8 +233,9 @@ class Surrogate(ABC):
             architectures: n networks, at least one; replicates of a network are allowed.
             scores: (n,) float64, finite, larger is better.
             rng: Source of randomness.
-            variances: (n,) float64, known variances of the single scores in squared score units, added to the common
-                noise variance; None for 0. A model without a likelihood ignores them.
+            variances: (n,) float64, known variances of the single scores in squared score units,
+                added to the common noise variance; None for 0. A model without a likelihood ignores
+                them.
 
         Raises:
             NumericalError: The scores are not finite, or there are none.
@@ -216,24 +249,31 @@ class Fitted(ABC):
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """Return the posterior of the scores of m networks, with covariances if `joint`.
 
-        After a nonlinear outcome transform it is the posterior of the transformed scores; `Posterior.scales` holds the
-        transform.
+        After a nonlinear outcome transform it is the posterior of the transformed scores;
+        `Posterior.scales` holds the transform.
         """
 
     @abstractmethod
     def hallucinate(self, architectures: Sequence[Architecture]) -> Fitted:
-        """Return the surrogate conditioned on fantasy scores of these networks, equal to their posterior means.
+        """Return the surrogate conditioned on fantasy scores of these networks, equal to their
+        posterior means.
 
-        Used for pending proposals: the posterior mean stays the same and the variance around them shrinks, so that an
-        acquisition is maximised elsewhere (kriging believer: Ginsbourger et al., 2011).
+        Used for pending proposals: the posterior mean stays the same and the variance around them
+        shrinks, so that an acquisition is maximised elsewhere (kriging believer: Ginsbourger et
+        al., 2011).
         """
 
     def noises(self) -> Array | None:
-        """Return the noise variance of an evaluation of g(score), (S,) float64; None where the model has no noise."""
+        """Return the noise variance of an evaluation of g(score), (S,) float64;
+
+        None where the model has no noise.
+        """
         return None
 
     def task_correlations(self) -> Mapping[str, float]:
-        """Return the estimated correlation rho of the task with each source study, in [-1, 1], by study."""
+        """Return the estimated correlation rho of the task with each source study, in [-1, 1], by
+        study.
+        """
         return {}
 
 
@@ -241,20 +281,25 @@ def check_scores(architectures: Sequence[Architecture], scores: Array) -> None:
     """Validate the arguments of a fit.
 
     Raises:
-        NumericalError: There are no scores, their number differs from that of the architectures, or one is not finite.
+        NumericalError: There are no scores, their number differs from that of the architectures, or
+            one is not finite.
     """
     if len(architectures) == 0:
         raise NumericalError("a surrogate needs at least one observation, got none")
+
     if scores.shape != (len(architectures),):
-        raise NumericalError(f"{len(architectures)} architectures need as many scores, got shape {scores.shape}")
+        raise NumericalError(
+            f"{len(architectures)} architectures need as many scores, got shape {scores.shape}"
+        )
+
     if not np.isfinite(scores).all():
         at = int(np.flatnonzero(~np.isfinite(scores))[0])
         raise NumericalError(f"scores must be finite, got {scores[at]} (observation {at})")
 
 
 def _square_root(covariance: Array) -> Array:
-    # Posterior covariances are semi-definite and often singular (replicates, points without uncertainty). Eigenvalues
-    # clipped at zero give an exact root where Cholesky would need jitter.
+    # Posterior covariances are semi-definite and often singular (replicates, points without
+    # uncertainty). Eigenvalues clipped at zero give an exact root where Cholesky would need jitter.
     values, vectors = np.linalg.eigh(covariance)
     root: Array = vectors * np.sqrt(np.clip(values, 0.0, None))
     return root

@@ -1,7 +1,8 @@
 """Concatenated distances of several kernels, with a cache of whole rows to the members of a space.
 
-An agent that ranks a listed space needs, after every evaluation, the distances of each known network from every member.
-Rows are cached. Known networks are added one at a time, so that a proposal computes one row instead of hundreds.
+An agent that ranks a listed space needs, after every evaluation, the distances of each known
+network from every member. Rows are cached. Known networks are added one at a time, so that a
+proposal computes one row instead of hundreds.
 
 | symbol | meaning                                                         | shape       |
 |--------|-----------------------------------------------------------------|-------------|
@@ -40,7 +41,9 @@ LARGE = 2000
 
 @final
 class CachedDistances:
-    """Distances for a Gaussian process, cached by row; threads may share one. The cache changes no result.
+    """Distances for a Gaussian process, cached by row; threads may share one.
+
+    The cache changes no result.
 
     Args:
         distances: One or more distances, whose components are concatenated.
@@ -60,28 +63,39 @@ class CachedDistances:
         self.components = sum(len(kind.components) for kind in self.kinds)
         # Room for all members, and for as many other networks.
         most = max(8192, 2 * len(self.listing))
-        self.grams = [Gram(kind, max_networks=most, prepare=self._prepare(kind)) for kind in self.kinds]
-        # Rows of members come from vectors of features if all distances have features, else from the distances.
+        self.grams = [
+            Gram(kind, max_networks=most, prepare=self._prepare(kind)) for kind in self.kinds
+        ]
+        # Rows of members come from vectors of features if all distances have features, else from
+        # the distances.
         self._featured = tuple(kind for kind in self.kinds if isinstance(kind, FeatureDistance))
         self._laid_out = len(self._featured) == len(self.kinds)
         self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._most_rows = most_bytes // max(4 * self.components * len(self.listing), 1)
         self._lock = Lock()
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """Return the distances of all pairs, all components unnormalised: see `Distance.distances`.
 
         Distances to many members are rounded to single precision, whether cached or not.
         """
         if second is None or len(second) < FEW or (columns := self._columns(second)) is None:
             return self._components(self._compute(first, second))
+
         if len(first) > self._most_rows:
-            return self._components(self._compute(first, second).astype(np.float32).astype(np.float64))
+            return self._components(
+                self._compute(first, second).astype(np.float32).astype(np.float64)
+            )
+
         with self._lock:
             rows = self._cached(first)
+
         stack = np.empty((self.components, len(first), len(second)))
         for at, row in enumerate(rows):
             stack[:, at] = row[:, columns]
+
         return self._components(stack)
 
     def _prepare(self, kind: Distance[Any]) -> Callable[[Architecture], Any] | None:
@@ -92,6 +106,7 @@ class CachedDistances:
         columns = np.array(positions, np.int64)
         if (columns < 0).any():
             return None
+
         # A slice is copied several times as fast as an index array.
         return slice(positions[0], positions[-1] + 1) if (np.diff(columns) == 1).all() else columns
 
@@ -99,14 +114,20 @@ class CachedDistances:
         new = {network.key: network for network in networks if network.key not in self._rows}
         inside = [key for key in new if key in self.listing.position] if self._laid_out else []
         if inside:
-            self._keep(inside, self._between_members([self.listing.position[key] for key in inside]))
+            self._keep(
+                inside, self._between_members([self.listing.position[key] for key in inside])
+            )
+
         outside = [key for key in new if key not in inside]
         if outside:
             self._keep(outside, self._to_members([new[key] for key in outside]))
+
         for network in networks:
             self._rows.move_to_end(network.key)
+
         while len(self._rows) > self._most_rows:
             self._rows.popitem(last=False)
+
         return [self._rows[network.key] for network in networks]
 
     def _keep(self, keys: Sequence[str], block: Array) -> None:
@@ -118,6 +139,7 @@ class CachedDistances:
         vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
         for out, each in zip(stack, vectors, strict=True):
             each.rows(rows).add(1.0, False, 0, len(rows), out)
+
         return stack
 
     def _to_members(self, networks: Sequence[Architecture]) -> Array:
@@ -125,39 +147,60 @@ class CachedDistances:
         stack = np.zeros((self.components, len(networks), len(self.listing)))
         if not self._laid_out:
             return self._compute(networks, self.listing.members)
+
         parts = (part for kind in self._featured for part in self._rows_of(kind, networks))
         for out, part in zip(stack, parts, strict=True):
             if part is None:
                 return self._compute(networks, self.listing.members)
+
             part.add(1.0, False, 0, len(networks), out)
+
         return stack
 
-    def _rows_of(self, kind: FeatureDistance, networks: Sequence[Architecture]) -> Iterator[BlockPart | None]:
+    def _rows_of(
+        self, kind: FeatureDistance, networks: Sequence[Architecture]
+    ) -> Iterator[BlockPart | None]:
         features = [self.listing.prepare(kind, network).features for network in networks]
         for c, vectors in enumerate(self.listing.vectors(kind)):
             yield vectors.rows_of([part[c] for part in features])
 
-    def _compute(self, first: Sequence[Architecture], second: Sequence[Architecture] | None) -> Array:
+    def _compute(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None
+    ) -> Array:
         inside = self._inside(first, second)
         if inside is not None:
             return self._between(*inside)
+
         parts = [gram.distances(first, second).stack for gram in self.grams]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _inside(
         self, first: Sequence[Architecture], second: Sequence[Architecture] | None
     ) -> tuple[list[int], list[int] | None] | None:
-        """Return positions in the listing; None for small blocks, and where a network or distance is not listed."""
+        """Return positions in the listing;
+
+        None for small blocks, and where a network or distance is not listed.
+        """
         large = len(first) * len(first if second is None else second) >= LARGE
-        if not large or not len(self.listing) or not all(isinstance(kind, EmbeddedDistance) for kind in self.kinds):
+        if (
+            not large
+            or not len(self.listing)
+            or not all(isinstance(kind, EmbeddedDistance) for kind in self.kinds)
+        ):
             return None
-        sides = [[self.listing.position.get(one.key, -1) for one in side] for side in (first, second or ())]
+
+        sides = [
+            [self.listing.position.get(one.key, -1) for one in side]
+            for side in (first, second or ())
+        ]
         if any(-1 in side for side in sides):
             return None
+
         # Merging sparse vectors is slower than comparing the features of distinct networks.
         vectors = (each for kind in self._featured for each in self.listing.vectors(kind))
         if not all(isinstance(each.columns, np.ndarray) for each in vectors):
             return None
+
         return sides[0], None if second is None else sides[1]
 
     def _between(self, rows: list[int], columns: list[int] | None) -> Array:
@@ -167,6 +210,7 @@ class CachedDistances:
         for out, each in zip(stack, vectors, strict=True):
             part = each.between(rows, rows if columns is None else columns)
             blocks.fill(out, [(1.0, part)], symmetric=columns is None)
+
         return stack
 
     def _components(self, stack: Array) -> Components:

@@ -8,19 +8,21 @@
 | tau    | max_i mu(x_i), by member                                             | (S,)   |
 | c      | s2 / sqrt(s2 + eta2), see below                                      | (S, u) |
 
-The greatest of n noisy scores exceeds the true score of its network, the more so the larger n is: as an incumbent it
-hides improvements. tau is the plug-in incumbent of Picheny, Wagner, Ginsbourger (A benchmark of kriging-based infill
-criteria for noisy optimization, 2013).
+The greatest of n noisy scores exceeds the true score of its network, the more so the larger n is:
+as an incumbent it hides improvements. tau is the plug-in incumbent of Picheny, Wagner, Ginsbourger
+(A benchmark of kriging-based infill criteria for noisy optimization, 2013).
 
-One more evaluation of a network changes its posterior mean by a normal variable of standard deviation c. The expected
-rise of the greatest posterior mean, through the network's own mean alone, is the knowledge gradient of independent
-beliefs (Frazier, Powell, Dayanik: A knowledge-gradient policy for sequential information collection, 2008):
+One more evaluation of a network changes its posterior mean by a normal variable of standard
+deviation c. The expected rise of the greatest posterior mean, through the network's own mean alone,
+is the knowledge gradient of independent beliefs (Frazier, Powell, Dayanik: A knowledge-gradient
+policy for sequential information collection, 2008):
 
     another network      c h((mu - tau) / c)                     h of `archive.agents.acquisition.functions`
     an observed one      c h(-|mu - tau'| / c)                   tau': the greatest mean of all others
 
-Both are improvements of the recommendation, in one unit, so that the larger decides between a new network and a repeat
-(`repeat_gains`). Without noise, c = s for a new network, the ordinary expected improvement, and 0 for an observed one.
+Both are improvements of the recommendation, in one unit, so that the larger decides between a new
+network and a repeat (`repeat_gains`). Without noise, c = s for a new network, the ordinary expected
+improvement, and 0 for an observed one.
 """
 
 from __future__ import annotations
@@ -64,6 +66,7 @@ class NoisyIncumbent(Fitted):
         """See `Fitted.hallucinate`."""
         if len(architectures) == 0:
             return self
+
         known = {one.key for one in self.networks}
         added = (one for one in architectures if one.key not in known)
         return NoisyIncumbent(self.fitted.hallucinate(architectures), (*self.networks, *added))
@@ -85,7 +88,9 @@ def mean_change(variances: Array, noises: Array) -> Array:
         noises: (S,) float64: eta2.
     """
     total = variances + noises[:, None]
-    change: Array = np.divide(variances, np.sqrt(total), out=np.zeros_like(variances), where=total > 0.0)
+    change: Array = np.divide(
+        variances, np.sqrt(total), out=np.zeros_like(variances), where=total > 0.0
+    )
     return change
 
 
@@ -93,6 +98,7 @@ def rivals(means: Array) -> Array:
     """Return tau' of each network: (S, u) for (S, u) means; -inf for a single network."""
     if means.shape[1] == 1:
         return np.full_like(means, -np.inf)
+
     first = means.argmax(axis=1)
     second = np.partition(means, -2, axis=1)[:, -2]
     others = np.repeat(means.max(axis=1)[:, None], means.shape[1], axis=1)

@@ -11,24 +11,28 @@
 | `log-regret`            | y above the best score b; b - c log(1 + (b - y) / c) | g above b; b + c - c exp((b-g) / c) |
 |                         | below it, c = b - t, t the median                    | below it                            |
 
-After g, all but `none` standardise. A linear transform is undone in the posterior, so that mean, standard deviation
-and incumbent are in score units. After a nonlinear one the posterior is that of g(score): acquisitions compare
-architectures on this scale, where the Gaussian fits. `Posterior.in_scores` undoes g for reports.
+After g, all but `none` standardise. A linear transform is undone in the posterior, so that mean,
+standard deviation and incumbent are in score units. After a nonlinear one the posterior is that of
+g(score): acquisitions compare architectures on this scale, where the Gaussian fits.
+`Posterior.in_scores` undoes g for reports.
 
-The support of a Gaussian exceeds the range of g: with `compress-below-median` no score maps to more than b below t, and
-the inverse of `log-regret` is unbounded below. An inverse therefore never returns less than the worst score observed.
+The support of a Gaussian exceeds the range of g: with `compress-below-median` no score maps to more
+than b below t, and the inverse of `log-regret` is unbounded below. An inverse therefore never
+returns less than the worst score observed.
 
-`compress-below-median` is for networks that fail to train: the differences between bad scores carry little information
-about good ones, and as outliers they would dominate the fit. `log-regret` compresses all scores below the incumbent,
-the more the further below, so that resolution is highest near the incumbent; its unit follows the search. Above the
-incumbent both are the identity, so that an improvement is in score units. `rank-normal` is for scores without a
-meaningful scale. On NAS-Bench-201, after 20 and 50 networks, `compress-below-median` and `log-regret` rank the other
-networks better than `standardise` (Spearman's rho 0.02 to 0.04 higher, 8 seeds, Hamming and Weisfeiler-Lehman
-distances).
+`compress-below-median` is for networks that fail to train: the differences between bad scores carry
+little information about good ones, and as outliers they would dominate the fit. `log-regret`
+compresses all scores below the incumbent, the more the further below, so that resolution is highest
+near the incumbent; its unit follows the search. Above the incumbent both are the identity, so that
+an improvement is in score units. `rank-normal` is for scores without a meaningful scale. On
+NAS-Bench-201, after 20 and 50 networks, `compress-below-median` and `log-regret` rank the other
+networks better than `standardise` (Spearman's rho 0.02 to 0.04 higher, 8 seeds, Hamming and
+Weisfeiler-Lehman distances).
 
-`log-regret` bounds the regrets of trainings that went wrong (`archive.agents.outliers`). With one loss of a
-million among 30 losses of NAS-Bench-201 (CIFAR-100), the stacked models of `portfolio` otherwise rank other networks no
-better than chance (Spearman's rho -0.1; 0.5 with the bound, and 0.8 without that loss; 6 seeds).
+`log-regret` bounds the regrets of trainings that went wrong (`archive.agents.outliers`). With one
+loss of a million among 30 losses of NAS-Bench-201 (CIFAR-100), the stacked models of `portfolio`
+otherwise rank other networks no better than chance (Spearman's rho -0.1; 0.5 with the bound, and
+0.8 without that loss; 6 seeds).
 """
 
 from __future__ import annotations
@@ -79,7 +83,9 @@ class Standardise(OutcomeTransform):
 
 
 class RankNormal(OutcomeTransform):
-    """Normal quantiles of the ranks; linear between observed scores, with the mean slope beyond them."""
+    """Normal quantiles of the ranks; linear between observed scores, with the mean slope beyond
+    them.
+    """
 
     name = "rank-normal"
 
@@ -110,7 +116,8 @@ class CompressBelowMedian(OutcomeTransform):
     def learn(self, scores: Array) -> Scale:
         """See `OutcomeTransform.learn`."""
         # The score of a failed training must not determine the least depth.
-        plain, median = Scale.of(np.maximum(scores, fences(scores))), float(np.median(scores))
+        plain = Scale.of(np.maximum(scores, fences(scores)))
+        median = float(np.median(scores))
         above = scores[scores > median] - median
         depth = 3.0 * float(np.median(above)) if above.size else plain.spread
         # A depth negligible beside the spread would make all scores below the median equal.
@@ -133,13 +140,15 @@ class LogRegret(OutcomeTransform):
 
     def learn(self, scores: Array) -> Scale:
         """See `OutcomeTransform.learn`."""
-        fence, best = float(fences(scores)), float(scores.max()) if self.best is None else self.best
+        fence = float(fences(scores))
+        best = float(scores.max()) if self.best is None else self.best
         plain = Scale.of(np.maximum(scores, fence))
-        # Where half of the scores equal or exceed the best, the median regret is at most 0; the spread replaces it.
+        # Where half of the scores equal or exceed the best, the median regret is at most 0; the
+        # spread replaces it.
         regret = best - float(np.median(scores))
         unit = regret if regret > 1e-6 * plain.spread else plain.spread
-        # In a study whose usual results violate a constraint, the best score may be an outlier itself. No regret below
-        # it is then usual.
+        # In a study whose usual results violate a constraint, the best score may be an outlier
+        # itself. No regret below it is then usual.
         usual = best - fence if best > fence else math.inf
         return Scale.of(scores, LogRegretMap(best, unit, float(scores.min()), usual))
 
@@ -152,8 +161,8 @@ class LogRegretMap(MonotoneMap):
         best: b.
         unit: c, positive.
         worst: The worst score observed.
-        usual: Largest regret u of a score that is no outlier (`archive.agents.outliers`), positive. A regret x beyond u
-            counts as u (2 - u / x), less than 2 u.
+        usual: Largest regret u of a score that is no outlier (`archive.agents.outliers`), positive.
+            A regret x beyond u counts as u (2 - u / x), less than 2 u.
     """
 
     best: float
@@ -165,7 +174,10 @@ class LogRegretMap(MonotoneMap):
         """See `MonotoneMap.__call__`."""
         short = np.maximum(self.best - scores, 0.0)
         if short.size and short.max() > self.usual:
-            short = np.minimum(short, self.usual) * (2.0 - self.usual / np.maximum(short, self.usual))
+            short = np.minimum(short, self.usual) * (
+                2.0 - self.usual / np.maximum(short, self.usual)
+            )
+
         return np.maximum(scores, self.best) - self.unit * np.log1p(short / self.unit)
 
     def inverse(self, transformed: Array) -> Array:
@@ -175,6 +187,7 @@ class LogRegretMap(MonotoneMap):
         if math.isfinite(self.usual):
             share = np.clip(2.0 - short / self.usual, np.finfo(np.float64).epsneg, 1.0)
             short = np.minimum(short, self.usual) / share
+
         return np.maximum(np.maximum(transformed, self.best) - short, self.worst)
 
 
@@ -184,7 +197,8 @@ class _Quantiles(MonotoneMap):
     quantiles: Array
 
     def __call__(self, scores: Array) -> Array:
-        low, high = float(self.known[0]), float(self.known[-1])
+        low = float(self.known[0])
+        high = float(self.known[-1])
         beyond = np.minimum(scores - low, 0.0) + np.maximum(scores - high, 0.0)
         transformed: Array = np.interp(scores, self.known, self.quantiles) + self._slope * beyond
         return transformed
@@ -196,7 +210,8 @@ class _Quantiles(MonotoneMap):
 
     @property
     def _slope(self) -> float:
-        low, high = float(self.known[0]), float(self.known[-1])
+        low = float(self.known[0])
+        high = float(self.known[-1])
         return float((self.quantiles[-1] - self.quantiles[0]) / (high - low)) if high > low else 1.0
 
 
@@ -214,7 +229,9 @@ class _Compression(MonotoneMap):
         short = np.maximum(self.median - transformed, 0.0)
         # Fraction of the depth; the whole depth is the image of no finite score.
         used = np.minimum(short / self.depth, 1.0 - np.finfo(np.float64).epsneg)
-        return np.maximum(np.maximum(transformed, self.median) - used * self.depth / (1.0 - used), self.worst)
+        return np.maximum(
+            np.maximum(transformed, self.median) - used * self.depth / (1.0 - used), self.worst
+        )
 
 
 _transforms: dict[str, type[OutcomeTransform]] = {
@@ -235,6 +252,8 @@ def get(name: str | OutcomeTransform) -> OutcomeTransform:
     """
     if isinstance(name, OutcomeTransform):
         return name
+
     if name not in _transforms:
         raise UnknownNameError("transform", name, _transforms)
+
     return _transforms[name]()

@@ -1,6 +1,7 @@
 """Random forest on features of architectures: the surrogate of SMAC.
 
-Hutter, Hoos, Leyton-Brown: Sequential Model-Based Optimization for General Algorithm Configuration (2011), section 4.1.
+Hutter, Hoos, Leyton-Brown: Sequential Model-Based Optimization for General Algorithm Configuration
+(2011), section 4.1.
 
 | symbol | meaning                                                     | shape  |
 |--------|-------------------------------------------------------------|--------|
@@ -10,8 +11,8 @@ Hutter, Hoos, Leyton-Brown: Sequential Model-Based Optimization for General Algo
 | s^2    | variance over the trees                                     | (m,)   |
 | C      | covariance over the trees; its rank is at most T - 1        | (m, m) |
 
-The posterior is one Gaussian (S = 1). Pending proposals are added to the observations with their means as scores, and
-the forest is fitted again.
+The posterior is one Gaussian (S = 1). Pending proposals are added to the observations with their
+means as scores, and the forest is fitted again.
 """
 
 from __future__ import annotations
@@ -51,15 +52,21 @@ class RandomForest(Surrogate):
         UsageError: A setting is out of range, or the kernel has no features.
     """
 
-    def __init__(self, encoding: str | EmbeddedDistance, trees: int = 100, features: float = 5 / 6) -> None:
+    def __init__(
+        self, encoding: str | EmbeddedDistance, trees: int = 100, features: float = 5 / 6
+    ) -> None:
         """Check the settings."""
         source = kernels.get(encoding) if isinstance(encoding, str) else encoding
         if not isinstance(source, EmbeddedDistance):
             raise UsageError(f"a random forest needs a kernel with features, got {source.name}")
+
         require_at_least(2, trees=trees)
         if not 0.0 < features <= 1.0:
             raise UsageError(f"features must be in (0, 1], got {features}")
-        self.encoding, self.trees, self.features = source, trees, features
+
+        self.encoding = source
+        self.trees = trees
+        self.features = features
         self._features = SparseFeatures((source,))
 
     def fit(
@@ -77,18 +84,21 @@ class RandomForest(Surrogate):
         check_scores(architectures, scores)
         return self.grown(architectures, scores, int(rng.integers(2**31)))
 
-    def grown(self, architectures: Sequence[Architecture], scores: Array, seed: int) -> FittedForest:
+    def grown(
+        self, architectures: Sequence[Architecture], scores: Array, seed: int
+    ) -> FittedForest:
         """Return the forest of a seed."""
         from sklearn.ensemble import RandomForestRegressor
 
         inputs = Inputs.of(self._features, architectures)
         forest = RandomForestRegressor(self.trees, max_features=self.features, random_state=seed)
         scale = Standardise().learn(scores)
-        # Features that split the networks alike are ties. Without rounding, the last bits of the values would decide
-        # them, and another unit of the scores would give another forest.
+        # Features that split the networks alike are ties. Without rounding, the last bits of the
+        # values would decide them, and another unit of the scores would give another forest.
         values = np.round(scale.standardise(scores) / STEP) * STEP
         with one_thread():
             forest.fit(inputs.read(architectures), values)
+
         return FittedForest(self, inputs, forest, tuple(architectures), scores, scale, seed)
 
 
@@ -126,22 +136,30 @@ class FittedForest(Fitted):
         deviations = predictions - mean
         variances = np.square(deviations).mean(axis=0)
         covariances = (deviations.T @ deviations / len(deviations))[None] if joint else None
-        return Posterior(mean[None], variances[None], np.array([float(self.scores.max())]), covariances)
+        return Posterior(
+            mean[None], variances[None], np.array([float(self.scores.max())]), covariances
+        )
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedForest:
         """See `Fitted.hallucinate`."""
         if len(architectures) == 0:
             return self
+
         means = self._predictions(architectures).mean(axis=0)
-        return self.model.grown([*self.architectures, *architectures], np.concatenate([self.scores, means]), self.seed)
+        return self.model.grown(
+            [*self.architectures, *architectures], np.concatenate([self.scores, means]), self.seed
+        )
 
     def _predictions(self, architectures: Sequence[Architecture]) -> Array:
         """Return the trees' predictions in score units: (T, m) float64."""
         for network in architectures:
             if network.space != self.inputs.space:
                 raise InvalidArchitectureError(
-                    f"the forest was fitted to networks of space {self.inputs.space}, got one of {network.space}"
+                    f"the forest was fitted to networks of space {self.inputs.space}, got "
+                    "one of "
+                    f"{network.space}"
                 )
+
         inputs = self.inputs.read(architectures)
         predicted = np.array([tree.predict(inputs) for tree in self.forest.estimators_])
         return self.scale.centre + self.scale.spread * predicted

@@ -1,4 +1,7 @@
-"""The registry of surrogates, by name, with any kernel that they support: `registry.get("gp", "path")`."""
+"""The registry of surrogates, by name, with any kernel that they support:
+
+`registry.get("gp", "path")`.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,20 @@ def names() -> tuple[str, ...]:
 
 
 def takes(surrogate: str, kernel: str) -> bool:
-    """Return whether a surrogate supports a kernel: the ensemble needs features, a Gaussian process distances."""
+    """Return whether a surrogate supports a kernel: the ensemble needs features, a Gaussian process
+    distances.
+    """
     return surrogate != "ensemble" or isinstance(kernels.get(kernel), EmbeddedDistance)
 
 
-def get(name: str, kernel: str | Distance[Any], pairwise: Pairwise | None = None, **config: Any) -> Surrogate:
+def get(
+    name: str, kernel: str | Distance[Any], pairwise: Pairwise | None = None, **config: Any
+) -> Surrogate:
     """Return a surrogate.
 
     Args:
-        name: `gp` (maximum a posteriori hyperparameters), `gp-slice` (samples of them) or `ensemble`.
+        name: `gp` (maximum a posteriori hyperparameters), `gp-slice` (samples of them) or
+            `ensemble`.
         kernel: A distance, or its name in the registry of kernels.
         pairwise: Source of the distances, to share a cache; by default a `Gram` of the kernel.
         **config: Settings of `DistanceGP` or `Ensemble`, by name.
@@ -41,6 +49,7 @@ def get(name: str, kernel: str | Distance[Any], pairwise: Pairwise | None = None
     """
     if name not in _MAKERS:
         raise UnknownNameError("surrogate", name, names())
+
     distance = kernels.get(kernel) if isinstance(kernel, str) else kernel
     return _MAKERS[name](distance, Gram(distance) if pairwise is None else pairwise, config)
 
@@ -58,6 +67,7 @@ def _ensemble(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any
 
     if not isinstance(distance, EmbeddedDistance):
         raise UsageError(f"an ensemble needs a kernel with features, got {distance.name}")
+
     return Ensemble(distance, **config)
 
 

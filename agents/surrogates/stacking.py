@@ -12,14 +12,15 @@
     m_i = y_i - a_i / (B^-1)_ii,  v_i = 1 / (B^-1)_ii            Rasmussen & Williams, 2006, eqs. (5.10) to (5.12)
     w   = argmax sum_i log sum_k w_k exp(l_ik) + c sum_k log w_k  Yao, Vehtari, Simpson, Gelman, 2018, eq. (4)
 
-Stacking optimises the LOO log density of the mixture instead of selecting one model: complementary models share the
-weight, redundant ones split it. With some twenty evaluations the optimum often degenerates to one model by chance, so w
-is a maximum a posteriori under a Dirichlet(1 + c) prior, which more evaluations soon outweigh. The objective is
-concave, and expectation maximisation (EM) climbs it.
+Stacking optimises the LOO log density of the mixture instead of selecting one model: complementary
+models share the weight, redundant ones split it. With some twenty evaluations the optimum often
+degenerates to one model by chance, so w is a maximum a posteriori under a Dirichlet(1 + c) prior,
+which more evaluations soon outweigh. The objective is concave, and expectation maximisation (EM)
+climbs it.
 
-Hyperparameters are fitted once to all observations, with none left out: n further fits would cost n times as much.
-Members may use different outcome transforms: l is the density of the scores, which is the density of the transformed
-values times dy/dscore.
+Hyperparameters are fitted once to all observations, with none left out: n further fits would cost n
+times as much. Members may use different outcome transforms: l is the density of the scores, which
+is the density of the transformed values times dy/dscore.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ Member = DistanceGP | CoregionalisedGP
 FittedMember = FittedGP | FittedCoregionalisedGP
 
 LEAST_WEIGHT = 0.01
-"""Least weight of a member that is kept: one of smaller weight changes no decision, and costs as much as any other."""
+"""Least weight of a member that is kept: one of smaller weight changes no decision, and costs as
+much as any other."""
 MOST_STEPS = 2000
 """Limit of EM steps, and the change of the weights at which EM stops."""
 SMALLEST_STEP = 1e-6
@@ -51,7 +53,8 @@ SMALLEST_STEP = 1e-6
 class StackedGP(Surrogate):
     """Gaussian processes with different distances or outcome transforms, mixed by stacking.
 
-    Expected improvements of the members can be averaged where every transform is the identity above the incumbent.
+    Expected improvements of the members can be averaged where every transform is the identity above
+    the incumbent.
 
     Args:
         members: One or more.
@@ -63,9 +66,11 @@ class StackedGP(Surrogate):
 
     def __init__(self, members: Sequence[Member], prior: float = 1.0) -> None:
         """Check the arguments."""
-        self.members, self.prior = tuple(members), prior
+        self.members = tuple(members)
+        self.prior = prior
         if not self.members:
             raise UsageError("a stacked GP needs one or more members, got none")
+
         if not 0.0 <= prior < np.inf:
             raise UsageError(f"prior must be >= 0 and finite, got {prior}")
 
@@ -99,11 +104,15 @@ class FittedStackedGP(Fitted):
     stacking: Array
 
     @classmethod
-    def without_negligible(cls, members: Sequence[FittedMember], stacking: Array) -> FittedStackedGP:
+    def without_negligible(
+        cls, members: Sequence[FittedMember], stacking: Array
+    ) -> FittedStackedGP:
         """Drop members of negligible weight and renormalise the weights of the others."""
         kept = np.flatnonzero(stacking >= min(LEAST_WEIGHT, float(stacking.max()))).tolist()
         chosen = tuple(members[at] for at in kept)
-        weights = np.concatenate([np.full(members[at].sets, stacking[at] / members[at].sets) for at in kept])
+        weights = np.concatenate(
+            [np.full(members[at].sets, stacking[at] / members[at].sets) for at in kept]
+        )
         return cls(chosen, weights / weights.sum(), stacking)
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
@@ -124,7 +133,9 @@ class FittedStackedGP(Fitted):
         return np.concatenate([member.noises() for member in self.members])
 
     def task_correlations(self) -> Mapping[str, float]:
-        """See `Fitted.task_correlations`: the sum of weight times correlation over the members that use a study."""
+        """See `Fitted.task_correlations`: the sum of weight times correlation over the members that
+        use a study.
+        """
         correlations: dict[str, float] = {}
         at = 0
         for member in self.members:
@@ -132,11 +143,15 @@ class FittedStackedGP(Fitted):
             at += member.sets
             if isinstance(member, FittedCoregionalisedGP):
                 for study in member.source_model.studies:
-                    correlations[study] = correlations.get(study, 0.0) + weight * member.task_correlation
+                    correlations[study] = (
+                        correlations.get(study, 0.0) + weight * member.task_correlation
+                    )
+
         return correlations
 
     def observe(self, architectures: Sequence[Architecture], scores: Array) -> FittedStackedGP:
-        """Return the surrogate with k more observations; hyperparameters, scales and weights stay the same.
+        """Return the surrogate with k more observations; hyperparameters, scales and weights stay
+        the same.
 
         Args:
             architectures: k networks.
@@ -147,12 +162,17 @@ class FittedStackedGP(Fitted):
         """
         own = [member for member in self.members if isinstance(member, FittedGP)]
         if len(own) < len(self.members):
-            raise UsageError("observations cannot be added to a stacked GP with members that use source studies")
+            raise UsageError(
+                "observations cannot be added to a stacked GP with members that use source studies"
+            )
+
         return replace(self, members=tuple(member.observe(architectures, scores) for member in own))
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedStackedGP:
         """See `Fitted.hallucinate`. Each member is conditioned on its own means."""
-        return replace(self, members=tuple(member.hallucinate(architectures) for member in self.members))
+        return replace(
+            self, members=tuple(member.hallucinate(architectures) for member in self.members)
+        )
 
 
 def loo_log_densities(members: Sequence[FittedMember], scores: Array) -> Array:
@@ -160,12 +180,14 @@ def loo_log_densities(members: Sequence[FittedMember], scores: Array) -> Array:
 
     Args:
         members: The fitted members.
-        scores: All observed scores; the slope of a replicated architecture is taken at its first evaluation.
+        scores: All observed scores; the slope of a replicated architecture is taken at its first
+            evaluation.
     """
     columns = []
     for member in members:
         slopes = member.scale.log_slopes(scores)[member.observations.first]
         columns.append(member.loo_log_densities() + slopes)
+
     return np.stack(columns, axis=1)
 
 
@@ -181,13 +203,17 @@ def stacking_weights(likelihoods: Array, prior: float = 1.0) -> Array:
     # Without data and prior the EM update is 0 / 0: the weights stay uniform.
     if n + prior == 0:
         return weights
+
     scaled = np.exp(likelihoods - likelihoods.max(axis=1, keepdims=True))
     for _ in range(MOST_STEPS):
         responsibilities = scaled * weights
-        responsibilities /= np.maximum(responsibilities.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        responsibilities /= np.maximum(
+            responsibilities.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny
+        )
         updated = (responsibilities.sum(axis=0) + prior) / (n + count * prior)
         change = float(np.abs(updated - weights).max())
         weights = updated
         if change < SMALLEST_STEP:
             break
+
     return weights

@@ -1,8 +1,10 @@
-"""Contexts that limit BLAS and OpenMP to one thread, for the linear algebra of small matrices and for trees.
+"""Contexts that limit BLAS and OpenMP to one thread, for the linear algebra of small matrices and
+for trees.
 
-Fitting hyperparameters takes hundreds of factorisations of a few hundred rows, where a second BLAS thread gains a
-quarter at best. On cores that other processes use (trainers do), BLAS threads spin while they wait for each other, and
-the same work takes hundreds of times as long: 90 s instead of 0.4 s were measured.
+Fitting hyperparameters takes hundreds of factorisations of a few hundred rows, where a second BLAS
+thread gains a quarter at best. On cores that other processes use (trainers do), BLAS threads spin
+while they wait for each other, and the same work takes hundreds of times as long: 90 s instead of
+0.4 s were measured.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ MANY = 1000
 
 @contextmanager
 def one_thread(rows: int = 0) -> Iterator[None]:
-    """Limit BLAS to one thread in this process until the last caller leaves; calls of several threads may overlap.
+    """Limit BLAS to one thread in this process until the last caller leaves; calls of several
+    threads may overlap.
 
     Args:
         rows: Size of the matrices; above `MANY` nothing is limited.
@@ -29,6 +32,7 @@ def one_thread(rows: int = 0) -> Iterator[None]:
     if rows > MANY:
         yield
         return
+
     with _blas:
         yield
 
@@ -44,13 +48,16 @@ class _Limit:
     """A limit of a kind of thread pool, in force while it has users."""
 
     def __init__(self, kind: str) -> None:
-        self._kind, self._users, self._lock = kind, 0, Lock()
+        self._kind = kind
+        self._users = 0
+        self._lock = Lock()
         self._limit: Any = None
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._users:
                 self._limit = _controller(self._kind).limit(limits=1, user_api=self._kind)
+
             self._users += 1
 
     def __exit__(self, *_: object) -> None:
@@ -62,8 +69,10 @@ class _Limit:
 
 @cache
 def _controller(kind: str) -> Any:
-    # Finding the loaded libraries takes milliseconds. Every caller has loaded those of its kind by now.
+    # Finding the loaded libraries takes milliseconds. Every caller has loaded those of its kind by
+    # now.
     return ThreadpoolController()
 
 
-_blas, _openmp = _Limit("blas"), _Limit("openmp")
+_blas = _Limit("blas")
+_openmp = _Limit("openmp")

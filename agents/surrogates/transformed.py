@@ -5,9 +5,9 @@
 | y      | transformed and standardised scores                                           | (n,)  |
 | e      | prediction of y by the source models: the mean over them of s rho m           | (n,)  |
 
-s, rho and m are those of `gp.coregionalised`, for each source task. `SourceResidual` is fitted to the residual y - e
-and adds e to the predictive mean, so that the common part of a task and its sources is not learnt again. For an
-unrelated source rho is 0, and so is e.
+s, rho and m are those of `gp.coregionalised`, for each source task. `SourceResidual` is fitted to
+the residual y - e and adds e to the predictive mean, so that the common part of a task and its
+sources is not learnt again. For an unrelated source rho is 0, and so is e.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class OutcomeTransformed(Surrogate):
 
     def __init__(self, surrogate: Surrogate, transform: OutcomeTransform) -> None:
         """Keep the arguments."""
-        self.surrogate, self.transform = surrogate, transform
+        self.surrogate = surrogate
+        self.transform = transform
 
     def fit(
         self,
@@ -51,7 +52,9 @@ class OutcomeTransformed(Surrogate):
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
         known = None if variances is None else check_variances(scores, scale, variances)
-        return FittedOutcomeTransformed(self.surrogate.fit(architectures, scale.standardise(scores), rng, known), scale)
+        return FittedOutcomeTransformed(
+            self.surrogate.fit(architectures, scale.standardise(scores), rng, known), scale
+        )
 
 
 @final
@@ -70,7 +73,9 @@ class FittedOutcomeTransformed(Fitted):
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
         inner = self.fitted.posterior(architectures, joint=joint)
-        return Posterior.of_standardised(self.scale, inner.means, inner.variances, inner.best, inner.covariances)
+        return Posterior.of_standardised(
+            self.scale, inner.means, inner.variances, inner.best, inner.covariances
+        )
 
     def noises(self) -> Array | None:
         """See `Fitted.noises`."""
@@ -92,9 +97,16 @@ class SourceResidual(Surrogate):
         source_models: Models of other tasks, at least one.
     """
 
-    def __init__(self, surrogate: Surrogate, transform: OutcomeTransform, source_models: Sequence[SourceModel]) -> None:
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        transform: OutcomeTransform,
+        source_models: Sequence[SourceModel],
+    ) -> None:
         """Keep the arguments."""
-        self.surrogate, self.transform, self.source_models = surrogate, transform, tuple(source_models)
+        self.surrogate = surrogate
+        self.transform = transform
+        self.source_models = tuple(source_models)
 
     def fit(
         self,
@@ -112,7 +124,9 @@ class SourceResidual(Surrogate):
             for one in self.source_models
         ]
         known = None if variances is None else check_variances(scores, scale, variances)
-        fitted = self.surrogate.fit(architectures, values - _expected(coupled, architectures), rng, known)
+        fitted = self.surrogate.fit(
+            architectures, values - _expected(coupled, architectures), rng, known
+        )
         return FittedSourceResidual(fitted, scale, tuple(coupled), float(values.max()))
 
 
@@ -138,7 +152,9 @@ class FittedSourceResidual(Fitted):
         residual = self.fitted.posterior(architectures, joint=joint)
         means = residual.means + _expected(self.coupled, architectures)
         best = np.full(len(means), self.best)
-        return Posterior.of_standardised(self.scale, means, residual.variances, best, residual.covariances)
+        return Posterior.of_standardised(
+            self.scale, means, residual.variances, best, residual.covariances
+        )
 
     def noises(self) -> Array | None:
         """See `Fitted.noises`."""
@@ -149,17 +165,29 @@ class FittedSourceResidual(Fitted):
         """See `Fitted.hallucinate`."""
         if len(architectures) == 0:
             return self
+
         means = self.fitted.posterior(architectures).mean + _expected(self.coupled, architectures)
-        return replace(self, fitted=self.fitted.hallucinate(architectures), best=max(self.best, float(means.max())))
+        return replace(
+            self,
+            fitted=self.fitted.hallucinate(architectures),
+            best=max(self.best, float(means.max())),
+        )
 
     def task_correlations(self) -> Mapping[str, float]:
         """See `Fitted.task_correlations`."""
-        return {study: one.task_correlation for one in self.coupled for study in one.source_model.studies}
+        return {
+            study: one.task_correlation
+            for one in self.coupled
+            for study in one.source_model.studies
+        }
 
 
-def _expected(coupled: Sequence[FittedCoregionalisedGP], architectures: Sequence[Architecture]) -> Array:
+def _expected(
+    coupled: Sequence[FittedCoregionalisedGP], architectures: Sequence[Architecture]
+) -> Array:
     """Return e: (n,) float64."""
     expected: Array = np.mean(
-        [one.output_scale * one.rho * one.source_model.means(architectures) for one in coupled], axis=0
+        [one.output_scale * one.rho * one.source_model.means(architectures) for one in coupled],
+        axis=0,
     )
     return expected

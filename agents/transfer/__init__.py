@@ -1,1 +1,3 @@
-"""Transfer from other tasks: eligible source studies, models of source tasks, and reports of their contribution."""
+"""Transfer from other tasks: eligible source studies, models of source tasks, and reports of their
+contribution.
+"""

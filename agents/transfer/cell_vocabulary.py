@@ -1,6 +1,7 @@
 """A common vocabulary of cells, so that kernels can compare cells of different benchmarks.
 
-A space's vocabulary maps its operations to common ones (`archive.architecture.operations.Vocabulary.common`):
+A space's vocabulary maps its operations to common ones
+(`archive.architecture.operations.Vocabulary.common`):
 
 | operation       | NAS-Bench-101     | NAS-Bench-201  |
 |-----------------|-------------------|----------------|
@@ -9,9 +10,10 @@ A space's vocabulary maps its operations to common ones (`archive.architecture.o
 | pooling 3x3     | `maxpool3x3`      | `avg_pool_3x3` |
 | identity        | an edge           | `skip_connect` |
 
-A cell of NAS-Bench-201 becomes a cell with the operations of NAS-Bench-101: an identity becomes an edge, and parallel
-identities one edge. The translation loses the network around the cell, the way in which a layer combines its inputs,
-and the kind of pooling. It serves prior expectations, which later evaluations correct.
+A cell of NAS-Bench-201 becomes a cell with the operations of NAS-Bench-101: an identity becomes an
+edge, and parallel identities one edge. The translation loses the network around the cell, the way
+in which a layer combines its inputs, and the kind of pooling. It serves prior expectations, which
+later evaluations correct.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ def translate(architecture: Architecture) -> Architecture:
     """Translate a cell to the common vocabulary by its own vocabulary's `common` operations."""
     if architecture.space == WORDS:
         return architecture
+
     words = {INPUT: INPUT, OUTPUT: OUTPUT, **(vocabulary(architecture.space).common or {})}
     names = [words[layer.op] for layer in architecture.layers]
     kept = [at for at, name in enumerate(names) if name is not None]
@@ -59,7 +62,9 @@ def _edges(architecture: Architecture, position: Mapping[int, int]) -> set[Edge]
         into: set[int] = set()
         for parent in architecture.parents[at]:
             into |= {position[parent]} if parent in position else reached[parent]
+
         reached.append(into)
         if at in position:
             edges |= {(tail, position[at]) for tail in into}
+
     return edges

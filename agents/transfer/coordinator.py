@@ -1,10 +1,13 @@
 """Transfer from studies of other tasks, for Bayesian agents.
 
-    source studies -> groups of equal task, protocol and space -> one GP a kernel for each group (`source_model`)
-                   -> stacking of the agent's own model with coregionalised GPs, one for each source model
+    source studies -> groups of equal task, protocol and space -> one GP a kernel for each group
+    (`source_model`)
+                   -> stacking of the agent's own model with coregionalised GPs, one for each source
+                   model
 
-Stacking on the study's own evaluations sets the weights: by the leave-one-out predictive density of the agent's own
-model and of the coregionalised ones. The weight of an unrelated source decays after a few evaluations.
+Stacking on the study's own evaluations sets the weights: by the leave-one-out predictive density of
+the agent's own model and of the coregionalised ones. The weight of an unrelated source decays after
+a few evaluations.
 
 | evaluation | proposals with trusted sources                                                      |
 |------------|-------------------------------------------------------------------------------------|
@@ -15,10 +18,11 @@ model and of the coregionalised ones. The weight of an unrelated source decays a
 | from 13 on | the same, without sources of other spaces: they help at the beginning; among the    |
 |            | best cells, features decide that the two spaces do not share                        |
 
-With the rule `evidence`, a source takes part only while there is evidence that it predicts the study's evaluations
-(`archive.agents.transfer.evidence`). The agent uses its own initial design, which ends with the first evidence. Without
-evidence, and after `MOST_EVALUATIONS` evaluations, the sources change no proposal. The scores of a source with a
-negative correlation are negated before they are modelled.
+With the rule `evidence`, a source takes part only while there is evidence that it predicts the
+study's evaluations (`archive.agents.transfer.evidence`). The agent uses its own initial design,
+which ends with the first evidence. Without evidence, and after `MOST_EVALUATIONS` evaluations, the
+sources change no proposal. The scores of a source with a negative correlation are negated before
+they are modelled.
 """
 
 from __future__ import annotations
@@ -59,20 +63,24 @@ DESIGN = 2
 """Evaluations of the agent's own initial design after these."""
 
 OTHER_SPACES = 12
-"""Evaluations of a study after which it drops sources of other spaces. On NAS-Bench-201, with a thousand cells of
-NAS-Bench-101 as source, ten searches found the best cell after a median of 21.5; without dropping, after 33.5."""
+"""Evaluations of a study after which it drops sources of other spaces.
+
+On NAS-Bench-201, with a thousand cells of NAS-Bench-101 as source, ten searches found the best cell
+after a median of 21.5; without dropping, after 33.5."""
 
 MOST_EVALUATIONS = MANY
-"""Evaluations after which `portfolio` uses no source of another task: its model of many evaluations takes no sources,
-and computing the evidence takes the cube of the number of evaluations."""
+"""Evaluations after which `portfolio` uses no source of another task: its model of many evaluations
+takes no sources, and computing the evidence takes the cube of the number of evaluations."""
 
 MEMBERS = ("subtrees", "topology", "structure")
-"""Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive definite on every
-space. On `choices`, whose topology features are constant, the default members of `portfolio` take their place."""
+"""Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive
+definite on every space. On `choices`, whose topology features are constant, the default members of
+`portfolio` take their place."""
 
 MOST_GROUPS = 8
-"""Groups that are fitted and cached; of more, those of the same space, then the larger ones. On NAS-Bench-201 each
-takes up to 200 MB and some seconds."""
+"""Groups that are fitted and cached; of more, those of the same space, then the larger ones.
+
+On NAS-Bench-201 each takes up to 200 MB and some seconds."""
 
 SourceModels = tuple[SourceGP, ...]
 
@@ -82,11 +90,14 @@ Rule = Literal["evidence", "trusted"]
 
 @final
 class Transfer:
-    """Source models of a history, cached, and their use by the agents of a space. Threads may share one.
+    """Source models of a history, cached, and their use by the agents of a space.
+
+    Threads may share one.
 
     Args:
         space: The space that the agents search.
-        models: Models that the agent already has, by name, so that their caches of the space are shared.
+        models: Models that the agent already has, by name, so that their caches of the space are
+            shared.
         listing: The networks of the space, where the agent already lists them.
         rule: When sources take part.
     """
@@ -99,10 +110,13 @@ class Transfer:
         rule: Rule = "trusted",
     ) -> None:
         """Start with an empty cache."""
-        self.space, self.rule = space, rule
-        self._own_models, self._listing = models or {}, listing
+        self.space = space
+        self.rule = rule
+        self._own_models = models or {}
+        self._listing = listing
         self._cache: OrderedDict[tuple[object, ...], SourceModels] = OrderedDict()
-        self._lock, self._evidence = Lock(), Evidence()
+        self._lock = Lock()
+        self._evidence = Evidence()
 
     def first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
@@ -116,52 +130,81 @@ class Transfer:
             rng: Source of randomness.
 
         Returns:
-            At most `n` networks of highest expected score under the source models, and the number of evaluations before
-            the first proposal of the surrogate; None for that number if no source takes part.
+            At most `n` networks of highest expected score under the source models, and the number
+            of evaluations before the first proposal of the surrogate; None for that number if no
+            source takes part.
         """
         if self.rule == "evidence":
             return [], FIRST if self._active(history) else None
-        usable, groups = self._usable(history), self._active(history)
+
+        usable = self._usable(history)
+        groups = self._active(history)
         if not usable or (not groups and len(history.usable) < OTHER_SPACES):
             return [], None
+
         most = max(TOP, len(usable))
         done = len(history.usable) + len(history.pending)
         suggestions: list[Suggestion] = []
         for turn in range(done, min(done + n, most) if groups else done):
             rank = partial(_expected, groups[turn % len(groups)])
             ranked = generator.candidates(history.with_pending(suggestions), rank, 1, rng)
-            suggestions += [Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked]
+            suggestions += [
+                Suggestion(one.candidate.architecture, parent=one.candidate.parent)
+                for one in ranked
+            ]
+
         return suggestions, most + DESIGN
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return the surrogate extended by the source models of a history; unchanged without usable sources."""
+        """Return the surrogate extended by the source models of a history; unchanged without usable
+        sources.
+        """
         groups = self._active(history)
         if not groups:
             return cold
+
         if isinstance(cold, OutcomeTransformed):
-            return SourceResidual(cold.surrogate, cold.transform, [best_of(models) for models in groups])
+            return SourceResidual(
+                cold.surrogate, cold.transform, [best_of(models) for models in groups]
+            )
+
         assert isinstance(cold, StackedGP | DistanceGP)
         own: Sequence[Member] = cold.members if isinstance(cold, StackedGP) else [cold]
         prior = cold.prior if isinstance(cold, StackedGP) else 1.0
         transform = own[0].transform
-        return StackedGP([*own, *(CoregionalisedGP(model, transform) for models in groups for model in models)], prior)
+        return StackedGP(
+            [*own, *(CoregionalisedGP(model, transform) for models in groups for model in models)],
+            prior,
+        )
 
     def doubted(self, history: History) -> dict[str, float]:
-        """Return a correlation of 0 for each source study that does not take part for lack of evidence.
+        """Return a correlation of 0 for each source study that does not take part for lack of
+        evidence.
 
         A source that takes part no longer, whatever its evidence, is not one of them.
         """
         if self.rule == "trusted":
             return {}
+
         verdicts = self._verdicts(history)
-        return {study: 0.0 for models, verdict in verdicts if not verdict.suffices for study in best_of(models).studies}
+        return {
+            study: 0.0
+            for models, verdict in verdicts
+            if not verdict.suffices
+            for study in best_of(models).studies
+        }
 
     def _usable(self, history: History) -> list[SourceGroup]:
-        """Return the groups of sources that a model can be fitted to, those of the same space first."""
-        groups = [group for group in grouped(history.sources) if comparable(group.space, self.space.name)]
+        """Return the groups of sources that a model can be fitted to, those of the same space
+        first.
+        """
+        groups = [
+            group for group in grouped(history.sources) if comparable(group.space, self.space.name)
+        ]
         groups = [group for group in groups if not too_little(*group.sources)]
         if len(groups) > MOST_GROUPS:
             groups.sort(key=lambda group: -len(group.contents))
+
         groups.sort(key=lambda group: group.space != self.space.name)
         return groups[:MOST_GROUPS]
 
@@ -169,6 +212,7 @@ class Transfer:
         """Return the models of the groups that take part."""
         if self.rule == "trusted":
             return self._considered(history)
+
         supported = [
             self.models_of(replace(models[0].group, reversed=True)) if verdict.reversed else models
             for models, verdict in self._verdicts(history)
@@ -180,13 +224,18 @@ class Transfer:
         """Return the models of the groups that evidence decides on, and the evidence."""
         if not FIRST <= len(history.usable) <= MOST_EVALUATIONS:
             return []
+
         considered = self._considered(history)
         return [(models, self._evidence.verdict(models, history.usable)) for models in considered]
 
     def _considered(self, history: History) -> list[SourceModels]:
-        """Return the models of all groups; after `OTHER_SPACES` evaluations, of those of the same space."""
+        """Return the models of all groups; after `OTHER_SPACES` evaluations, of those of the same
+        space.
+        """
         all_spaces = len(history.usable) < OTHER_SPACES
-        groups = [group for group in self._usable(history) if all_spaces or group.space == self.space.name]
+        groups = [
+            group for group in self._usable(history) if all_spaces or group.space == self.space.name
+        ]
         return [models for models in map(self.models_of, groups) if models]
 
     @cached_property
@@ -194,27 +243,38 @@ class Transfer:
         listing = self._listing
         if listing is None and (members := members_of(self.space)) is not None:
             listing = Listing([member.functional for member in members])
+
         return [
-            self._own_models[name] if name in self._own_models else member_model(name, self.space, listing)
+            self._own_models[name]
+            if name in self._own_models
+            else member_model(name, self.space, listing)
             for name in _members(self.space)
         ]
 
     def models_of(self, group: SourceGroup) -> SourceModels:
-        """Return the models of a group, one for each kernel, cached; none for too few networks or equal scores."""
+        """Return the models of a group, one for each kernel, cached; none for too few networks or
+        equal scores.
+        """
         key = (*group.contents, group.reversed)
         with self._lock:
             if key not in self._cache:
                 self._cache[key] = tuple(learn(group, self.space, self._models))
+
             self._cache.move_to_end(key)
             # A group may have two entries: one with its scores, one with their negatives.
             while len(self._cache) > 2 * MOST_GROUPS:
                 self._cache.popitem(last=False)
+
             return self._cache[key]
 
 
 def with_transfer(space: Space, preset: str, method: Method) -> Method:
     """Return the method with transfer from other tasks; unchanged for the preset `paper`."""
-    return method if preset == "paper" else replace(method, transfer=Transfer(space, listing=listing_of(method.source)))
+    return (
+        method
+        if preset == "paper"
+        else replace(method, transfer=Transfer(space, listing=listing_of(method.source)))
+    )
 
 
 def rule(name: str) -> Rule:
@@ -225,6 +285,7 @@ def rule(name: str) -> Rule:
     """
     if name not in get_args(Rule):
         raise UnknownNameError("rule for sources", name, get_args(Rule))
+
     return cast(Rule, name)
 
 
@@ -239,7 +300,12 @@ def _members(space: Space) -> tuple[str, ...]:
 
 
 def _expected(models: SourceModels, networks: Sequence[Architecture]) -> Array:
-    """Return the expected scores under a group's models, averaged by their stacking weights: (n,) float64."""
+    """Return the expected scores under a group's models, averaged by their stacking weights:
+
+    (n,) float64.
+    """
     functional = [network.functional for network in networks]
-    expected: Array = sum((model.weight * model.means(functional) for model in models), np.zeros(len(functional)))
+    expected: Array = sum(
+        (model.weight * model.means(functional) for model in models), np.zeros(len(functional))
+    )
     return expected

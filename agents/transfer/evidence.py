@@ -7,23 +7,25 @@
 | k, w_k | models of the source, one for each kernel; their stacking weights                       | (K,)   |
 | E      | log sum_k w_k p(y | k, rho != 0) - log sum_k w_k p(y | k, rho = 0)                      | nats   |
 
-Both likelihoods are marginal: over the grids of correlations and of noise levels, with their prior probabilities. A
-source takes part where E >= `LEAST_NATS`. There is no evidence before `FIRST` evaluations. If rho is more probably
-negative than positive, the source is `reversed`: models of its negated scores replace its own.
+Both likelihoods are marginal: over the grids of correlations and of noise levels, with their prior
+probabilities. A source takes part where E >= `LEAST_NATS`. There is no evidence before `FIRST`
+evaluations. If rho is more probably negative than positive, the source is `reversed`: models of its
+negated scores replace its own.
 
-A source without evidence changes no proposal. Networks that a source recommends before there is evidence are mostly
-better than those of an initial design. But if the source tells bad networks from good ones and not which of the good
-ones is best, they delay the study's own search.
+A source without evidence changes no proposal. Networks that a source recommends before there is
+evidence are mostly better than those of an initial design. But if the source tells bad networks
+from good ones and not which of the good ones is best, they delay the study's own search.
 
-The transform is that of standardised scores, not the `log-regret` of the models. Few scores are near the best one,
-where `log-regret` resolves most: unrelated sources have evidence by chance more often, and related ones have it later.
-Evidence under both transforms delays related sources as well. Without it, sources are hardly more behind a cold start
-than a cold start with other draws is (docs/benchmarks.md).
+The transform is that of standardised scores, not the `log-regret` of the models. Few scores are
+near the best one, where `log-regret` resolves most: unrelated sources have evidence by chance more
+often, and related ones have it later. Evidence under both transforms delays related sources as
+well. Without it, sources are hardly more behind a cold start than a cold start with other draws is
+(docs/benchmarks.md).
 
-The Bayes factor tells sources apart better than the leave-one-out density of the stacked models does. After ten
-evaluations of TransNAS-Bench-101, E has a median of 4.4 nats from scene to object classification with 200 evaluations
-of the source (gain of the leave-one-out density: 2.8), and of -3.6 from scene classification to autoencoding (0.3):
-`python docs/scripts/evidence.py`.
+The Bayes factor tells sources apart better than the leave-one-out density of the stacked models
+does. After ten evaluations of TransNAS-Bench-101, E has a median of 4.4 nats from scene to object
+classification with 200 evaluations of the source (gain of the leave-one-out density: 2.8), and of
+-3.6 from scene classification to autoencoding (0.3): `python docs/scripts/evidence.py`.
 """
 
 from __future__ import annotations
@@ -94,22 +96,27 @@ class Evidence:
     def verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
         """Return the evidence for a source.
 
-        It is 0 nats for fewer than `FIRST` evaluations, for equal scores, and for scores without a finite likelihood.
+        It is 0 nats for fewer than `FIRST` evaluations, for equal scores, and for scores without a
+        finite likelihood.
 
         Args:
-            models: The models of one source, or of several sources of one task, of unchanged scores.
+            models: The models of one source, or of several sources of one task, of unchanged
+                scores.
             observations: The usable evaluations of the study.
         """
         if len(observations) < FIRST:
             return NONE
+
         evaluated = tuple((one.architecture.key, one.score, one.variance) for one in observations)
         key = (evaluated, tuple(models[0].group.contents))
         with self._lock:
             if key not in self._cache:
                 self._cache[key] = self._verdict(models, observations)
+
             self._cache.move_to_end(key)
             while len(self._cache) > MOST:
                 self._cache.popitem(last=False)
+
             return self._cache[key]
 
     def _verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
@@ -117,16 +124,21 @@ class Evidence:
         scores: Array = np.array([one.score for one in observations], np.float64)
         if scores.max() <= scores.min():
             return NONE
+
         networks = [one.architecture.functional for one in observations]
         variances: Array = np.array([one.variance for one in observations], np.float64)
         known = variances if variances.any() else None
         try:
             # (K, 3)
             likelihoods = [
-                CoregionalisedGP(model, self.transform).log_likelihoods(networks, scores, known) for model in models
+                CoregionalisedGP(model, self.transform).log_likelihoods(networks, scores, known)
+                for model in models
             ]
         except NumericalError:
             return NONE
+
         weights = np.array([model.weight for model in models])
         total = LogLikelihoods(*logsumexp(likelihoods, axis=0, b=weights[:, None]).tolist())
-        return Verdict(total.correlated - total.uncorrelated, total.reversed > total.correlated - math.log(2.0))
+        return Verdict(
+            total.correlated - total.uncorrelated, total.reversed > total.correlated - math.log(2.0)
+        )

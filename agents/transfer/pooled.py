@@ -1,13 +1,15 @@
-"""Pooled transfer: one surrogate trained on the evaluations of a task and of its sources, as a baseline.
+"""Pooled transfer: one surrogate trained on the evaluations of a task and of its sources, as a
+baseline.
 
 | symbol | meaning                                                                     | shape  |
 |--------|-----------------------------------------------------------------------------|--------|
 | y      | scores of the target task, transformed, of mean 0 and standard deviation 1  | (n,)   |
 | y'     | those of each source task, likewise by themselves                           | (n',)  |
 
-The surrogate is fitted to (y, y') without the task as an input. It assumes that the tasks rank networks alike, whereas
-`archive.agents.transfer.coordinator` estimates a correlation. The first `FIRST` proposals maximise the posterior mean
-of a surrogate of the sources alone, because fewer than `FIRST` scores cannot be standardised.
+The surrogate is fitted to (y, y') without the task as an input. It assumes that the tasks rank
+networks alike, whereas `archive.agents.transfer.coordinator` estimates a correlation. The first
+`FIRST` proposals maximise the posterior mean of a surrogate of the sources alone, because fewer
+than `FIRST` scores cannot be standardised.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class PooledSources:
 
     def __init__(self, space: Space, surrogate: OutcomeTransformed) -> None:
         """Keep the arguments."""
-        self.space, self.surrogate = space, surrogate
+        self.space = space
+        self.surrogate = surrogate
 
     def first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
@@ -51,6 +54,7 @@ class PooledSources:
         networks, values = self._pool(history)
         if not networks:
             return [], None
+
         model = self.surrogate.surrogate.fit(networks, values, rng)
         missing = FIRST - len(history.usable) - len(history.pending)
 
@@ -58,15 +62,21 @@ class PooledSources:
             return model.posterior([one.functional for one in candidates]).mean
 
         ranked = generator.candidates(history, rank, min(missing, n), rng) if missing > 0 else []
-        return [Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked], FIRST
+        return [
+            Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked
+        ], FIRST
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return the surrogate of a history, pooled with its sources; unchanged without usable sources."""
+        """Return the surrogate of a history, pooled with its sources; unchanged without usable
+        sources.
+        """
         networks, values = self._pool(history)
         if not networks:
             return cold
+
         return OutcomeTransformed(
-            PooledSurrogate(self.surrogate.surrogate, tuple(networks), values), self.surrogate.transform
+            PooledSurrogate(self.surrogate.surrogate, tuple(networks), values),
+            self.surrogate.transform,
         )
 
     def _pool(self, history: History) -> tuple[list[Architecture], Array]:
@@ -76,10 +86,12 @@ class PooledSources:
         for group in grouped(history.sources):
             if group.space != self.space.name or too_little(*group.sources):
                 continue
+
             observations = group.chosen()
             scores = np.array([one.score for one in observations], np.float64)
             networks += [one.architecture.functional for one in observations]
             values.append(self.surrogate.transform.learn(scores).standardise(scores))
+
         return networks, np.concatenate(values) if values else np.empty(0)
 
 
@@ -93,9 +105,13 @@ class PooledSurrogate(Surrogate):
         values: (n',) float64: y'.
     """
 
-    def __init__(self, surrogate: Surrogate, networks: tuple[Architecture, ...], values: Array) -> None:
+    def __init__(
+        self, surrogate: Surrogate, networks: tuple[Architecture, ...], values: Array
+    ) -> None:
         """Keep the arguments."""
-        self.surrogate, self.networks, self.values = surrogate, networks, values
+        self.surrogate = surrogate
+        self.networks = networks
+        self.values = values
 
     def fit(
         self,
@@ -106,7 +122,9 @@ class PooledSurrogate(Surrogate):
     ) -> FittedPooled:
         """See `Surrogate.fit`."""
         together = [*architectures, *self.networks]
-        known = None if variances is None else np.concatenate([variances, np.zeros(len(self.values))])
+        known = (
+            None if variances is None else np.concatenate([variances, np.zeros(len(self.values))])
+        )
         fitted = self.surrogate.fit(together, np.concatenate([scores, self.values]), rng, known)
         return FittedPooled(fitted, float(scores.max()))
 
@@ -133,5 +151,6 @@ class FittedPooled(Fitted):
         """See `Fitted.hallucinate`."""
         if len(architectures) == 0:
             return self
+
         best = max(self.best, float(self.fitted.posterior(architectures).mean.max()))
         return FittedPooled(self.fitted.hallucinate(architectures), best)

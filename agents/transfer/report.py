@@ -46,14 +46,19 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
     Raises:
         UnknownNameError: There is no study of this name.
     """
-    study, sources = archive.studies.get(name), archive.studies.sources(name)
+    study = archive.studies.get(name)
+    sources = archive.studies.sources(name)
     if not sources:
         return []
+
     by_study: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
     recorded = archive.studies.evaluations([name, *sources], curves=False)
     for evaluation in recorded:
-        if is_score(evaluation.score) and not (evaluation.partial and not _same_task(study, evaluation)):
+        if is_score(evaluation.score) and not (
+            evaluation.partial and not _same_task(study, evaluation)
+        ):
             by_study[str(evaluation.study)].append(evaluation)
+
     _, others = split([one for one in recorded if one.study != name], study)
     usable = {one.study for one in others if not too_little(*of_one_task(one, others))}
     proposals = sorted(archive.proposals.list(name), key=lambda proposal: proposal.number)
@@ -76,6 +81,7 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
                 best_rank=_rank(by_study[source], by_study[name]),
             )
         )
+
     return rows
 
 
@@ -84,8 +90,11 @@ def _same_task(study: Study, evaluation: Evaluation) -> bool:
 
 
 def _is_based(proposal: Proposal, source: str) -> bool:
-    """Whether a proposal read a source, and no estimate of its correlation says that it takes no part."""
-    read, couplings = proposal.based_on.get("observations", ()), proposal.based_on.get("coupling", {})
+    """Whether a proposal read a source, and no estimate of its correlation says that it takes no
+    part.
+    """
+    read = proposal.based_on.get("observations", ())
+    couplings = proposal.based_on.get("coupling", {})
     return source in read and couplings.get(source) != 0
 
 
@@ -97,6 +106,9 @@ def _couplings(proposals: Sequence[Proposal], source: str) -> dict[int, float]:
 def _rank(theirs: Sequence[Evaluation], own: Sequence[Evaluation]) -> int | None:
     if not theirs:
         return None
+
     best = max(theirs, key=lambda evaluation: evaluation.score).architecture.functional_key
-    scores = [evaluation.score for evaluation in own if evaluation.architecture.functional_key == best]
+    scores = [
+        evaluation.score for evaluation in own if evaluation.architecture.functional_key == best
+    ]
     return 1 + sum(evaluation.score > max(scores) for evaluation in own) if scores else None

@@ -1,4 +1,5 @@
-"""A Gaussian process fitted once to a source task; its posterior is the prior of a target task's GP.
+"""A Gaussian process fitted once to a source task; its posterior is the prior of a target task's
+GP.
 
 | symbol | meaning                                                              | shape  |
 |--------|----------------------------------------------------------------------|--------|
@@ -9,11 +10,12 @@
 | V      | L^-1 k(S, x), for every network x                                    | (u, m) |
 | m, C   | posterior: m = V^T L^-1 f', C(x, y) = k(x, y) - V(x)^T V(y)          |        |
 
-The units of source scores are arbitrary; the transform removes them. Where the sources searched another space than the
-agent does, networks are compared in a common vocabulary (`archive.agents.transfer.cell_vocabulary`).
+The units of source scores are arbitrary; the transform removes them. Where the sources searched
+another space than the agent does, networks are compared in a common vocabulary
+(`archive.agents.transfer.cell_vocabulary`).
 
-V is cached for all members of a listed space: sources do not change during a search, so that a proposal computes only k
-between the few evaluated networks and all others.
+V is cached for all members of a listed space: sources do not change during a search, so that a
+proposal computes only k between the few evaluated networks and all others.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ from archive.errors import NumericalError
 from archive.spaces.base import Space
 
 MOST = 1000
-"""Most evaluations of a group to fit to, half of them the best: more take seconds, and change little."""
+"""Most evaluations of a group to fit to, half of them the best: more take seconds, and change
+little."""
 
 BLOCK = 2048
 """Networks predicted at a time."""
@@ -56,8 +59,8 @@ class SourceGroup:
 
     Attributes:
         sources: The studies.
-        reversed: Whether scores are modelled with their signs changed, as for a task of negative correlation: the
-            transform has the highest resolution for the best scores.
+        reversed: Whether scores are modelled with their signs changed, as for a task of negative
+            correlation: the transform has the highest resolution for the best scores.
     """
 
     sources: tuple[SourceStudy, ...]
@@ -83,10 +86,15 @@ class SourceGroup:
         )
 
     def chosen(self) -> list[Observation]:
-        """Return the evaluations to fit to: those of finite score; beyond `MOST`, half the best, half at random."""
-        observations = [one for source in self.sources for one in History(source.observations).usable]
+        """Return the evaluations to fit to: those of finite score; beyond `MOST`, half the best,
+        half at random.
+        """
+        observations = [
+            one for source in self.sources for one in History(source.observations).usable
+        ]
         if len(observations) <= MOST:
             return observations
+
         order = np.argsort([-self.sign * one.score for one in observations], kind="stable")
         # A fixed seed: the same sources give the same model for every agent.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
@@ -98,6 +106,7 @@ def grouped(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
     groups: dict[tuple[str, str, str], list[SourceStudy]] = {}
     for source in sources:
         groups.setdefault((source.task, source.protocol, source.space), []).append(source)
+
     return [SourceGroup(tuple(together)) for together in groups.values()]
 
 
@@ -111,6 +120,7 @@ def learn(group: SourceGroup, space: Space, models: Sequence[MemberModel]) -> li
     """
     if too_little(*group.sources):
         return []
+
     common = group.space != space.name
     observations = group.chosen()
     networks = [_compared(one.architecture, common) for one in observations]
@@ -119,12 +129,16 @@ def learn(group: SourceGroup, space: Space, models: Sequence[MemberModel]) -> li
     members = None if listed is None else [each.functional for each in listed]
     if common:
         models = _in_common(models, members)
+
     fitted = []
     for one in models:
         try:
-            fitted.append(one.surrogate("log-regret").fit(networks, scores, np.random.default_rng(0)))
+            fitted.append(
+                one.surrogate("log-regret").fit(networks, scores, np.random.default_rng(0))
+            )
         except NumericalError:
             return []
+
     weights = stacking_weights(loo_log_densities(fitted, scores))
     return [
         SourceGP(group, model, float(weight), common, members or ())
@@ -145,13 +159,22 @@ class SourceGP:
     """
 
     def __init__(
-        self, group: SourceGroup, fitted: FittedGP, weight: float, common: bool, everywhere: Sequence[Architecture]
+        self,
+        group: SourceGroup,
+        fitted: FittedGP,
+        weight: float,
+        common: bool,
+        everywhere: Sequence[Architecture],
     ) -> None:
         """Keep the arguments."""
-        self.group, self.fitted, self.weight, self.common = group, fitted, weight, common
+        self.group = group
+        self.fitted = fitted
+        self.weight = weight
+        self.common = common
         self._everywhere = everywhere
         self._translated: dict[str, Architecture] = {}
-        self._process, self._theta = fitted.processes[0], fitted.thetas[0][:-1]
+        self._process = fitted.processes[0]
+        self._theta = fitted.thetas[0][:-1]
 
     @property
     def studies(self) -> Sequence[str]:
@@ -167,27 +190,40 @@ class SourceGP:
         """See `SourceModel.means`."""
         return self._means(self._places(networks))
 
-    def posterior(self, rows: Sequence[Architecture], networks: Sequence[Architecture]) -> SourcePosterior:
+    def posterior(
+        self, rows: Sequence[Architecture], networks: Sequence[Architecture]
+    ) -> SourcePosterior:
         """See `SourceModel.posterior`."""
-        stack = self.fitted.pairwise.distances(self._comparable(rows), self._comparable(networks)).stack
+        stack = self.fitted.pairwise.distances(
+            self._comparable(rows), self._comparable(networks)
+        ).stack
         prior: Array = self.fitted.covariance.bind(stack).value(self._theta)
-        own, places = self._half(self._places(rows)), self._places(networks)
+        own = self._half(self._places(rows))
+        places = self._places(networks)
         explained = own.T @ self._half(places)
         if rows is networks:
             # A product of single precision is not symmetric on every processor.
             explained = 0.5 * (explained + explained.T)
+
         covariances = prior - explained
         variance = self.fitted.covariance.variance(self._theta)
         return SourcePosterior(
-            self._means(places), prior, covariances, variance, np.maximum(variance - self._explained(places), 0.0)
+            self._means(places),
+            prior,
+            covariances,
+            variance,
+            np.maximum(variance - self._explained(places), 0.0),
         )
 
     def _places(self, networks: Sequence[Architecture]) -> Places:
-        """Return the positions of networks in the cache; the networks themselves where one is not cached."""
+        """Return the positions of networks in the cache; the networks themselves where one is not
+        cached.
+        """
         known = self._position
         positions = np.array([known.get(one.key, -1) for one in networks], np.int64)
         if (positions < 0).any() or not len(positions):
             return networks
+
         # A slice is copied several times as fast as an index array.
         consecutive = len(positions) > 1 and bool((np.diff(positions) == 1).all())
         return slice(int(positions[0]), int(positions[-1]) + 1) if consecutive else positions
@@ -195,19 +231,28 @@ class SourceGP:
     def _means(self, places: Places) -> Array:
         if isinstance(places, slice | np.ndarray):
             return self._all_means[places]
+
         means: Array = self._half(places).T @ self._half_values
         return means
 
     def _explained(self, places: Places) -> Array:
-        """Return the reduction of the variance by the evaluations, the column sums of V^2: (m,) float64."""
+        """Return the reduction of the variance by the evaluations, the column sums of V^2:
+
+        (m,) float64.
+        """
         if isinstance(places, slice | np.ndarray):
             return self._all_explained[places]
+
         explained: Array = np.square(self._half(places)).sum(axis=0)
         return explained
 
     def _half(self, places: Places) -> NDArray[np.float32] | Array:
         """Return V, from the cache where possible: (u, m)."""
-        return self._all[:, places] if isinstance(places, slice | np.ndarray) else self._computed(places)
+        return (
+            self._all[:, places]
+            if isinstance(places, slice | np.ndarray)
+            else self._computed(places)
+        )
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -221,8 +266,12 @@ class SourceGP:
     @cached_property
     def _all(self) -> NDArray[np.float32]:
         """V of all networks of the space."""
-        blocks = [self._everywhere[at : at + BLOCK] for at in range(0, len(self._everywhere), BLOCK)]
-        return np.concatenate([self._computed(block).astype(np.float32) for block in blocks], axis=1)
+        blocks = [
+            self._everywhere[at : at + BLOCK] for at in range(0, len(self._everywhere), BLOCK)
+        ]
+        return np.concatenate(
+            [self._computed(block).astype(np.float32) for block in blocks], axis=1
+        )
 
     @cached_property
     def _all_means(self) -> Array:
@@ -235,19 +284,25 @@ class SourceGP:
         return explained
 
     def _computed(self, networks: Sequence[Architecture]) -> Array:
-        stack = self.fitted.pairwise.distances(self.fitted.architectures, self._comparable(networks)).stack
+        stack = self.fitted.pairwise.distances(
+            self.fitted.architectures, self._comparable(networks)
+        ).stack
         return self._process.half(self.fitted.covariance.bind(stack).value(self._theta))
 
     def _comparable(self, networks: Sequence[Architecture]) -> Sequence[Architecture]:
         if not self.common:
             return networks
+
         for one in networks:
             if one.key not in self._translated:
                 self._translated[one.key] = _compared(one, True)
+
         return [self._translated[one.key] for one in networks]
 
 
-def _in_common(models: Sequence[MemberModel], members: Sequence[Architecture] | None) -> list[MemberModel]:
+def _in_common(
+    models: Sequence[MemberModel], members: Sequence[Architecture] | None
+) -> list[MemberModel]:
     """Return the models with the members of a space listed in the common vocabulary."""
     listing = None if members is None else Listing([_compared(each, True) for each in members])
     return [replace(one, pairwise=CachedDistances(one.pairwise.kinds, listing)) for one in models]

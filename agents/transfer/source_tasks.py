@@ -1,12 +1,15 @@
 """The division of a history into observations and source studies.
 
-    evaluations of the study and of its sources -> split -> its observations, and one `SourceStudy` for each other study
+    evaluations of the study and of its sources -> split -> its observations, and one `SourceStudy`
+    for each other study
 
-Evaluations of the same task, protocol and space are observations, whichever study they belong to. All others belong to
-source studies: their scores have another unit, or their networks another space.
+Evaluations of the same task, protocol and space are observations, whichever study they belong to.
+All others belong to source studies: their scores have another unit, or their networks another
+space.
 
-A reused result (`archive.queue.reuse`) is a copy of another evaluation. Beside the original it carries no information,
-and as a replicate of equal score it would bias the estimate of the noise. Each result therefore enters once.
+A reused result (`archive.queue.reuse`) is a copy of another evaluation. Beside the original it
+carries no information, and as a replicate of equal score it would bias the estimate of the noise.
+Each result therefore enters once.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ if TYPE_CHECKING:
     from archive.store.records import Evaluation, Study
 
 
-def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluation], tuple[SourceStudy, ...]]:
+def split(
+    evaluations: Sequence[Evaluation], study: Study
+) -> tuple[list[Evaluation], tuple[SourceStudy, ...]]:
     """Return the evaluations that are a study's observations, and its source studies by name.
 
-    Observations from other studies come first, as the older ones; the study's own observations keep their order. Source
-    studies have whole trainings only. Copies of evaluations that are among the arguments are left out, so that a source
-    study may have no observations.
+    Observations from other studies come first, as the older ones; the study's own observations keep
+    their order. Source studies have whole trainings only. Copies of evaluations that are among the
+    arguments are left out, so that a source study may have no observations.
     """
     own: list[Evaluation] = []
     others: dict[tuple[str, str, str], list[Evaluation]] = {}
@@ -34,24 +39,30 @@ def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluat
         if same_task(study, evaluation.task, evaluation.protocol, evaluation.architecture.space):
             own.append(evaluation)
         elif not evaluation.partial:
-            others.setdefault((evaluation.task, evaluation.protocol, evaluation.architecture.space), []).append(
-                evaluation
-            )
+            others.setdefault(
+                (evaluation.task, evaluation.protocol, evaluation.architecture.space), []
+            ).append(evaluation)
+
     own.sort(key=lambda evaluation: evaluation.study == study.name)
     sources = [source for together in others.values() for source in _sources(together)]
     return without_copies(own), tuple(sorted(sources, key=lambda source: source.study))
 
 
 def without_copies(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return evaluations, each result once: the original if it is among them, else its first copy."""
+    """Return evaluations, each result once: the original if it is among them, else its first
+    copy.
+    """
     seen_results = {evaluation.id for evaluation in evaluations if evaluation.answered_from is None}
     kept: list[Evaluation] = []
     for evaluation in evaluations:
         if evaluation.answered_from is not None:
             if evaluation.answered_from in seen_results:
                 continue
+
             seen_results.add(evaluation.answered_from)
+
         kept.append(evaluation)
+
     return kept
 
 
@@ -78,7 +89,9 @@ LEAST = 5
 
 
 def of_one_task(source: SourceStudy, sources: Sequence[SourceStudy]) -> list[SourceStudy]:
-    """Return the sources of the task, protocol and space of one of them, which agents learn from together."""
+    """Return the sources of the task, protocol and space of one of them, which agents learn from
+    together.
+    """
     where = (source.task, source.protocol, source.space)
     return [one for one in sources if (one.task, one.protocol, one.space) == where]
 
@@ -89,15 +102,21 @@ def too_little(*sources: SourceStudy) -> str | None:
     different = len({one.architecture.functional_key for one in observations})
     if different < LEAST:
         return f"only {different} different networks have a finite value, fewer than {LEAST}"
+
     scores = [one.score for one in observations]
     return None if max(scores) > min(scores) else "all values are equal"
 
 
 def _sources(evaluations: Sequence[Evaluation]) -> list[SourceStudy]:
     """Return the source studies of one task, protocol and space."""
-    of_study: dict[str, list[Observation]] = {str(evaluation.study): [] for evaluation in evaluations}
+    of_study: dict[str, list[Observation]] = {
+        str(evaluation.study): [] for evaluation in evaluations
+    }
     for evaluation in without_copies(evaluations):
         of_study[str(evaluation.study)].append(observation(evaluation, evaluation.score))
+
     first = evaluations[0]
     where = (first.task, first.protocol, first.architecture.space)
-    return [SourceStudy(name, *where, tuple(observations)) for name, observations in of_study.items()]
+    return [
+        SourceStudy(name, *where, tuple(observations)) for name, observations in of_study.items()
+    ]

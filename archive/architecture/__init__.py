@@ -1,4 +1,5 @@
-"""Architectures as labelled directed acyclic graphs: operations, canonical form, layer masses, codecs.
+"""Architectures as labelled directed acyclic graphs: operations, canonical form, layer masses,
+codecs.
 
 Imports errors only.
 """

@@ -16,7 +16,10 @@ from archive.errors import InvalidArchitectureError
 
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...]
-"""Value of an attribute. A list holds values of one kind, since a database stores no other lists."""
+"""Value of an attribute.
+
+A list holds values of one kind, since a database stores no other lists.
+"""
 
 _LARGEST = 2**63
 _MOST_NAME = 100
@@ -33,7 +36,8 @@ class Attributes(Mapping[str, Value]):
         text: JSON object with sorted names; empty if there are no attributes.
 
     Raises:
-        InvalidArchitectureError: A name is not an identifier, or a value is of a kind that an archive cannot store.
+        InvalidArchitectureError: A name is not an identifier, or a value is of a kind that an
+            archive cannot store.
     """
 
     __slots__ = ("_values", "text")
@@ -45,7 +49,9 @@ class Attributes(Mapping[str, Value]):
         raw = values or {}
         checked = {_name(name): _value(name, raw[name]) for name in sorted(raw, key=str)}
         object.__setattr__(self, "_values", checked)
-        object.__setattr__(self, "text", json.dumps(checked, separators=(",", ":")) if checked else "")
+        object.__setattr__(
+            self, "text", json.dumps(checked, separators=(",", ":")) if checked else ""
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse: attributes are immutable."""
@@ -67,6 +73,7 @@ class Attributes(Mapping[str, Value]):
         """Compare the texts."""
         if not isinstance(other, Attributes):
             return NotImplemented
+
         return self.text == other.text
 
     def __hash__(self) -> int:
@@ -87,8 +94,16 @@ NONE = Attributes()
 
 
 def _name(name: Any) -> str:
-    if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or len(name) > _MOST_NAME:
-        raise InvalidArchitectureError(f"the name of an attribute must be an identifier, got {shown(name)}")
+    if (
+        not isinstance(name, str)
+        or not name.isidentifier()
+        or not name.isascii()
+        or len(name) > _MOST_NAME
+    ):
+        raise InvalidArchitectureError(
+            f"the name of an attribute must be an identifier, got {shown(name)}"
+        )
+
     return name
 
 
@@ -96,22 +111,31 @@ def _value(name: str, value: Any) -> Value:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         items = tuple(_scalar(name, item) for item in value)
         if len({type(item) for item in items}) > 1:
-            raise InvalidArchitectureError(f"the list {name} must have values of one kind, got {shown(value)}")
+            raise InvalidArchitectureError(
+                f"the list {name} must have values of one kind, got {shown(value)}"
+            )
+
         return items
+
     return _scalar(name, value)
 
 
 def _scalar(name: str, value: Any) -> Scalar:
     if isinstance(value, bool):
         return value
+
     if isinstance(value, int) and -_LARGEST <= value < _LARGEST:
         return value
+
     if isinstance(value, float) and math.isfinite(value):
         return value
+
     if isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value):
         return value
+
     raise InvalidArchitectureError(
-        f"the attribute {name} must be a truth value, a 64-bit or finite number, a text, or a list of one kind, "
+        f"the attribute {name} must be a truth value, a 64-bit or finite number, a text, or a "
+        "list of one kind, "
         f"got {shown(value)}"
     )
 
@@ -123,4 +147,5 @@ def shown(value: Any) -> str:
     except (ValueError, RecursionError):
         # An integer of more than 4,300 digits, or lists nested without end.
         return f"a huge {type(value).__name__}"
+
     return text if len(text) <= 80 else text[:77] + "..."

@@ -1,15 +1,17 @@
 """Canonical form and isomorphism-invariant key of a labelled directed acyclic graph.
 
-Colour refinement (one-dimensional Weisfeiler-Lehman on labels, incoming and outgoing neighbours) splits the layers into
-classes. Where a class keeps several layers, its members are individualised one after the other, and the smallest
-certificate is kept (McKay & Piperno, "Practical graph isomorphism, II", 2014). Two prunings keep the search small:
+Colour refinement (one-dimensional Weisfeiler-Lehman on labels, incoming and outgoing neighbours)
+splits the layers into classes. Where a class keeps several layers, its members are individualised
+one after the other, and the smallest certificate is kept (McKay & Piperno, "Practical graph
+isomorphism, II", 2014). Two prunings keep the search small:
 
-- A sibling whose first leaf equals an earlier leaf is an automorphic image and is skipped: k pairs of identical
-  parallel branches cost k + 1 leaves instead of 2^k.
-- Twins (layers of one label with the same parents and the same children) are interchangeable: one represents all, and
-  k of them cost one leaf.
+- A sibling whose first leaf equals an earlier leaf is an automorphic image and is skipped: k pairs
+  of identical parallel branches cost k + 1 leaves instead of 2^k.
+- Twins (layers of one label with the same parents and the same children) are interchangeable: one
+  represents all, and k of them cost one leaf.
 
-Hashing the refined colours alone would be shorter and wrong: it does not separate all non-isomorphic graphs.
+Hashing the refined colours alone would be shorter and wrong: it does not separate all
+non-isomorphic graphs.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ Links = Sequence[Sequence[tuple[int, int]]]
 
 
 def key(space: str, layers: Sequence[Layer], edges: Sequence[Connection]) -> str:
-    """Return 32 hexadecimal digits that are equal for isomorphic graphs only (up to a 128-bit collision).
+    """Return 32 hexadecimal digits that are equal for isomorphic graphs only (up to a 128-bit
+    collision).
 
     Args:
         space: Name of the vocabulary.
@@ -57,7 +60,12 @@ def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Ce
         at = number[tuple(arguments)]
         children[tail].append((head, at))
         parents[head].append((tail, at))
-    links = _ArgumentLinks(labels, parents, children) if any(distinct) else _PlainLinks(labels, parents, children)
+
+    links = (
+        _ArgumentLinks(labels, parents, children)
+        if any(distinct)
+        else _PlainLinks(labels, parents, children)
+    )
     neighbours = zip(labels, map(sorted, parents), map(sorted, children), strict=True)
     twins = [(label, tuple(above), tuple(below)) for label, above, below in neighbours]
     search = _CanonicalSearch(labels, edges, twins, links)
@@ -65,7 +73,8 @@ def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Ce
 
 
 def _label(layer: Layer) -> Label:
-    # Keys are stored: a layer without attributes has the label that it had before layers could have attributes.
+    # Keys are stored: a layer without attributes has the label that it had before layers could have
+    # attributes.
     plain = (layer.op, layer.units or 0, layer.stride)
     return (*plain, layer.attributes.text) if layer.attributes else plain
 
@@ -86,25 +95,34 @@ class _CanonicalSearch:
         twins: Sequence[Certificate],
         links: _PlainLinks | _ArgumentLinks,
     ) -> None:
-        self.labels, self.edges, self.twins, self.links = labels, edges, twins, links
+        self.labels = labels
+        self.edges = edges
+        self.twins = twins
+        self.links = links
 
     def refine(self, colours: Colours) -> Colours:
         """Split classes by the colours of parents and children until nothing splits."""
-        n, classes = len(colours), len(set(colours))
+        n = len(colours)
+        classes = len(set(colours))
         while classes < n:
             refined = _dense(self.links.neighbourhoods(colours))
             count = len(set(refined))
             colours = refined
             if count == classes:
                 break
+
             classes = count
+
         return colours
 
     def best(self, colours: Colours) -> tuple[Certificate, Colours]:
-        """Return the smallest certificate below these refined colours, with the ranks that give it."""
+        """Return the smallest certificate below these refined colours, with the ranks that give
+        it.
+        """
         colours, cell = self._without_twins(colours)
         if not cell:
             return self._certificate(colours), colours
+
         smallest: tuple[Certificate, Colours] | None = None
         leaves: set[Certificate] = set()
         # One twin of each set: all of them have the same smallest certificate.
@@ -113,24 +131,31 @@ class _CanonicalSearch:
             leaf = self._first_leaf(refined)
             if leaf in leaves:
                 continue
+
             leaves.add(leaf)
             candidate = self.best(refined)
             leaves.add(candidate[0])
             if smallest is None or candidate[0] < smallest[0]:
                 smallest = candidate
+
         assert smallest is not None
         return smallest
 
     def _without_twins(self, colours: Colours) -> tuple[Colours, list[int]]:
-        """Return colours with leading classes of twins split, and the first class whose layers are not all twins.
+        """Return colours with leading classes of twins split, and the first class whose layers are
+        not all twins.
 
         Splitting twins splits no other class: each layer is a neighbour of all of them or of none.
         """
         while cell := self._first_cell(colours):
             if len({self.twins[u] for u in cell}) > 1:
                 return colours, cell
+
             shared = colours[cell[0]]
-            colours = _dense([(colour, u if colour == shared else 0) for u, colour in enumerate(colours)])
+            colours = _dense(
+                [(colour, u if colour == shared else 0) for u, colour in enumerate(colours)]
+            )
+
         return colours, []
 
     def _first_cell(self, colours: Colours) -> list[int]:
@@ -138,6 +163,7 @@ class _CanonicalSearch:
         members: dict[int, list[int]] = {}
         for u, colour in enumerate(colours):
             members.setdefault(colour, []).append(u)
+
         return next((members[colour] for colour in sorted(members) if len(members[colour]) > 1), [])
 
     def _individualise(self, colours: Colours, u: int) -> Colours:
@@ -147,11 +173,14 @@ class _CanonicalSearch:
         colours, cell = self._without_twins(colours)
         while cell:
             colours, cell = self._without_twins(self._individualise(colours, cell[0]))
+
         return self._certificate(colours)
 
     def _certificate(self, ranks: Colours) -> Certificate:
         labels = tuple(label for _, label in sorted(zip(ranks, self.labels, strict=True)))
-        return labels, tuple(sorted((ranks[tail], ranks[head], *arguments) for tail, head, *arguments in self.edges))
+        return labels, tuple(
+            sorted((ranks[tail], ranks[head], *arguments) for tail, head, *arguments in self.edges)
+        )
 
 
 class _PlainLinks:
@@ -159,7 +188,9 @@ class _PlainLinks:
 
     def __init__(self, labels: Sequence[Label], parents: Links, children: Links) -> None:
         self.labels = labels
-        self.parents, self.children = ([[v for v, _ in near] for near in links] for links in (parents, children))
+        self.parents, self.children = (
+            [[v for v, _ in near] for near in links] for links in (parents, children)
+        )
 
     def start(self) -> Colours:
         """Return the colours before the first refinement."""
@@ -180,22 +211,28 @@ class _PlainLinks:
 class _ArgumentLinks:
     """Colours of networks whose edges have arguments, which may have thousands of layers.
 
-    Colour refinement moves by one hop a round: a chain of a thousand layers takes hundreds of rounds. Here a digest of
-    everything before a layer and one of everything behind it, each computed in one pass, are the start. After them a
-    round or two are left. Networks without arguments keep the plain start, which their keys depend on.
+    Colour refinement moves by one hop a round: a chain of a thousand layers takes hundreds of
+    rounds. Here a digest of everything before a layer and one of everything behind it, each
+    computed in one pass, are the start. After them a round or two are left. Networks without
+    arguments keep the plain start, which their keys depend on.
     """
 
     def __init__(self, labels: Sequence[Label], parents: Links, children: Links) -> None:
-        self.labels, self.parents, self.children = labels, parents, children
+        self.labels = labels
+        self.parents = parents
+        self.children = children
 
     def start(self) -> Colours:
         """Return the colours before the first refinement."""
         order = range(len(self.labels))
-        before, behind = self._digests(self.parents, order), self._digests(self.children, order[::-1])
+        before = self._digests(self.parents, order)
+        behind = self._digests(self.children, order[::-1])
         return _dense(list(zip(self.labels, before, behind, strict=True)))
 
     def neighbourhoods(self, colours: Colours) -> list[Any]:
-        """Return the colour of each layer with those of its parents and children, and the arguments."""
+        """Return the colour of each layer with those of its parents and children, and the
+        arguments.
+        """
         return [
             (
                 colour,
@@ -212,4 +249,5 @@ class _ArgumentLinks:
             neighbours = sorted([digests[v] + number.to_bytes(4) for v, number in links[u]])
             text = b"".join([repr(self.labels[u]).encode(), *neighbours])
             digests[u] = hashlib.blake2b(text, digest_size=8).digest()
+
         return digests

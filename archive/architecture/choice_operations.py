@@ -1,11 +1,13 @@
 """Vocabulary `choices`: the options of categorical decisions, in a chain or in a set.
 
-A layer is one decision, its label the option taken. In a chain, the layers follow each other and share their options,
-as the layers of a network share operations: `o2` is the third option at every place. In a set, the layers stand side by
-side between input and output, and each decision has its own labels: `d3.2` is the third option of the third decision.
+A layer is one decision, its label the option taken. In a chain, the layers follow each other and
+share their options, as the layers of a network share operations: `o2` is the third option at every
+place. In a set, the layers stand side by side between input and output, and each decision has its
+own labels: `d3.2` is the third option of the third decision.
 
-Labels are numbers, because kernels know a network by its vocabulary alone: indices of labels are stored, and must be
-those of every process and every space of decisions. The names are in the space's settings (`archive.spaces.choices`).
+Labels are numbers, because kernels know a network by its vocabulary alone: indices of labels are
+stored, and must be those of every process and every space of decisions. The names are in the
+space's settings (`archive.spaces.choices`).
 """
 
 from __future__ import annotations

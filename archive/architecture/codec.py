@@ -1,13 +1,14 @@
 """Codecs of architectures: JSON, NAS-Bench-101 matrices and NAS-Bench-201 strings.
 
     JSON    {"schema": 1, "space": "cnn", "layers": [{"op": "ip"}, {"op": "conv3", "units": 64, "stride": 1}, …],
-            "edges": [[0, 1], …]}; an operation without units has no `units`, and a stride of 1 may be left out.
-            Layers of the space `torch` have `attributes`, and edges the numbers of their head's inputs: [0, 1, 0]
+            "edges": [[0, 1], …]}; an operation without units has no `units`, and a stride of 1 may
+            be left out. Layers of the space `torch` have `attributes`, and edges the numbers of
+            their head's inputs: [0, 1, 0]
 
 Matrices and strings of the NAS-Bench tables are read in `archive.architecture.nasbench_codec`.
 
-Input may be hostile. For any input, a reader returns an `Architecture` or raises `CodecError` (the input describes no
-graph) or `InvalidArchitectureError` (the graph is no network).
+Input may be hostile. For any input, a reader returns an `Architecture` or raises `CodecError` (the
+input describes no graph) or `InvalidArchitectureError` (the graph is no network).
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from typing import Any
 from archive.architecture.attributes import NONE, Attributes, shown
 from archive.architecture.codec_checks import built, has_arguments, most_layers
 from archive.architecture.graph import Architecture, Connection, Layer
-from archive.architecture.nasbench_codec import from_nasbench101, from_nasbench201, to_nasbench101, to_nasbench201
+from archive.architecture.nasbench_codec import (
+    from_nasbench101,
+    from_nasbench201,
+    to_nasbench101,
+    to_nasbench201,
+)
 from archive.errors import CodecError, InvalidArchitectureError
 
 __all__ = [
@@ -69,9 +75,14 @@ def from_dict(data: Mapping[str, Any]) -> Architecture:
     _check_fields(data, "an architecture", required=("schema", "space", "layers", "edges"))
     _check_schema(data["schema"])
     space = _name(data["space"], "space")
-    layers = [_layer_from_dict(item, u) for u, item in enumerate(_list(data["layers"], "layers", most_layers(space)))]
+    layers = [
+        _layer_from_dict(item, u)
+        for u, item in enumerate(_list(data["layers"], "layers", most_layers(space)))
+    ]
     arguments = has_arguments(space)
-    edges = [_edge_from_list(item, arguments) for item in _list(data["edges"], "edges", _MOST_EDGES)]
+    edges = [
+        _edge_from_list(item, arguments) for item in _list(data["edges"], "edges", _MOST_EDGES)
+    ]
     return built(space, layers, edges)
 
 
@@ -88,14 +99,25 @@ def from_json(text: str | bytes, *, within: str | None = None) -> Architecture:
     """
     if not isinstance(text, (str, bytes)):
         raise CodecError(f"the text of an architecture must be text, got {shown(text)}")
+
     if len(text) > _MOST_TEXT:
-        raise CodecError(f"the text of an architecture has at most {_MOST_TEXT} characters, got {len(text)}")
+        raise CodecError(
+            f"the text of an architecture has at most {_MOST_TEXT} characters, got {len(text)}"
+        )
+
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CodecError(f"no JSON text: {error}") from None
-    if within is not None and isinstance(data, dict) and "schema" not in data and isinstance(data.get(within), dict):
+
+    if (
+        within is not None
+        and isinstance(data, dict)
+        and "schema" not in data
+        and isinstance(data.get(within), dict)
+    ):
         data = data[within]
+
     return from_dict(data)
 
 
@@ -103,10 +125,13 @@ def _layer_to_dict(layer: Layer) -> dict[str, Any]:
     data: dict[str, Any] = {"op": layer.op}
     if layer.units is not None:
         data["units"] = layer.units
+
     if layer.stride != 1:
         data["stride"] = layer.stride
+
     if layer.attributes:
         data["attributes"] = {name: _as_json(value) for name, value in layer.attributes.items()}
+
     return data
 
 
@@ -114,46 +139,66 @@ def _as_json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _check_fields(data: Any, what: str, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
+def _check_fields(
+    data: Any, what: str, required: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> None:
     if not isinstance(data, Mapping):
         raise CodecError(f"{what} is a JSON object, got {shown(data)}")
+
     for field in required:
         if field not in data:
-            raise CodecError(f"{what} needs the field {field!r}, got only {shown(sorted(map(str, data)))}")
+            raise CodecError(
+                f"{what} needs the field {field!r}, got only {shown(sorted(map(str, data)))}"
+            )
+
     for field in data:
         if field not in required + optional:
-            raise CodecError(f"{what} has no field {shown(field)}; known: {', '.join(required + optional)}")
+            raise CodecError(
+                f"{what} has no field {shown(field)}; known: {', '.join(required + optional)}"
+            )
 
 
 def _check_schema(schema: Any) -> None:
     if not _is_whole(schema) or schema < 1:
         raise CodecError(f"schema must be a whole number >= 1, got {shown(schema)}")
+
     if schema > SCHEMA:
-        raise CodecError(f"schema {shown(schema)} was written by a newer release, this one reads up to {SCHEMA}")
+        raise CodecError(
+            f"schema {shown(schema)} was written by a newer release, this one reads up to {SCHEMA}"
+        )
 
 
 def _list(value: Any, name: str, most: int) -> Sequence[Any]:
     if not isinstance(value, (list, tuple)):
         raise CodecError(f"{name} must be a list, got {shown(value)}")
+
     if len(value) > most:
         raise CodecError(f"{name} must be at most {most}, got {len(value)}")
+
     return value
 
 
 def _layer_from_dict(data: Any, u: int) -> Layer:
     _check_fields(data, f"layer {u}", required=("op",), optional=("units", "stride", "attributes"))
-    units, stride, attributes = data.get("units"), data.get("stride", 1), data.get("attributes", {})
+    units = data.get("units")
+    stride = data.get("stride", 1)
+    attributes = data.get("attributes", {})
     if units is not None:
         _check_whole(units, f"the units of layer {u}")
+
     _check_whole(stride, f"the stride of layer {u}")
     if not isinstance(attributes, Mapping):
         raise CodecError(f"the attributes of layer {u} are a JSON object, got {shown(attributes)}")
-    return Layer(_name(data["op"], f"the op of layer {u}"), units, stride, _attributes(attributes, u))
+
+    return Layer(
+        _name(data["op"], f"the op of layer {u}"), units, stride, _attributes(attributes, u)
+    )
 
 
 def _attributes(values: Mapping[str, Any], u: int) -> Attributes:
     if not values:
         return NONE
+
     try:
         return Attributes(values)
     except InvalidArchitectureError as error:
@@ -165,20 +210,27 @@ def _edge_from_list(item: Any, arguments: bool) -> Connection:
     if not isinstance(item, (list, tuple)) or not 2 <= len(item) <= most:
         more = ", then of inputs" if arguments else ""
         raise CodecError(f"an edge is a pair of layer numbers{more}, got {shown(item)}")
+
     for end in item:
         _check_whole(end, "the end of an edge")
+
     return tuple(item)
 
 
 def _name(value: Any, what: str) -> str:
     if not isinstance(value, str) or len(value) > _MOST_NAME:
-        raise CodecError(f"{what} must be text of at most {_MOST_NAME} characters, got {shown(value)}")
+        raise CodecError(
+            f"{what} must be text of at most {_MOST_NAME} characters, got {shown(value)}"
+        )
+
     return value
 
 
 def _check_whole(value: Any, what: str) -> None:
     if not _is_whole(value) or not 0 <= value <= _MOST_NUMBER:
-        raise CodecError(f"{what} must be a whole number in [0, {_MOST_NUMBER}], got {shown(value)}")
+        raise CodecError(
+            f"{what} must be a whole number in [0, {_MOST_NUMBER}], got {shown(value)}"
+        )
 
 
 def _is_whole(value: Any) -> bool:

@@ -2,10 +2,11 @@
 
     [["ip",["conv3",16],["conv3",16,2],"op"],[[0,1],[1,2],[2,3]]]       layers: op, or op, units and stride; then edges
     [[["ip",null,1,{"input":"8"}],…],[0,1,1,2],[[0,1,0],…]]             with attributes: the distinct layers, then the
-                                                                        number of each layer; edges with arguments
+                                                                        number of each layer; edges
+                                                                        with arguments
 
-Layers and edges are stored as nodes and relationships as well, for queries. Collecting those took ArcadeDB 0.2 ms per
-network; the text takes a tenth of that. Layers are in canonical order.
+Layers and edges are stored as nodes and relationships as well, for queries. Collecting those took
+ArcadeDB 0.2 ms per network; the text takes a tenth of that. Layers are in canonical order.
 """
 
 from __future__ import annotations
@@ -26,22 +27,27 @@ def encode(architecture: Architecture) -> str:
         number = {layer: at for at, layer in enumerate(dict.fromkeys(architecture.layers))}
         whole = [[layer.op, layer.units, layer.stride, dict(layer.attributes)] for layer in number]
         parts = [whole, [number[layer] for layer in architecture.layers], parts[1]]
+
     return json.dumps(parts, separators=(",", ":"))
 
 
 def decode(key: str, space: str, functional_key: str, code: str) -> Architecture:
     """Return the network of a text written by `encode`.
 
-    The network is `restored`: the checks, which stored networks have passed, take several times as long as the rest.
+    The network is `restored`: the checks, which stored networks have passed, take several times as
+    long as the rest.
     """
     layers, *numbers, edges = json.loads(code)
     pairs = tuple([(tail, head) for tail, head, *_ in edges])
     if not numbers:
         plain = tuple([_layer(each) if isinstance(each, str) else _layer(*each) for each in layers])
         return restored(space, plain, pairs, key, functional_key)
+
     distinct = [_layer_with_attributes(each) for each in layers]
     whole = tuple([distinct[number] for number in numbers[0]])
-    return restored(space, whole, pairs, key, functional_key, tuple([tuple(inputs) for _, _, *inputs in edges]))
+    return restored(
+        space, whole, pairs, key, functional_key, tuple([tuple(inputs) for _, _, *inputs in edges])
+    )
 
 
 def restored(
@@ -52,7 +58,8 @@ def restored(
     functional_key: str,
     arguments: tuple[tuple[int, ...], ...] | None = None,
 ) -> Architecture:
-    """Return an architecture from the values of one that was validated before, without another validation.
+    """Return an architecture from the values of one that was validated before, without another
+    validation.
 
     Args:
         space: Name of the vocabulary.
@@ -60,18 +67,23 @@ def restored(
         edges: Sorted pairs of positions.
         key: Its `key`, which is not computed again.
         functional_key: Its `functional_key`, likewise.
-        arguments: For each edge the numbers of its head's inputs, where the space tells inputs apart.
+        arguments: For each edge the numbers of its head's inputs, where the space tells inputs
+            apart.
     """
     network = Architecture.__new__(Architecture)
-    network.__dict__.update(space=space, layers=layers, edges=edges, key=key, functional_key=functional_key)
+    network.__dict__.update(
+        space=space, layers=layers, edges=edges, key=key, functional_key=functional_key
+    )
     if arguments is not None:
         network.__dict__["arguments"] = arguments
+
     return network
 
 
 def _plain(layer: Layer) -> Any:
     if layer.stride != 1:
         return [layer.op, layer.units, layer.stride]
+
     return layer.op if layer.units is None else [layer.op, layer.units]
 
 

@@ -1,9 +1,10 @@
 """Architectures: frozen, validated, labelled directed acyclic graphs of layers.
 
-Layers are in topological order, the input first and the output last. Edges are pairs of positions. In spaces whose
-operations tell their inputs apart (`Vocabulary.arguments`), an edge has the positions of its inputs as well. Two
-architectures are equal (`==`) if their layers and edges are equal. They are the same network if their keys are equal
-(`archive.architecture.canonical`), in whatever order their layers are listed.
+Layers are in topological order, the input first and the output last. Edges are pairs of positions.
+In spaces whose operations tell their inputs apart (`Vocabulary.arguments`), an edge has the
+positions of its inputs as well. Two architectures are equal (`==`) if their layers and edges are
+equal. They are the same network if their keys are equal (`archive.architecture.canonical`), in
+whatever order their layers are listed.
 """
 
 from __future__ import annotations
@@ -28,19 +29,24 @@ class Architecture:
     """A network as a labelled DAG: immutable, hashable, validated by the constructor.
 
     Args:
-        space: Name of the vocabulary that the labels belong to (`"cnn"`, `"mlp"`, `"nasbench101"`, …).
-        layers: The layers in any order. They are sorted topologically; ties keep the order of the argument.
-        edges: Pairs `(from, to)` of positions in `layers`; `(from, to, argument, …)` where inputs are told apart.
+        space: Name of the vocabulary that the labels belong to (`"cnn"`, `"mlp"`, `"nasbench101"`,
+            …).
+        layers: The layers in any order. They are sorted topologically; ties keep the order of the
+            argument.
+        edges: Pairs `(from, to)` of positions in `layers`; `(from, to, argument, …)` where inputs
+            are told apart.
 
     Attributes:
         space: Name of the vocabulary.
         layers: The layers, topologically ordered, input first, output last.
         edges: Sorted pairs of positions in `layers`; every edge leads to a later position.
-        arguments: Positions of each edge among the inputs of its head, ascending; empty for an edge without a value.
-            No entries at all where the inputs of the space's operations are not told apart.
+        arguments: Positions of each edge among the inputs of its head, ascending; empty for an edge
+            without a value. No entries at all where the inputs of the space's operations are not
+            told apart.
 
     Raises:
-        InvalidArchitectureError: The graph is not a network; the message gives the reason and the layer.
+        InvalidArchitectureError: The graph is not a network; the message gives the reason and the
+            layer.
         UnknownNameError: The space or a label does not exist.
     """
 
@@ -56,13 +62,16 @@ class Architecture:
         pairs = graph_checks.checked_edges(edges, len(unordered), words)
         order = _topological_order(unordered, pairs)
         position = {old: new for new, old in enumerate(order)}
-        moved = sorted((position[tail], position[head], arguments) for (tail, head), arguments in pairs.items())
+        moved = sorted(
+            (position[tail], position[head], arguments) for (tail, head), arguments in pairs.items()
+        )
         put = self.__dict__.__setitem__
         put("space", space)
         put("layers", tuple(unordered[old] for old in order))
         put("edges", tuple((tail, head) for tail, head, _ in moved))
         if words.arguments:
             put("arguments", tuple(arguments for _, _, arguments in moved))
+
         graph_checks.validate(self, words)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -73,6 +82,7 @@ class Architecture:
         """Compare layers and edges in their order; compare `key` to test for the same network."""
         if not isinstance(other, Architecture):
             return NotImplemented
+
         own = (self.space, self.layers, self.edges, self.arguments)
         return own == (other.space, other.layers, other.edges, other.arguments)
 
@@ -82,7 +92,10 @@ class Architecture:
 
     def __repr__(self) -> str:
         """Name the space, the size and the beginning of the key."""
-        return f"<Architecture {self.space} {len(self.layers)} layers {len(self.edges)} edges {self.key[:8]}>"
+        return (
+            f"<Architecture {self.space} {len(self.layers)} layers {len(self.edges)} edges "
+            f"{self.key[:8]}>"
+        )
 
     def _repr_svg_(self) -> str:
         """Return the picture that notebooks show."""
@@ -99,7 +112,10 @@ class Architecture:
         """The edges with their arguments, as the constructor takes them."""
         if not self.arguments:
             return self.edges
-        return tuple((*edge, *arguments) for edge, arguments in zip(self.edges, self.arguments, strict=True))
+
+        return tuple(
+            (*edge, *arguments) for edge, arguments in zip(self.edges, self.arguments, strict=True)
+        )
 
     @cached_property
     def argument_of(self) -> dict[Edge, Arguments]:
@@ -118,7 +134,9 @@ class Architecture:
 
     @cached_property
     def key(self) -> str:
-        """32 hexadecimal digits, equal for two architectures if and only if they are the same network."""
+        """32 hexadecimal digits, equal for two architectures if and only if they are the same
+        network.
+        """
         return canonical.key(self.space, self.layers, self.connections)
 
     @cached_property
@@ -126,25 +144,34 @@ class Architecture:
         """`key` of the network without the layers that are not `live`."""
         if len(self.live) == len(self.layers):
             return self.key
+
         return canonical.key(self.space, *self._live_graph())
 
     @cached_property
     def live(self) -> tuple[int, ...]:
-        """The positions on some path from input to output, ascending; both ends are always among them.
+        """The positions on some path from input to output, ascending; both ends are always among
+        them.
 
         No path passes a layer whose operation is zero (`Operation.zero`).
         """
-        last, zeros = len(self.layers) - 1, vocabulary(self.space).zeros
+        last = len(self.layers) - 1
+        zeros = vocabulary(self.space).zeros
         closed = {u for u, layer in enumerate(self.layers) if layer.op in zeros} if zeros else set()
-        return tuple(sorted((_reach(self.children, 0, closed) & _reach(self.parents, last, closed)) | {0, last}))
+        return tuple(
+            sorted(
+                (_reach(self.children, 0, closed) & _reach(self.parents, last, closed)) | {0, last}
+            )
+        )
 
     @property
     def functional(self) -> Architecture:
         """The network without the layers that are not `live`; itself where all layers are."""
         computed = self.__dict__
-        # If both keys are computed already and equal, all layers are live: no search for paths is needed.
+        # If both keys are computed already and equal, all layers are live: no search for paths is
+        # needed.
         if "key" in computed and computed["key"] == computed.get("functional_key"):
             return self
+
         return self if len(self.live) == len(self.layers) else self._without_dead_layers
 
     @cached_property
@@ -155,15 +182,27 @@ class Architecture:
 
     def _live_graph(self) -> tuple[list[Layer], list[Connection]]:
         at = {old: new for new, old in enumerate(self.live)}
-        edges = [(at[t], at[h], *arguments) for t, h, *arguments in self.connections if t in at and h in at]
+        edges = [
+            (at[t], at[h], *arguments)
+            for t, h, *arguments in self.connections
+            if t in at and h in at
+        ]
         return [self.layers[old] for old in self.live], edges
 
     @cached_property
     def canonical(self) -> Architecture:
-        """The same network in canonical layer order, which all its relabellings share. The store keeps this form."""
+        """The same network in canonical layer order, which all its relabellings share.
+
+        The store keeps this form.
+        """
         position = {old: new for new, old in enumerate(self.canonical_order)}
-        edges = [(position[tail], position[head], *arguments) for tail, head, *arguments in self.connections]
-        relabelled = Architecture(self.space, [self.layers[old] for old in self.canonical_order], edges)
+        edges = [
+            (position[tail], position[head], *arguments)
+            for tail, head, *arguments in self.connections
+        ]
+        relabelled = Architecture(
+            self.space, [self.layers[old] for old in self.canonical_order], edges
+        )
         relabelled.__dict__.update(key=self.key, functional_key=self.functional_key)
         return relabelled
 
@@ -175,10 +214,11 @@ class Architecture:
 
     @cached_property
     def levels(self) -> tuple[int | None, ...]:
-        """Number of halvings of the image up to and including each layer; None for a layer whose output is a vector.
+        """Number of halvings of the image up to and including each layer; None for a layer whose
+        output is a vector.
 
-        The side of the image after layer u is `ceil(side / 2 ** levels[u])`. Halving rounds up, so layers of equal
-        level have images of equal size for every input size.
+        The side of the image after layer u is `ceil(side / 2 ** levels[u])`. Halving rounds up, so
+        layers of equal level have images of equal size for every input size.
         """
         return graph_checks.levels(self, vocabulary(self.space))
 
@@ -191,10 +231,13 @@ class Architecture:
             lengths = [length for p in parents if (length := longest[p]) is not None]
             if lengths:
                 longest[u] = 1 + max(lengths)
+
         return longest[-1] or 0
 
 
-def _topological_order(layers: Sequence[Layer], edges: Iterable[Edge], rank: Sequence[int] | None = None) -> list[int]:
+def _topological_order(
+    layers: Sequence[Layer], edges: Iterable[Edge], rank: Sequence[int] | None = None
+) -> list[int]:
     """Return positions in topological order, input first, output last, ties broken by rank."""
     rank = rank if rank is not None else range(len(layers))
     tie = [(_end(layer), rank[u], u) for u, layer in enumerate(layers)]
@@ -203,6 +246,7 @@ def _topological_order(layers: Sequence[Layer], edges: Iterable[Edge], rank: Seq
     for tail, head in edges:
         children[tail].append(head)
         waiting[head] += 1
+
     ready = [tie[u] for u, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
     order = []
@@ -213,8 +257,12 @@ def _topological_order(layers: Sequence[Layer], edges: Iterable[Edge], rank: Seq
             waiting[child] -= 1
             if not waiting[child]:
                 heapq.heappush(ready, tie[child])
+
     if len(order) < len(layers):
-        raise InvalidArchitectureError("cycle through the layer", next(u for u, c in enumerate(waiting) if c))
+        raise InvalidArchitectureError(
+            "cycle through the layer", next(u for u, c in enumerate(waiting) if c)
+        )
+
     return order
 
 
@@ -226,14 +274,17 @@ def _neighbours(n: int, pairs: Iterable[Edge]) -> Neighbours:
     lists: list[list[int]] = [[] for _ in range(n)]
     for at, other in pairs:
         lists[at].append(other)
+
     return tuple(tuple(sorted(adjacent)) for adjacent in lists)
 
 
 def _reach(neighbours: Neighbours, start: int, closed: Set[int]) -> set[int]:
-    reached, stack = {start}, [start]
+    reached = {start}
+    stack = [start]
     while stack:
         for other in neighbours[stack.pop()]:
             if other not in reached and other not in closed:
                 reached.add(other)
                 stack.append(other)
+
     return reached

@@ -1,7 +1,7 @@
 """Layer masses: the computation of each layer, which OTMANN transports.
 
-NASBOT, section 3 and appendix A.3. Notation: lu(u) units of u, in(u) the channels or neurons that reach u,
-zeta = 0.1.
+NASBOT, section 3 and appendix A.3. Notation: lu(u) units of u, in(u) the channels or neurons that
+reach u, zeta = 0.1.
 
     processing layer       lm(u) = lu(u) * in(u)
     res block              twice that (two convolutions)
@@ -10,9 +10,9 @@ zeta = 0.1.
     input, output          zeta * sum of the processing layers
     decision layers        zeta * that sum, shared equally among them
 
-The input emits one channel. An operation of a cell has no units and counts 1, or 0 if its output is zero. The entries
-and exits of a cell compute nothing and count 0. Layers with attributes have their channels from their weights:
-`archive.architecture.aten.weights`.
+The input emits one channel. An operation of a cell has no units and counts 1, or 0 if its output is
+zero. The entries and exits of a cell compute nothing and count 0. Layers with attributes have their
+channels from their weights: `archive.architecture.aten.weights`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ from archive.architecture.graph import Architecture
 from archive.architecture.operations import Operation, vocabulary
 
 ZETA = 0.1
-"""Mass of the input, of the output and of all decision layers, as a share of that of the other layers."""
+"""Mass of the input, of the output and of all decision layers, as a share of that of the other
+layers."""
 
 
 def layer_masses(
-    architecture: Architecture, *, fc_factor: float = 0.1, res_factor: float = 2.0, floor: float = 0.0
+    architecture: Architecture,
+    *,
+    fc_factor: float = 0.1,
+    res_factor: float = 2.0,
+    floor: float = 0.0,
 ) -> list[float]:
     """Return the mass of each layer, in the order of `architecture.layers`.
 
@@ -35,14 +40,20 @@ def layer_masses(
         architecture: The network.
         fc_factor: Factor of the mass of fc layers.
         res_factor: Factor of the mass of residual blocks.
-        floor: Least mass of the input, of the output, and of all decision layers together (the authors' code: 100).
+        floor: Least mass of the input, of the output, and of all decision layers together (the
+            authors' code: 100).
     """
     words = vocabulary(architecture.space)
     operations = [words[layer.op] for layer in architecture.layers]
     if words.attributes:
         from archive.architecture.aten.weights import computations
 
-        return _with_ends(computations(architecture, [operation.group for operation in operations]), operations, floor)
+        return _with_ends(
+            computations(architecture, [operation.group for operation in operations]),
+            operations,
+            floor,
+        )
+
     emitted: list[int] = []
     masses = [0.0] * len(operations)
     for u, (layer, operation) in enumerate(zip(architecture.layers, operations, strict=True)):
@@ -51,7 +62,9 @@ def layer_masses(
             emitted.append(1)
         elif operation.has_units:
             units = layer.units or 0
-            factor = fc_factor if operation.group == "fc" else res_factor if operation.residual else 1.0
+            factor = (
+                fc_factor if operation.group == "fc" else res_factor if operation.residual else 1.0
+            )
             masses[u] = factor * units * incoming
             emitted.append(units)
         elif operation.group == "cell":
@@ -62,6 +75,7 @@ def layer_masses(
             emitted.append(incoming)
         else:
             emitted.append(0)
+
     return _with_ends(masses, operations, floor)
 
 
@@ -76,5 +90,6 @@ def _with_ends(masses: list[float], operations: Sequence[Operation], floor: floa
     decisions = [u for u, operation in enumerate(operations) if operation.group == "decision"]
     for u in decisions:
         masses[u] = share / len(decisions)
+
     masses[0] = masses[-1] = share
     return masses

@@ -21,7 +21,9 @@ Slot = tuple[int, int]
 NB201_SLOTS: tuple[Slot, ...] = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 """The edges of a NAS-Bench-201 cell, in the order of its strings."""
 
-_NB201_TEXT = re.compile(r"\|(\w+)~0\|\+\|(\w+)~0\|(\w+)~1\|\+\|(\w+)~0\|(\w+)~1\|(\w+)~2\|", re.ASCII)
+_NB201_TEXT = re.compile(
+    r"\|(\w+)~0\|\+\|(\w+)~0\|(\w+)~1\|\+\|(\w+)~0\|(\w+)~1\|(\w+)~2\|", re.ASCII
+)
 _NB201_NONE = "none"
 
 
@@ -38,7 +40,9 @@ def from_nasbench101(matrix: Any, operations: Sequence[str]) -> Architecture:
     """
     labels = _nb101_labels(operations)
     rows = _nb101_rows(matrix, len(labels))
-    edges = [(tail, head) for tail, row in enumerate(rows) for head, entry in enumerate(row) if entry]
+    edges = [
+        (tail, head) for tail, row in enumerate(rows) for head, entry in enumerate(row) if entry
+    ]
     return built("nasbench101", [Layer(label) for label in labels], edges)
 
 
@@ -53,6 +57,7 @@ def to_nasbench101(architecture: Architecture) -> tuple[list[list[int]], list[st
     matrix = [[0] * n for _ in range(n)]
     for tail, head in architecture.edges:
         matrix[tail][head] = 1
+
     ends = {INPUT: "input", OUTPUT: "output"}
     return matrix, [ends.get(layer.op, layer.op) for layer in architecture.layers]
 
@@ -60,24 +65,30 @@ def to_nasbench101(architecture: Architecture) -> tuple[list[list[int]], list[st
 def from_nasbench201(text: str) -> Architecture:
     """Return the architecture of a NAS-Bench-201 string.
 
-    The table puts operations on edges, an architecture has them on layers. So each of the six edges becomes a layer,
-    fed by the layers of the edges that end where this one begins. An edge with the operation `none` is absent.
+    The table puts operations on edges, an architecture has them on layers. So each of the six edges
+    becomes a layer, fed by the layers of the edges that end where this one begins. An edge with the
+    operation `none` is absent.
 
     Raises:
         CodecError: The text is no such string.
     """
     match = _NB201_TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        raise CodecError(f"a NAS-Bench-201 string looks like |a~0|+|b~0|c~1|+|d~0|e~1|f~2|, got {shown(text)}")
-    slots = {slot: op for slot, op in zip(NB201_SLOTS, match.groups(), strict=True) if op != _NB201_NONE}
+        raise CodecError(
+            f"a NAS-Bench-201 string looks like |a~0|+|b~0|c~1|+|d~0|e~1|f~2|, got {shown(text)}"
+        )
+
+    slots = {
+        slot: op for slot, op in zip(NB201_SLOTS, match.groups(), strict=True) if op != _NB201_NONE
+    }
     return built("nasbench201", *_nb201_graph(slots))
 
 
 def to_nasbench201(architecture: Architecture) -> str:
     """Return the NAS-Bench-201 string of an architecture.
 
-    Several strings can describe one network (15,625 strings, 14,125 networks): the alphabetically first one is
-    returned, so that all relabellings of a network have one string.
+    Several strings can describe one network (15,625 strings, 14,125 networks): the alphabetically
+    first one is returned, so that all relabellings of a network have one string.
 
     Raises:
         CodecError: The architecture is of another space, or no string describes it.
@@ -85,12 +96,18 @@ def to_nasbench201(architecture: Architecture) -> str:
     _check_space(architecture, "nasbench201")
     texts = [_nb201_text(architecture, slots) for slots in _nb201_placements(architecture)]
     if not texts:
-        raise CodecError("no NAS-Bench-201 string describes this architecture: its layers are no edges of one cell")
+        raise CodecError(
+            "no NAS-Bench-201 string describes this architecture: its layers are no "
+            "edges of one cell"
+        )
+
     return min(texts)
 
 
 def nasbench201_text(operations: Sequence[str]) -> str:
-    """Return the NAS-Bench-201 string of six operations in the order of `NB201_SLOTS`, `none` for an absent edge."""
+    """Return the NAS-Bench-201 string of six operations in the order of `NB201_SLOTS`, `none` for
+    an absent edge.
+    """
     a, b, c, d, e, f = operations
     return f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|"
 
@@ -101,13 +118,22 @@ def _check_space(architecture: Architecture, space: str) -> None:
 
 
 def _nb101_labels(operations: Sequence[str]) -> list[str]:
-    labels = list(operations) if isinstance(operations, Iterable) and not isinstance(operations, str) else []
+    labels = (
+        list(operations)
+        if isinstance(operations, Iterable) and not isinstance(operations, str)
+        else []
+    )
     if not 2 <= len(labels) <= MOST_LAYERS or not all(isinstance(label, str) for label in labels):
         raise CodecError(f"operations must be two labels or more, got {shown(operations)}")
+
     if labels[0] != "input" or labels[-1] != "output":
-        raise CodecError(f"operations must begin with input and end with output, got {shown(labels)}")
+        raise CodecError(
+            f"operations must begin with input and end with output, got {shown(labels)}"
+        )
+
     if {"input", "output", INPUT, OUTPUT} & set(labels[1:-1]):
         raise CodecError(f"operations must hold one input and one output, got {shown(labels)}")
+
     return [INPUT, *labels[1:-1], OUTPUT]
 
 
@@ -115,15 +141,25 @@ def _nb101_rows(matrix: Any, n: int) -> list[list[Any]]:
     try:
         rows = [list(row) for row in (matrix.tolist() if hasattr(matrix, "tolist") else matrix)]
     except TypeError:
-        raise CodecError(f"the matrix must have {n} rows of {n} entries, got {shown(matrix)}") from None
+        raise CodecError(
+            f"the matrix must have {n} rows of {n} entries, got {shown(matrix)}"
+        ) from None
+
     if len(rows) != n or any(len(row) != n for row in rows):
-        raise CodecError(f"the matrix must have {n} rows of {n} entries, got lengths {shown([*map(len, rows)])}")
+        raise CodecError(
+            f"the matrix must have {n} rows of {n} entries, got lengths {shown([*map(len, rows)])}"
+        )
+
     for tail, row in enumerate(rows):
         for head, entry in enumerate(row):
             if not isinstance(entry, (int, float)) or entry not in (0, 1):
-                raise CodecError(f"the matrix must hold 0 and 1, got {shown(entry)} at ({tail}, {head})")
+                raise CodecError(
+                    f"the matrix must hold 0 and 1, got {shown(entry)} at ({tail}, {head})"
+                )
+
             if entry and head <= tail:
                 raise CodecError(f"the matrix must be upper triangular, got 1 at ({tail}, {head})")
+
     return rows
 
 
@@ -134,25 +170,44 @@ def _nb201_graph(slots: Mapping[Slot, str]) -> tuple[list[Layer], list[Edge]]:
     layers = [Layer(INPUT), *(Layer(op) for op in slots.values()), Layer(OUTPUT)]
     edges = [(0, u) for (begin, _), u in position.items() if begin == 0]
     edges += [(u, last) for (_, end), u in position.items() if end == 3]
-    edges += [(u, v) for (_, end), u in position.items() for (begin, _), v in position.items() if end == begin]
+    edges += [
+        (u, v)
+        for (_, end), u in position.items()
+        for (begin, _), v in position.items()
+        if end == begin
+    ]
     return layers, edges
 
 
 def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
-    """Yield the ways to put the inner layers on edges of a cell that give exactly the architecture's edges."""
+    """Yield the ways to put the inner layers on edges of a cell that give exactly the
+    architecture's edges.
+    """
     inner = len(architecture.layers) - 2
     if inner > len(NB201_SLOTS):
         return
-    last, edges = inner + 1, set(architecture.edges)
+
+    last = inner + 1
+    edges = set(architecture.edges)
     allowed = [
-        [slot for slot in NB201_SLOTS if ((0, u) in edges, (u, last) in edges) == (slot[0] == 0, slot[1] == 3)]
+        [
+            slot
+            for slot in NB201_SLOTS
+            if ((0, u) in edges, (u, last) in edges) == (slot[0] == 0, slot[1] == 3)
+        ]
         for u in range(1, last)
     ]
     if (0, last) in edges:
         return
+
     for slots in product(*allowed):
         if len(set(slots)) == inner:
-            pairs = {(u, v) for u, a in enumerate(slots, 1) for v, b in enumerate(slots, 1) if a[1] == b[0]}
+            pairs = {
+                (u, v)
+                for u, a in enumerate(slots, 1)
+                for v, b in enumerate(slots, 1)
+                if a[1] == b[0]
+            }
             if pairs == {(u, v) for u, v in edges if u != 0 and v != last}:
                 yield slots
 

@@ -1,11 +1,12 @@
 """Operation vocabularies: the labels of layers and their meaning.
 
-A vocabulary belongs to a space. `cnn` and `mlp` are those of NASBOT (appendix A.3: tables 4 and 5); the cell
-vocabularies are those of the NAS-Bench tables, and those of DARTS are in `archive.architecture.genotypes.operations`.
-Groups are the layer families that OTMANN's structural cost distinguishes and that a space's mutations keep together.
+A vocabulary belongs to a space. `cnn` and `mlp` are those of NASBOT (appendix A.3: tables 4 and 5);
+the cell vocabularies are those of the NAS-Bench tables, and those of DARTS are in
+`archive.architecture.genotypes.operations`. Groups are the layer families that OTMANN's structural
+cost distinguishes and that a space's mutations keep together.
 
-Kernels know a network's space by its vocabulary alone, so a vocabulary also carries the similarity of its operations
-and their names in other spaces.
+Kernels know a network's space by its vocabulary alone, so a vocabulary also carries the similarity
+of its operations and their names in other spaces.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ class Operation:
 
     Attributes:
         name: The label.
-        group: `input`, `output`, `decision`, `conv`, `pool`, `fc`, `rectifier`, `sigmoid` or `cell`; where an
-            architecture consists of several cells, also `entry` for an input of a cell and `exit` for a sum of
-            operations that is part of the cell's output. Entries and exits compute nothing.
+        group: `input`, `output`, `decision`, `conv`, `pool`, `fc`, `rectifier`, `sigmoid` or
+            `cell`; where an architecture consists of several cells, also `entry` for an input of a
+            cell and `exit` for a sum of operations that is part of the cell's output. Entries and
+            exits compute nothing.
         has_units: Whether a layer of this operation has a number of units (channels or neurons).
         strides: The strides that a layer of this operation may have.
         flat: Whether its output is a vector rather than an image.
@@ -60,7 +62,8 @@ class Operation:
         return self.has_units or (self.kernel > 0 and not self.pools)
 
 
-# Compared by identity: objects derived from a vocabulary become invalid when its name is defined again.
+# Compared by identity: objects derived from a vocabulary become invalid when its name is defined
+# again.
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The operations of the architectures of one space.
@@ -69,15 +72,18 @@ class Vocabulary:
         name: Name of the vocabulary, equal to `Architecture.space`.
         operations: Label to operation, input and output included.
         images: Whether layers have image sizes, which must be equal where paths join.
-        dead_ends: Whether a layer may be disconnected from the input or the output. True for cells of the NAS-Bench
-            tables, which contain networks that are partly or wholly disconnected.
-        decisions: Whether every path ends in a decision layer (softmax or linear) before the output.
-        tree: Similarity of operations: a nested rooted tree whose leaves are operations, with edge lengths
-            (`archive.kernels.distances.tree_wasserstein.operation_trees`). None for a tree of the groups.
-        common: Each operation's name in NAS-Bench-101, None for an identity; cells of several spaces are compared under
-            these names. None if cells are compared with cells of their own space only.
-        longest_path: Most operations on a path from input to output, entries and exits not counted; None where there is
-            no such number.
+        dead_ends: Whether a layer may be disconnected from the input or the output. True for cells
+            of the NAS-Bench tables, which contain networks that are partly or wholly disconnected.
+        decisions: Whether every path ends in a decision layer (softmax or linear) before the
+            output.
+        tree: Similarity of operations: a nested rooted tree whose leaves are operations, with edge
+            lengths (`archive.kernels.distances.tree_wasserstein.operation_trees`). None for a tree
+            of the groups.
+        common: Each operation's name in NAS-Bench-101, None for an identity; cells of several
+            spaces are compared under these names. None if cells are compared with cells of their
+            own space only.
+        longest_path: Most operations on a path from input to output, entries and exits not counted;
+            None where there is no such number.
         attributes: Whether layers have attributes beside units and stride, which are then optional.
         arguments: Whether operations tell their inputs apart, so that edges have arguments.
     """
@@ -95,18 +101,26 @@ class Vocabulary:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the vocabulary: with another one, the features of the same networks may differ."""
+        """Digest of the vocabulary: with another one, the features of the same networks may
+        differ.
+        """
         return blake2b(repr(self).encode(), digest_size=16).hexdigest()
 
     @property
     def cells(self) -> bool:
         """Whether its networks are cells: no operation has units or attributes."""
-        return not self.attributes and not any(operation.has_units for operation in self.operations.values())
+        return not self.attributes and not any(
+            operation.has_units for operation in self.operations.values()
+        )
 
     @property
     def described(self) -> bool:
-        """Whether any operation has units, weights or a window, so that depth and size can be told from a network."""
-        return self.attributes or any(one.trained or one.kernel > 0 for one in self.operations.values())
+        """Whether any operation has units, weights or a window, so that depth and size can be told
+        from a network.
+        """
+        return self.attributes or any(
+            one.trained or one.kernel > 0 for one in self.operations.values()
+        )
 
     @cached_property
     def zeros(self) -> frozenset[str]:
@@ -115,8 +129,12 @@ class Vocabulary:
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """Names of the cells of an architecture, in the vocabulary's order; one empty name if there is one cell."""
-        return tuple(dict.fromkeys(one.part for one in self.operations.values() if one.part)) or ("",)
+        """Names of the cells of an architecture, in the vocabulary's order; one empty name if there
+        is one cell.
+        """
+        return tuple(dict.fromkeys(one.part for one in self.operations.values() if one.part)) or (
+            "",
+        )
 
     def __getitem__(self, label: str) -> Operation:
         """Return the operation of a label.
@@ -131,7 +149,9 @@ class Vocabulary:
 
     def of_group(self, *groups: str) -> tuple[str, ...]:
         """Return the labels of these groups, in the vocabulary's order."""
-        return tuple(name for name, operation in self.operations.items() if operation.group in groups)
+        return tuple(
+            name for name, operation in self.operations.items() if operation.group in groups
+        )
 
 
 _vocabularies: dict[str, Vocabulary] = {}
@@ -181,7 +201,11 @@ def define(
     ends = (Operation(INPUT, "input"), Operation(OUTPUT, "output", flat=True))
     table = {operation.name: operation for operation in (*ends, *operations)}
     if common is not None and (wrong := sorted(common.keys() ^ (table.keys() - {INPUT, OUTPUT}))):
-        raise UsageError(f"common must name every operation of {name} and no other: {wrong[0]!r} is missing or unknown")
+        raise UsageError(
+            f"common must name every operation of {name} and no other: {wrong[0]!r} "
+            "is missing or unknown"
+        )
+
     settings = (images, dead_ends, decisions, tree, common, longest_path, attributes, arguments)
     _vocabularies[name] = vocabulary = Vocabulary(name, MappingProxyType(table), *settings)
     return vocabulary
@@ -196,10 +220,13 @@ def vocabulary(name: str) -> Vocabulary:
     """
     if name not in _vocabularies and name in _elsewhere.names():
         _elsewhere.load(name)
+
     try:
         return _vocabularies[name]
     except KeyError:
-        raise UnknownNameError("space", name, {*_vocabularies, *_elsewhere.built_in}, stored=True) from None
+        raise UnknownNameError(
+            "space", name, {*_vocabularies, *_elsewhere.built_in}, stored=True
+        ) from None
 
 
 def _convolutions() -> list[Operation]:
@@ -223,13 +250,17 @@ CNN = define(
     ],
     images=True,
     decisions=True,
-    # Within a group, the lengths give the label penalties of NASBOT's table 4: 0.1 between a convolution and a
-    # residual block of one window, 0.2 between windows (0.2 to 0.3 there), 0.25 between the pools.
+    # Within a group, the lengths give the label penalties of NASBOT's table 4: 0.1 between a
+    # convolution and a residual block of one window, 0.2 between windows (0.2 to 0.3 there), 0.25
+    # between the pools.
     tree={
         "conv": {
             "weight": 0.9,
             "children": {
-                f"window {side}": {"weight": 0.05, "children": {f"conv{side}": 0.05, f"res{side}": 0.05}}
+                f"window {side}": {
+                    "weight": 0.05,
+                    "children": {f"conv{side}": 0.05, f"res{side}": 0.05},
+                }
                 for side in (3, 5, 7)
             },
         },
@@ -241,12 +272,16 @@ CNN = define(
 MLP = define(
     "mlp",
     [
-        *(Operation(name, "rectifier", True, flat=True) for name in ("relu", "crelu", "leaky-relu", "softplus", "elu")),
+        *(
+            Operation(name, "rectifier", True, flat=True)
+            for name in ("relu", "crelu", "leaky-relu", "softplus", "elu")
+        ),
         *(Operation(name, "sigmoid", True, flat=True) for name in ("logistic", "tanh")),
         Operation("linear", "decision", flat=True),
     ],
     decisions=True,
-    # All are activations: in table 5 those of one group are 0.1 apart, of different groups 0.25, here 0.8 and 2.
+    # All are activations: in table 5 those of one group are 0.1 apart, of different groups 0.25,
+    # here 0.8 and 2.
     tree={
         "rectifier": {
             "weight": 0.6,
@@ -265,7 +300,10 @@ NASBENCH101 = define(
     ],
     dead_ends=True,
     # The tree of figure 8 of the tree-Wasserstein paper.
-    tree={"conv": {"weight": 0.9, "children": {"conv1x1-bn-relu": 0.1, "conv3x3-bn-relu": 0.1}}, "maxpool3x3": 1.0},
+    tree={
+        "conv": {"weight": 0.9, "children": {"conv1x1-bn-relu": 0.1, "conv3x3-bn-relu": 0.1}},
+        "maxpool3x3": 1.0,
+    },
     common={name: name for name in ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")},
     # Of seven vertices, input and output included.
     longest_path=5,

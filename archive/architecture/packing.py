@@ -32,7 +32,10 @@ BLOCK = 4096
 def pack(architectures: Sequence[Architecture]) -> Arrays:
     """Return the arrays of architectures of one space."""
     alphabet: dict[Layer, int] = {}
-    layers = [[alphabet.setdefault(layer, len(alphabet)) for layer in each.layers] for each in architectures]
+    layers = [
+        [alphabet.setdefault(layer, len(alphabet)) for layer in each.layers]
+        for each in architectures
+    ]
     edges = [each.edges for each in architectures]
     letters = [[layer.op, layer.units, layer.stride] for layer in alphabet]
     return {
@@ -67,7 +70,8 @@ class PackedArchitectures(Sequence[Architecture]):
 
     def __init__(self, space: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Read the alphabet; nothing else is read until it is needed."""
-        self._space, self._arrays = space, arrays
+        self._space = space
+        self._arrays = arrays
         self._alphabet = [Layer(*letter) for letter in json.loads(arrays["alphabet"].tobytes())]
         # 400,000 networks share few distinct edges: one object for each distinct edge saves memory.
         self._edges: dict[Edge, Edge] = {}
@@ -95,10 +99,14 @@ class PackedArchitectures(Sequence[Architecture]):
     def take(self, positions: Sequence[int] | NDArray[np.int64]) -> tuple[Architecture, ...]:
         """Build the architectures at some positions, each at least 0, in their order."""
         at = np.asarray(positions, np.int64)
-        layers, edges = self._entries("layers", at), self._entries("edges", at)
+        layers = self._entries("layers", at)
+        edges = self._entries("edges", at)
         columns = zip(
             _cut([self._alphabet[letter] for letter in layers.values.tolist()], layers.starts),
-            _cut([self._edges.setdefault(edge, edge) for edge in map(tuple, edges.values.tolist())], edges.starts),
+            _cut(
+                [self._edges.setdefault(edge, edge) for edge in map(tuple, edges.values.tolist())],
+                edges.starts,
+            ),
             texts(self._arrays["keys"][at]),
             texts(self._arrays["functional_keys"][at]),
             strict=True,
@@ -113,7 +121,9 @@ class PackedArchitectures(Sequence[Architecture]):
 
 
 class _Entries(NamedTuple):
-    """Entries of some networks, network after network, and the place where the entries of each begin: (n + 1,)."""
+    """Entries of some networks, network after network, and the place where the entries of each
+    begin: (n + 1,).
+    """
 
     values: NDArray[Any]
     starts: NDArray[np.int64]

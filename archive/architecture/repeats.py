@@ -6,8 +6,9 @@
 | part     | layers behind one cut, up to and including the next, with the sources that feed these alone    |
 | p, k     | period and number of a repeat: k times the same p parts in a row                               |
 
-Parts are equal if they are isomorphic. The repeat that saves most layers is taken first, then those before, behind and
-within it. A part with a source that another part uses as well (a shared weight) counts as different from all others.
+Parts are equal if they are isomorphic. The repeat that saves most layers is taken first, then those
+before, behind and within it. A part with a source that another part uses as well (a shared weight)
+counts as different from all others.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Repeat:
         layers: list[int] = []
         for item in self.items:
             layers += item.layers if isinstance(item, Part) else (*item.first, *item.copies)
+
         return tuple(layers)
 
     @property
@@ -106,21 +108,31 @@ def parts(architecture: Architecture) -> tuple[list[Part], list[int]]:
             shared.append(u)
             for part in users[u]:
                 repeatable[part] = False
+
     if repeatable:
         # The last part ends with the output, which cannot be repeated.
         repeatable[-1] = False
+
     return [
-        Part(_key(architecture, begin, layers, end) if equal else str(end), begin, end, tuple(layers))
+        Part(
+            _key(architecture, begin, layers, end) if equal else str(end), begin, end, tuple(layers)
+        )
         for (begin, end), layers, equal in zip(pairwise(cuts), layers_of, repeatable, strict=True)
     ], shared
 
 
 def folded_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
-    """Return parts with repeats in the place of repeated ones, the one that saves most layers chosen first."""
+    """Return parts with repeats in the place of repeated ones, the one that saves most layers
+    chosen first.
+    """
     best = max(_repeats(chain), default=(0, 0, 0, 0))
-    saved, period, first, times = best[0], -best[1], -best[2], best[3]
+    saved = best[0]
+    period = -best[1]
+    first = -best[2]
+    times = best[3]
     if saved <= 0:
         return list(chain)
+
     behind = first + period * times
     inside = folded_parts(chain[first : first + period])
     copies = tuple(u for part in chain[first + period : behind] for u in part.layers)
@@ -133,21 +145,27 @@ def _on_path(architecture: Architecture) -> list[bool]:
     on_path = [True] + [False] * (len(architecture.layers) - 1)
     for u in range(1, len(on_path)):
         on_path[u] = any(on_path[p] for p in _values(architecture, u))
+
     return on_path
 
 
 def _cuts(architecture: Architecture, on_path: Sequence[bool]) -> list[int]:
     """Return the cuts, the input first."""
-    cuts, reach = [], 0
+    cuts = []
+    reach = 0
     for u in filter(on_path.__getitem__, range(len(on_path))):
         if reach <= u:
             cuts.append(u)
+
         # Edges that carry no value may lead from the input to sources, which are on no path.
         reach = max([reach, *(head for head in architecture.children[u] if on_path[head])])
+
     return cuts
 
 
-def _users(architecture: Architecture, on_path: Sequence[bool], cuts: Sequence[int]) -> list[set[int]]:
+def _users(
+    architecture: Architecture, on_path: Sequence[bool], cuts: Sequence[int]
+) -> list[set[int]]:
     """Return the positions of the parts that each layer belongs to, or feeds as a source."""
     users: list[set[int]] = [set() for _ in on_path]
     at = len(cuts) - 2
@@ -157,13 +175,17 @@ def _users(architecture: Architecture, on_path: Sequence[bool], cuts: Sequence[i
             users[u] = {at}
         else:
             users[u] = set().union(*(users[child] for child in architecture.children[u]))
+
     return users
 
 
 def _values(architecture: Architecture, u: int) -> list[int]:
-    """Return the parents whose outputs a layer uses; an edge without an argument only orders two layers."""
+    """Return the parents whose outputs a layer uses; an edge without an argument only orders two
+    layers.
+    """
     if not architecture.arguments:
         return list(architecture.parents[u])
+
     return [p for p in architecture.parents[u] if architecture.argument_of[p, u]]
 
 
@@ -176,13 +198,18 @@ def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int
     ]
     layers = [Layer(INPUT), *(architecture.layers[u] for u in inside), Layer(OUTPUT)]
     final = (position[end], len(inside) + 1)
-    return canonical.key(architecture.space, layers, [*edges, (*final, 0) if architecture.arguments else final])
+    return canonical.key(
+        architecture.space, layers, [*edges, (*final, 0) if architecture.arguments else final]
+    )
 
 
 def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
-    """Return all repeats as (layers saved, -period, -first part, times): the best is the largest."""
+    """Return all repeats as (layers saved, -period, -first part, times): the best is the
+    largest.
+    """
     repeats = []
-    keys, before = [part.key for part in chain], [0, *accumulate(len(part.layers) for part in chain)]
+    keys = [part.key for part in chain]
+    before = [0, *accumulate(len(part.layers) for part in chain)]
     for period in range(1, len(chain) // 2 + 1):
         equal = 0
         for first in reversed(range(len(chain) - period)):
@@ -191,4 +218,5 @@ def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
             if times > 1:
                 size = before[first + period] - before[first]
                 repeats.append(((times - 1) * size - _ENDS, -period, -first, times))
+
     return repeats

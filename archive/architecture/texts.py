@@ -6,8 +6,8 @@
 | genotype                | `Genotype(`, or a JSON object of `normal` | `archive.architecture.genotypes`      |
 | JSON of an architecture | any other                                 | `archive.architecture.codec`          |
 
-The JSON of an architecture may also stand in the field `architecture` of an object without a `schema`, as commands
-with `--json` print it.
+The JSON of an architecture may also stand in the field `architecture` of an object without a
+`schema`, as commands with `--json` print it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,19 @@ def from_text(text: str) -> Architecture:
     """
     if text.lstrip().startswith("|"):
         return from_nasbench201(text)
+
     return from_genotype(text) if is_genotype(text) else from_json(text, within="architecture")
 
 
 def to_text(architecture: Architecture) -> str | None:
-    """Return the NAS-Bench-201 string or the genotype of an architecture; None for one that has neither."""
+    """Return the NAS-Bench-201 string or the genotype of an architecture;
+
+    None for one that has neither.
+    """
     try:
         if architecture.space == "nasbench201":
             return to_nasbench201(architecture)
+
         return str(to_genotype(architecture)) if architecture.space in RULES else None
     except (CodecError, InvalidArchitectureError):
         return None

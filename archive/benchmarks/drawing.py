@@ -1,4 +1,6 @@
-"""Benchmark of drawing, for `archive bench`: networks of 200 layers, as notebooks and pages show them."""
+"""Benchmark of drawing, for `archive bench`: networks of 200 layers, as notebooks and pages show
+them.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,21 @@ def measure(repetitions: int = 5, seed: int = 0) -> Iterator[Figure]:
             begin = time.process_time()
             svg(network)
             seconds.append(time.process_time() - begin)
+
         name = f"one picture, {LAYERS} layers and {skips} skips"
         yield Figure(name, 1000 * float(np.median(seconds)), "ms", "<= 50")
 
 
 def _network(skips: int, rng: np.random.Generator) -> Architecture:
     """Return a perceptron of random layers in a chain, with skips over up to eleven of them."""
-    operations, inner = ("relu", "tanh", "elu"), LAYERS - 3
-    layers = [Layer(operations[rng.integers(3)], int(2 ** rng.integers(3, 10))) for _ in range(inner)]
+    operations = ("relu", "tanh", "elu")
+    inner = LAYERS - 3
+    layers = [
+        Layer(operations[rng.integers(3)], int(2 ** rng.integers(3, 10))) for _ in range(inner)
+    ]
     edges = {(u, u + 1) for u in range(LAYERS - 1)}
     while len(edges) < LAYERS - 1 + skips:
         tail = int(rng.integers(0, inner - FARTHEST))
         edges.add((tail, tail + int(rng.integers(2, FARTHEST + 1))))
+
     return Architecture("mlp", [Layer("ip"), *layers, Layer("linear"), Layer("op")], sorted(edges))

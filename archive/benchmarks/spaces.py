@@ -26,19 +26,25 @@ def measure(mutations: int = 1500, seed: int = 0) -> Iterator[Figure]:
     """
     for name in ("cnn", "mlp"):
         for low, high in _SIZES:
-            milliseconds = _mean_milliseconds(name, low, high, mutations, np.random.default_rng(seed))
+            milliseconds = _mean_milliseconds(
+                name, low, high, mutations, np.random.default_rng(seed)
+            )
             yield Figure(f"one {name} mutation, {low} to {high} layers", milliseconds, "ms", "<= 1")
 
 
-def _mean_milliseconds(name: str, low: int, high: int, mutations: int, rng: np.random.Generator) -> float:
+def _mean_milliseconds(
+    name: str, low: int, high: int, mutations: int, rng: np.random.Generator
+) -> float:
     space = spaces.get(name)
     parents = _networks(space, low, high, rng)
     for parent in parents:
         # Cached properties of the parents are computed before the measurement, as in a search.
         space.validate(parent)
+
     begin = time.perf_counter()
     for turn in range(mutations):
         space.mutate(parents[turn % len(parents)], rng)
+
     return (time.perf_counter() - begin) / mutations * 1000
 
 
@@ -54,6 +60,8 @@ def _networks(
         size = len(walker.layers)
         if low <= size <= high:
             networks.append(walker)
+
         if size > high or rng.random() < 0.02:
             walker = pool[int(rng.integers(len(pool)))]
+
     return networks

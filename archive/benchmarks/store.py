@@ -1,6 +1,7 @@
 """Benchmark of the store on an embedded server, for `archive bench store`.
 
-It uses a temporary folder with a separate server, and removes both. The goals are for a machine with two cores.
+It uses a temporary folder with a separate server, and removes both. The goals are for a machine
+with two cores.
 """
 
 from __future__ import annotations
@@ -34,9 +35,18 @@ from archive.store.records import Result, Study
 
 THREADS = 8
 """Workers at the same time."""
-ARCHITECTURES, PROPOSALS, PAIRS = 1000, 400, 16_000
+ARCHITECTURES = 1000
+PROPOSALS = 400
+PAIRS = 16_000
 """Numbers of architectures, proposals of each study, and distances that are stored."""
-NEEDED = {"index", "arch_str", "cifar10_valid_200ep", "train_seconds_200ep", "params_millions", "flops_millions"}
+NEEDED = {
+    "index",
+    "arch_str",
+    "cifar10_valid_200ep",
+    "train_seconds_200ep",
+    "params_millions",
+    "flops_millions",
+}
 """Columns of a table of NAS-Bench-201 that the benchmark reads."""
 CURVE = {"train_loss": [1.0, 0.5, 0.25], "valid_accuracy": [0.5, 0.75, 0.875]}
 """Curve of every training."""
@@ -50,11 +60,12 @@ class SuggestedNetwork:
 
 
 def measure(table: Path | None = None) -> Iterator[Figure]:
-    """Measure start, memory, the bulk import, writes, claims and life cycles, in this order, in one run.
+    """Measure start, memory, the bulk import, writes, claims and life cycles, in this order, in one
+    run.
 
     Args:
-        table: NAS-Bench-201 as CSV, possibly gzipped; by default `nb201.csv.gz` of ARCHIVE_DATA_DIR, and without
-            that all its cells with synthetic metrics.
+        table: NAS-Bench-201 as CSV, possibly gzipped; by default `nb201.csv.gz` of
+            ARCHIVE_DATA_DIR, and without that all its cells with synthetic metrics.
 
     Raises:
         UsageError: The table does not exist.
@@ -70,31 +81,66 @@ def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iter
         yield Figure("cold start until the first answer", time.perf_counter() - begin, "s", "<= 3")
         schema.migrate(connection)
         time.sleep(1.0)  # for the garbage of the start to be collected
-        yield Figure("resident memory, idle and empty", embedded.status(own).rss_bytes / 2**20, "MiB", "<= 300")
+        yield Figure(
+            "resident memory, idle and empty",
+            embedded.status(own).rss_bytes / 2**20,
+            "MiB",
+            "<= 300",
+        )
         begin = time.perf_counter()
         archive = Archive(connection)
-        count = add(archive, "nb201-cifar10", "nb201/200", map(_external_result, table), direction="maximise")
-        yield Figure(f"import of {count:,} NAS-Bench-201 cells", time.perf_counter() - begin, "s", "<= 90")
+        count = add(
+            archive,
+            "nb201-cifar10",
+            "nb201/200",
+            map(_external_result, table),
+            direction="maximise",
+        )
+        yield Figure(
+            f"import of {count:,} NAS-Bench-201 cells", time.perf_counter() - begin, "s", "<= 90"
+        )
         # The following figures need an archive of realistic size.
         networks = _networks(ARCHITECTURES + PROPOSALS)
-        yield _rate("architectures of twelve layers stored", ARCHITECTURES, ">= 380", _add, archive, networks)
+        yield _rate(
+            "architectures of twelve layers stored",
+            ARCHITECTURES,
+            ">= 380",
+            _add,
+            archive,
+            networks,
+        )
         yield _rate("distances stored", PAIRS, ">= 7400", _distances, archive, networks)
         _propose(archive, "claims", networks[ARCHITECTURES:])
-        yield _rate(f"claims by {THREADS} threads", PROPOSALS, ">= 100", _claim_all, archive, "claims")
+        yield _rate(
+            f"claims by {THREADS} threads", PROPOSALS, ">= 100", _claim_all, archive, "claims"
+        )
         _propose(archive, "cycles", networks[ARCHITECTURES:])
         name = f"claims with a report and a result, {THREADS} threads"
         yield _rate(name, PROPOSALS, ">= 25", _complete_all, archive, "cycles")
         name = "proposals stored with their results, one by one"
-        yield _rate(name, PROPOSALS, ">= 67", _store_answered, archive, "answered", networks[ARCHITECTURES:])
+        yield _rate(
+            name, PROPOSALS, ">= 67", _store_answered, archive, "answered", networks[ARCHITECTURES:]
+        )
 
 
 def _external_result(row: Mapping[str, Any]) -> ExternalResult:
     """Return a row of the table; accuracies are in percent, sizes in millions."""
-    metrics = {name: float(value) for name, value in row.items() if name not in ("index", "arch_str")}
-    result = Result(metrics["cifar10_valid_200ep"] / 100, metrics, epochs=200, seconds=metrics["train_seconds_200ep"])
+    metrics = {
+        name: float(value) for name, value in row.items() if name not in ("index", "arch_str")
+    }
+    result = Result(
+        metrics["cifar10_valid_200ep"] / 100,
+        metrics,
+        epochs=200,
+        seconds=metrics["train_seconds_200ep"],
+    )
     params, flops = (round(1e6 * metrics[name]) for name in ("params_millions", "flops_millions"))
     return ExternalResult(
-        f"nb201-cifar10/{row['index']}", codec.from_nasbench201(row["arch_str"]), result, params, flops
+        f"nb201-cifar10/{row['index']}",
+        codec.from_nasbench201(row["arch_str"]),
+        result,
+        params,
+        flops,
     )
 
 
@@ -133,7 +179,9 @@ def _complete_all(archive: Archive, study: str) -> None:
     def work(worker: int) -> None:
         while claim := archive.proposals.claim(f"bench-{worker}", study=study, lease_seconds=3600):
             archive.proposals.report(claim.id, claim.token, CURVE)
-            archive.proposals.complete(claim.id, claim.token, Result(0.875, {"accuracy": 0.875}, CURVE))
+            archive.proposals.complete(
+                claim.id, claim.token, Result(0.875, {"accuracy": 0.875}, CURVE)
+            )
 
     _at_once(work)
 
@@ -144,7 +192,9 @@ def _store_answered(archive: Archive, study: str, networks: Sequence[Architectur
     agent = archive.proposals.register_agent("benchmark", {}, "1")
     for number, network in enumerate(networks):
         result = Result(0.875, {"accuracy": 0.875})
-        archive.proposals.create(study, agent, [SuggestedNetwork(network)], outcomes=[result], after=number)
+        archive.proposals.create(
+            study, agent, [SuggestedNetwork(network)], outcomes=[result], after=number
+        )
 
 
 def _at_once(work: Callable[[int], None]) -> None:
@@ -158,7 +208,12 @@ def _networks(count: int) -> list[Architecture]:
     return [
         Architecture(
             "mlp",
-            [Layer("ip"), *(Layer("relu", 8 + number + u) for u in range(9)), Layer("linear"), Layer("op")],
+            [
+                Layer("ip"),
+                *(Layer("relu", 8 + number + u) for u in range(9)),
+                Layer("linear"),
+                Layer("op"),
+            ],
             edges,
         )
         for number in range(count)
@@ -175,20 +230,32 @@ def _default_table() -> list[dict[str, Any]]:
 def _read(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise UsageError(f"there is no table of NAS-Bench-201 at {path}")
+
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
             rows = list(csv.DictReader(file))
     except (OSError, EOFError, ValueError, csv.Error) as error:
         raise UsageError(f"cannot read the table {path}: {error}") from None
+
     missing = sorted(NEEDED - (rows[0].keys() if rows else set()))
     if missing:
         raise UsageError(f"{path} is no table of NAS-Bench-201: it has no column {missing[0]}")
+
     return rows
 
 
 def _synthetic_table() -> Iterator[dict[str, Any]]:
     operations = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
-    columns = ("cifar10_valid_12ep", "cifar10_valid_200ep", "cifar10_test_200ep", "cifar100_test_200ep")
+    columns = (
+        "cifar10_valid_12ep",
+        "cifar10_valid_200ep",
+        "cifar10_test_200ep",
+        "cifar100_test_200ep",
+    )
     metrics = (*columns, "train_seconds_200ep", "flops_millions", "params_millions", "latency_ms")
     for index, cell in enumerate(itertools.product(operations, repeat=6)):
-        yield {"index": index, "arch_str": nasbench201_text(cell), **{name: 50 + index / 1000 for name in metrics}}
+        yield {
+            "index": index,
+            "arch_str": nasbench201_text(cell),
+            **{name: 50 + index / 1000 for name in metrics},
+        }

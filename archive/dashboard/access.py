@@ -1,11 +1,13 @@
 """Access to the page: token, session cookie, Host and Origin checks, security headers.
 
-    request ─> Host is one of this server's ─> Origin is this server ─> token or session cookie ─> endpoint
+    request ─> Host is one of this server's ─> Origin is this server ─> token or session cookie ─>
+    endpoint
 
-A token is always needed, on loopback too, because other users of the machine reach its loopback. A browser sends it
-once, as `?token=…` or by the form, and has a session cookie afterwards; a program sends `Authorization: Bearer …`. The
-Host check prevents DNS rebinding. The Origin check refuses requests by pages of other sites and of other ports of this
-machine. The Content-Security-Policy lets a page load nothing from elsewhere, and run no inline script.
+A token is always needed, on loopback too, because other users of the machine reach its loopback. A
+browser sends it once, as `?token=…` or by the form, and has a session cookie afterwards; a program
+sends `Authorization: Bearer …`. The Host check prevents DNS rebinding. The Origin check refuses
+requests by pages of other sites and of other ports of this machine. The Content-Security-Policy
+lets a page load nothing from elsewhere, and run no inline script.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ SHORTEST_TOKEN = 16
 
 HEADERS: Mapping[str, str] = {
     "content-security-policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+        "object-src 'none'"
     ),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -45,7 +48,8 @@ HEADERS: Mapping[str, str] = {
 """Headers of every answer."""
 
 HOW_TO_SEND = (
-    "send the header 'Authorization: Bearer TOKEN', with the token of the address that archive dashboard prints, "
+    "send the header 'Authorization: Bearer TOKEN', with the token of the address that archive "
+    "dashboard prints, "
     "of its --token-file, or of ARCHIVE_DASHBOARD_TOKEN"
 )
 """How a program gets access."""
@@ -75,11 +79,15 @@ class Access:
     def __post_init__(self) -> None:
         """Refuse a token that could be guessed."""
         if len(self.token) < SHORTEST_TOKEN:
-            raise SettingsError(f"a token must have at least {SHORTEST_TOKEN} characters, got {len(self.token)}")
+            raise SettingsError(
+                f"a token must have at least {SHORTEST_TOKEN} characters, got {len(self.token)}"
+            )
+
         for name in self.names:
             if not _is_name(name):
                 raise SettingsError(
-                    f"a host name has no scheme, port or path, as in --allow-host archive.example.org, got {name!r}"
+                    "a host name has no scheme, port or path, as in --allow-host "
+                    f"archive.example.org, got {name!r}"
                 )
 
     @property
@@ -105,49 +113,73 @@ class Access:
             port = parts.port
         except ValueError:
             return False
+
         if not name or parts.username is not None or parts.path:
             return False
+
         if name in self.names:
             return True  # a proxy has a port of its own
+
         if (port or _HTTP_PORT) != self.port:
             return False
+
         if self.on_loopback:
             return name in _LOOPBACK or _is_loopback(name)
+
         # DNS rebinding needs a name: an address of this machine is no danger.
         return (
-            name in _LOOPBACK or _is_address(name) or name in (socket.gethostname().lower(), socket.getfqdn().lower())
+            name in _LOOPBACK
+            or _is_address(name)
+            or name in (socket.gethostname().lower(), socket.getfqdn().lower())
         )
 
     def allows_origin(self, headers: Headers, method: str) -> bool:
-        """Whether a request was made by a page of this server, or by a program that knows the token."""
-        if method not in _SAFE and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        """Whether a request was made by a page of this server, or by a program that knows the
+        token.
+        """
+        if method not in _SAFE and headers.get("sec-fetch-site", "none") not in (
+            "same-origin",
+            "none",
+        ):
             return False
+
         if "origin" in headers:
             return self._is_own_page(headers)
+
         # Browsers send an Origin with every request that may change something.
         return method in _SAFE or self._has_bearer(headers)
 
     def is_authorised(self, request: Request) -> bool:
         """Whether a request carries the token, or the cookie of a session that began with it."""
-        return self._has_bearer(request.headers) or _same(request.cookies.get(self.cookie), self.session)
+        return self._has_bearer(request.headers) or _same(
+            request.cookies.get(self.cookie), self.session
+        )
 
     def is_of_program(self, request: Request) -> bool:
-        """Whether a request was made by a program: a browser names the page, or has begun a session."""
+        """Whether a request was made by a program: a browser names the page, or has begun a
+        session.
+        """
         marks = ("origin", "sec-fetch-site")
-        return not any(mark in request.headers for mark in marks) and self.cookie not in request.cookies
+        return (
+            not any(mark in request.headers for mark in marks)
+            and self.cookie not in request.cookies
+        )
 
     def accepts(self, token: str | None) -> bool:
         """Whether a text is the token."""
         return _same(token, self.token)
 
     def _is_own_page(self, headers: Headers) -> bool:
-        """Whether the Origin of a request is this server: its Host, or that of a proxy, which may write another Host.
+        """Whether the Origin of a request is this server: its Host, or that of a proxy, which may
+        write another Host.
 
-        Another port of the same name is another server, with which a browser shares the session cookie.
+        Another port of the same name is another server, with which a browser shares the session
+        cookie.
         """
         scheme, _, origin = headers.get("origin", "").lower().partition("://")
         if not origin or scheme not in ("http", "https"):
             return False
+
         return origin in (headers.get("host", "").lower(), *self.names)
 
     def _has_bearer(self, headers: Headers) -> bool:
@@ -164,7 +196,8 @@ class Gate:
     """
 
     def __init__(self, application: ASGIApp, access: Access) -> None:
-        self._application, self._access = application, access
+        self._application = application
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
@@ -177,35 +210,55 @@ class Gate:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
-                # Modules of two releases must not meet: a browser asks each time, and mostly gets "not modified".
+
+                # Modules of two releases must not meet: a browser asks each time, and mostly gets
+                # "not modified".
                 headers.setdefault("cache-control", "no-cache")
+
             await send(message)
 
-        # A client that leaves before the end of its request, or of the answer, is no failure of an endpoint.
+        # A client that leaves before the end of its request, or of the answer, is no failure of an
+        # endpoint.
         with suppress(ClientDisconnect):
             answer = await self._refusal(Request(scope, receive))
             await (answer or self._application)(scope, receive, send_with_headers)
 
     async def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that goes no further; None lets it pass."""
-        access, path = self._access, request.url.path
+        access = self._access
+        path = request.url.path
         if not access.allows_host(request.headers.get("host")):
-            return _refused("this server does not serve that host name; start it with --allow-host NAME", 421)
+            return _refused(
+                "this server does not serve that host name; start it with --allow-host NAME", 421
+            )
+
         if not access.allows_origin(request.headers, request.method):
             if path != "/login" and access.is_of_program(request):
                 return _without_access(request)
+
             return _refused("the request does not come from a page of this server", 403)
+
         if path == "/login" and request.method == "POST":
             return await self._login(request)
+
         if path == "/login" and access.is_authorised(request):
             return RedirectResponse("/", 303)
+
         if request.method in _SAFE and access.accepts(request.query_params.get("token")):
             return self._enter(_without_token(request))
+
         # Style and scripts of the login page say nothing of the archive.
         if path.startswith("/static/") or path == "/health" or access.is_authorised(request):
             return None
+
         if request.method in _SAFE and "text/html" in request.headers.get("accept", ""):
-            return page("login.html", status=401, next=_target(request.url.path, request.url.query), wrong=False)
+            return page(
+                "login.html",
+                status=401,
+                next=_target(request.url.path, request.url.query),
+                wrong=False,
+            )
+
         return _without_access(request)
 
     async def _login(self, request: Request) -> Response:
@@ -214,11 +267,14 @@ class Gate:
         target = _target(*form.get("next", "/").partition("?")[::2])
         if self._access.accepts(form.get("token", "").strip()):
             return self._enter(target)
+
         return page("login.html", status=401, next=target, wrong=True)
 
     def _enter(self, target: str) -> Response:
         answer = RedirectResponse(target, 303)
-        answer.set_cookie(self._access.cookie, self._access.session, httponly=True, samesite="lax", path="/")
+        answer.set_cookie(
+            self._access.cookie, self._access.session, httponly=True, samesite="lax", path="/"
+        )
         return answer
 
 
@@ -228,6 +284,7 @@ async def _body(request: Request) -> bytes:
         body += part
         if len(body) > _LONGEST_FORM:
             return b""
+
     return body
 
 
@@ -241,6 +298,7 @@ def _target(path: str, query: str) -> str:
     path = "/" + path.lstrip("/\\")
     if path == "/login":
         return "/"
+
     return f"{path}?{query}" if query else path
 
 
@@ -257,7 +315,9 @@ def _refused(reason: str, status: int) -> Response:
 
 
 def _same(text: str | None, expected: str) -> bool:
-    return text is not None and hmac.compare_digest(text.encode(errors="replace"), expected.encode())
+    return text is not None and hmac.compare_digest(
+        text.encode(errors="replace"), expected.encode()
+    )
 
 
 def _is_loopback(name: str) -> bool:
@@ -276,4 +336,5 @@ def _is_address(name: str) -> bool:
         ipaddress.ip_address(name)
     except ValueError:
         return False
+
     return True

@@ -34,7 +34,14 @@ from archive.dashboard.endpoints import (
 from archive.dashboard.news import News
 from archive.dashboard.templating import page
 from archive.dashboard.wire import json_response
-from archive.errors import ArchiveError, ProposalStateError, QueryError, StoreError, UnknownNameError, UsageError
+from archive.errors import (
+    ArchiveError,
+    ProposalStateError,
+    QueryError,
+    StoreError,
+    UnknownNameError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -74,7 +81,10 @@ class Extension:
 
 
 def create(
-    archive: Archive, access: Access, options: Options | None = None, extensions: Sequence[Extension] = ()
+    archive: Archive,
+    access: Access,
+    options: Options | None = None,
+    extensions: Sequence[Extension] = (),
 ) -> Starlette:
     """Return the application over an archive; it does not close the archive.
 
@@ -91,13 +101,22 @@ def create(
         async with AsyncExitStack() as contexts:
             for extension in extensions:
                 await contexts.enter_async_context(extension.running())
+
             yield
+
         application.state.news.close()
 
     application = Starlette(
-        routes=[*_routes(options), *(route for extension in extensions for route in extension.routes)],
+        routes=[
+            *_routes(options),
+            *(route for extension in extensions for route in extension.routes),
+        ],
         middleware=[Middleware(Gate, access=access)],
-        exception_handlers={ArchiveError: _known_error, HTTPException: _http_error, Exception: _unknown_error},
+        exception_handlers={
+            ArchiveError: _known_error,
+            HTTPException: _http_error,
+            Exception: _unknown_error,
+        },
         lifespan=lifespan,
     )
     application.state.archive = archive
@@ -114,6 +133,7 @@ def _routes(options: Options) -> list[BaseRoute]:
     ]
     for module in PAGES:
         routes += module.ROUTES
+
     return [*routes, *changes.ROUTES] if options.write else routes
 
 
@@ -131,13 +151,17 @@ def _known_error(request: Request, error: Exception) -> Response:
         status = 400
     elif isinstance(error, StoreError):
         status = 400 if isinstance(error, QueryError) else 503
+
     return json_response({"error": str(error)}, status)
 
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code == HTTPStatus.NOT_FOUND and "text/html" in request.headers.get("accept", ""):
+    if error.status_code == HTTPStatus.NOT_FOUND and "text/html" in request.headers.get(
+        "accept", ""
+    ):
         return page("missing.html", status=error.status_code)
+
     return json_response({"error": error.detail}, error.status_code)
 
 

@@ -1,9 +1,11 @@
-"""Work that takes longer than a request: it runs in a thread, reports its progress, and ends by itself.
+"""Work that takes longer than a request: it runs in a thread, reports its progress, and ends by
+itself.
 
     request ──> Job.outcome() ──> not done: its share, and the browser asks again
                       └─────────> done: the result, or its error
 
-A job ends after its limit of time, or when no browser has asked for a while, which means that the page was left.
+A job ends after its limit of time, or when no browser has asked for a while, which means that the
+page was left.
 """
 
 from __future__ import annotations
@@ -28,16 +30,20 @@ class Job(Generic[T]):
     """A running or finished piece of work. Threads may share it.
 
     Args:
-        work: Does the work. It calls its argument with the share that is done; that call may raise, to end the work.
+        work: Does the work. It calls its argument with the share that is done; that call may raise,
+            to end the work.
         limit: Seconds after which the work is ended.
         too_long: Remedy, as part of the error of a job that takes longer.
     """
 
-    def __init__(self, work: Callable[[Callable[[float], None]], T], limit: float, too_long: str) -> None:
+    def __init__(
+        self, work: Callable[[Callable[[float], None]], T], limit: float, too_long: str
+    ) -> None:
         """Start a thread."""
         self.limit = limit
         self.share = 0.0
-        self._work, self._too_long = work, too_long
+        self._work = work
+        self._too_long = too_long
         self._begin = self._asked = time.monotonic()
         self._done = threading.Event()
         self._result: list[T] = []
@@ -63,8 +69,10 @@ class Job(Generic[T]):
         self._asked = time.monotonic()
         if not self._done.wait(patience):
             return None
+
         if self._error is not None:
             raise self._error
+
         return self._result[0]
 
     def _run(self) -> None:
@@ -75,11 +83,16 @@ class Job(Generic[T]):
         except Exception:
             log.exception("a job of the page failed")
             self._error = ArchiveError("the dashboard failed to answer; its log says why")
+
         self._done.set()
 
     def _report(self, share: float) -> None:
         self.share = share
         if self.seconds > self.limit:
-            raise UsageError(f"this takes longer than {self.limit:g} seconds, {share:.0%} is done: {self._too_long}")
+            raise UsageError(
+                f"this takes longer than {self.limit:g} seconds, {share:.0%} is "
+                f"done: {self._too_long}"
+            )
+
         if time.monotonic() - self._asked > LEFT_SECONDS:
             raise UsageError("the work was ended, since no page waited for it: try again")

@@ -2,9 +2,10 @@
 
     archive <── look() once a second ── feeds <── message(topics, since) ── any number of browsers
 
-The load on the database is that of one reader, however many browsers are open, and none when there is no browser. A
-version counts the changes of all feeds; a browser names the last one that it has seen. The name of a version begins
-with that of this process, so that a browser that returns to a restarted dashboard loads everything again.
+The load on the database is that of one reader, however many browsers are open, and none when there
+is no browser. A version counts the changes of all feeds; a browser names the last one that it has
+seen. The name of a version begins with that of this process, so that a browser that returns to a
+restarted dashboard loads everything again.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class News:
         with feed.reading:
             if time.monotonic() >= feed.due or feed.trouble is not None:
                 self._look(feed)
+
             yield feed
 
     def fresh(self, topic: str) -> Feed:
@@ -108,6 +110,7 @@ class News:
         with feed.reading:
             if time.monotonic() >= feed.due or feed.trouble is not None:
                 self._look(feed)
+
         return feed
 
     def seen(self, version: str | None) -> int:
@@ -118,8 +121,8 @@ class News:
     def message(self, seen: Mapping[str, int]) -> tuple[int, str]:
         """Return the number of the current version, and what changed, as JSON.
 
-        A topic of which the caller has seen nothing, or something outdated, comes as a whole, or with `reset`: the
-        caller loads it by another request.
+        A topic of which the caller has seen nothing, or something outdated, comes as a whole, or
+        with `reset`: the caller loads it by another request.
 
         Args:
             seen: Number of the version that the caller has seen last, by topic.
@@ -133,6 +136,7 @@ class News:
                 self._texts[key] = self._text(seen)
                 while len(self._texts) > 4 * KEPT:
                     self._texts.popitem(last=False)
+
             return self._version, self._texts[key]
 
     def troubles(self, topics: Iterable[str]) -> dict[str, str]:
@@ -140,6 +144,7 @@ class News:
         with self._lock:
             feeds = [self._feeds[topic] for topic in topics if topic in self._feeds]
             reasons = {feed.topic: self._reason(feed) for feed in feeds}
+
         return {topic: reason for topic, reason in reasons.items() if reason is not None}
 
     def prepare(self, topics: Iterable[str]) -> None:
@@ -160,8 +165,11 @@ class News:
         with self._lock:
             self._subscriptions.add(subscription)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="archive-dashboard-news", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="archive-dashboard-news", daemon=True
+                )
                 self._thread.start()
+
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -191,6 +199,7 @@ class News:
                 feed.began = self._version
                 self._evict()
                 self._feeds[topic] = feed
+
             self._feeds.move_to_end(topic)
             return feed
 
@@ -198,10 +207,13 @@ class News:
         kind, _, name = topic.partition(":")
         if kind == "study" and name:
             return StudyFeed(self._archive.connection, name)
+
         if topic == "studies":
             return StudiesFeed(self._archive.connection)
+
         if topic == "workers":
             return WorkersFeed(self._archive.connection)
+
         raise UnknownNameError("topic", topic, ("studies", "study:NAME", "workers"))
 
     def _evict(self) -> None:
@@ -210,6 +222,7 @@ class News:
         for topic in list(self._feeds):
             if len(self._feeds) < KEPT:
                 break
+
             if not used[topic]:
                 del self._feeds[topic]
 
@@ -223,12 +236,14 @@ class News:
                 document[topic] = {"whole": True, **feed.message(feed.since(0))}
             elif changed := feed.since(version):
                 document[topic] = feed.message(changed)
+
         return dumps(document) if document else ""
 
     def _run(self) -> None:
         while not self._closing.wait(STEP):
             with self._lock:
                 topics = {topic for each in self._subscriptions for topic in each.topics}
+
             for topic in sorted(topics):
                 try:
                     feed = self._feed(topic)
@@ -251,7 +266,8 @@ class News:
     @gc_pause.paused()
     def _look(self, feed: Feed) -> None:
         """Read a feed. The caller holds the lock `reading` of the feed."""
-        begin, failed = time.monotonic(), True
+        begin = time.monotonic()
+        failed = True
         feed.asked = begin
         try:
             entries = feed.look()
@@ -259,7 +275,9 @@ class News:
                 with self._lock:
                     self._version += 1
                     feed.restart(self._version)
+
                 entries = feed.look() or {}
+
             failed = False
         except ArchiveError as error:
             self._trouble(feed, error)
@@ -267,12 +285,14 @@ class News:
         finally:
             feed.asked = None
             feed.postpone(begin, failed=failed)
+
         with self._lock:
             changed = feed.take(entries, self._version + 1)
             recovered = feed.trouble is not None or time.monotonic() - begin > SILENT
             feed.trouble = None
             if changed or recovered:
                 self._version += 1
+
         if changed or recovered:
             self._wake(lambda each: feed.topic in each.topics)
 
@@ -281,6 +301,7 @@ class News:
             with self._lock:
                 self._version += 1
                 feed.restart(self._version)
+
         if feed.trouble != str(error):
             feed.trouble = str(error)
             self._wake(lambda each: feed.topic in each.topics)
@@ -288,6 +309,7 @@ class News:
     def _wake(self, chosen: Callable[[Subscription], bool]) -> None:
         with self._lock:
             waking = [each for each in self._subscriptions if chosen(each)]
+
         for each in waking:
             try:
                 each.loop.call_soon_threadsafe(each.wake.set)

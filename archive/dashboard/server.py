@@ -1,7 +1,7 @@
 """The web server of the page: a socket, and uvicorn on it until a signal.
 
-The socket listens first, so that a port in use is one clear error, and so that the address with the token can be shown
-before the first request.
+The socket listens first, so that a port in use is one clear error, and so that the address with the
+token can be shown before the first request.
 """
 
 from __future__ import annotations
@@ -58,10 +58,13 @@ class DashboardServer:
         self._socket = _bound(host, port)
         chosen = {} if token is None else {"token": token}
         try:
-            self.access = Access(host=host, port=self._socket.getsockname()[1], names=names, **chosen)
+            self.access = Access(
+                host=host, port=self._socket.getsockname()[1], names=names, **chosen
+            )
         except BaseException:
             self._socket.close()
             raise
+
         self.application = create(archive, self.access, options, extensions)
         config = uvicorn.Config(
             self.application,
@@ -93,7 +96,8 @@ class DashboardServer:
     def run(self) -> None:
         """Serve until SIGINT, SIGTERM or `stop`."""
         try:
-            # Ctrl-C is the ordinary end; uvicorn raises it again once it has closed the connections.
+            # Ctrl-C is the ordinary end; uvicorn raises it again once it has closed the
+            # connections.
             with suppress(KeyboardInterrupt):
                 self._server.run(sockets=[self._socket])
         finally:
@@ -110,7 +114,8 @@ def _bound(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-        # A browser that opens the printed address at once waits for the answer instead of being refused.
+        # A browser that opens the printed address at once waits for the answer instead of being
+        # refused.
         bound.listen()
     except (OSError, OverflowError) as error:
         bound.close()
@@ -118,6 +123,8 @@ def _bound(host: str, port: int) -> socket.socket:
             raise UsageError(
                 f"port {port} of {host} is in use: choose another one, or --port 0 for a free one"
             ) from None
+
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"cannot listen on {host}, port {port}: {reason}") from None
+
     return bound

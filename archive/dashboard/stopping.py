@@ -1,9 +1,10 @@
 """The end of a study before its budget is spent.
 
-A search in another process refills each place that a cancellation frees while the budget has room. Therefore the budget
-is first lowered to the number of evaluated proposals, so that no further proposal is added. Then waiting proposals are
-cancelled until none is left: an agent may have added some just before, and a trainer may have returned one. At last the
-budget is raised by the number of running proposals, because their results still count.
+A search in another process refills each place that a cancellation frees while the budget has room.
+Therefore the budget is first lowered to the number of evaluated proposals, so that no further
+proposal is added. Then waiting proposals are cancelled until none is left: an agent may have added
+some just before, and a trainer may have returned one. At last the budget is raised by the number of
+running proposals, because their results still count.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class StoppedStudy:
 
 
 def stop(studies: Studies, proposals: Proposals, name: str) -> StoppedStudy:
-    """End a study: cancel waiting proposals, and lower the budget to the number of evaluated and running ones.
+    """End a study: cancel waiting proposals, and lower the budget to the number of evaluated and
+    running ones.
 
     Its searches end when the running trials have ended; a larger budget continues it.
 
@@ -53,7 +55,9 @@ def stop(studies: Studies, proposals: Proposals, name: str) -> StoppedStudy:
         waiting = proposals.list(name, [State.WAITING])
         if not waiting:
             break
+
         cancelled += sum(_cancelled(proposals, proposal.id) for proposal in waiting)
+
     counts = studies.counts(name)
     budget = _evaluated(counts) + counts[State.RUNNING]
     studies.set_budget(name, budget)

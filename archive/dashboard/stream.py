@@ -34,7 +34,10 @@ async def events(request: Request) -> Response:
     news: News = request.app.state.news
     asked = request.query_params.getlist("topic")
     if not asked or len(asked) > MOST_TOPICS:
-        return json_response({"error": f"a stream has 1 to {MOST_TOPICS} topics, got {len(asked)}"}, 400)
+        return json_response(
+            {"error": f"a stream has 1 to {MOST_TOPICS} topics, got {len(asked)}"}, 400
+        )
+
     last = request.headers.get("last-event-id")
     seen: dict[str, int] = {}
     for text in asked:
@@ -42,6 +45,7 @@ async def events(request: Request) -> Response:
         topic, version = (topic, version) if at and topic else (text, "")
         # After a reconnection all topics are as new as the last message.
         seen[topic] = news.seen(last or version)
+
     await run_in_threadpool(news.prepare, seen)
     return StreamingResponse(_messages(news, seen), headers=HEADERS, media_type="text/event-stream")
 
@@ -58,10 +62,12 @@ async def _messages(news: News, seen: dict[str, int]) -> AsyncIterator[str]:
             if text:
                 seen = dict.fromkeys(seen, version)
                 yield f"id: {news.name(version)}\nevent: news\ndata: {text}\n\n"
+
             troubles = news.troubles(seen)
             if troubles != told:
                 told = troubles
                 yield f"event: trouble\ndata: {dumps(troubles)}\n\n"
+
             if not await _woken(subscription.wake):
                 yield "event: beat\ndata: {}\n\n"
     finally:
@@ -71,4 +77,5 @@ async def _messages(news: News, seen: dict[str, int]) -> AsyncIterator[str]:
 async def _woken(wake: asyncio.Event) -> bool:
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(wake.wait(), BEAT_SECONDS)
+
     return wake.is_set()

@@ -1,11 +1,12 @@
 """Answers of endpoints: JSON without NaN, and columns of numbers in binary form.
 
-The binary form is a table: the length of the head (uint32, little endian), the head as JSON, padding to a multiple of
-eight bytes, and the columns one after the other, each padded alike:
+The binary form is a table: the length of the head (uint32, little endian), the head as JSON,
+padding to a multiple of eight bytes, and the columns one after the other, each padded alike:
 
     {"rows": n, "columns": [{"name", "type", "offset"}, …], …}        type: f8 f4 u4 u1; offset from the first column
 
-A browser reads a column as a typed array without a copy: 100,000 results with ten columns are 4 MB, and no parsing.
+A browser reads a column as a typed array without a copy: 100,000 results with ten columns are 4 MB,
+and no parsing.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]])
         # A number that is too large for four bytes becomes infinite.
         with np.errstate(over="ignore"):
             array = np.ascontiguousarray(values, _TYPES[kind])
+
         rows = len(array)
         described.append({"name": name, "type": kind, "offset": offset})
         parts.append(_padded(array.tobytes()))
         offset += len(parts[-1])
+
     text = dumps({**head, "rows": rows, "columns": described}).encode()
     text += b" " * (-(4 + len(text)) % _ALIGNMENT)
     return b"".join([len(text).to_bytes(4, "little"), text, *parts])

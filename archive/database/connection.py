@@ -2,10 +2,10 @@
 
 Concurrency rules of all transactions:
 
-- Work is a function of a managed transaction. It may run more than once (after a conflict, a lost connection, or a
-  restart of the server), so it must be idempotent and have no other effect.
-- Transactions lock nodes in one order (`archive.database.statements`). Writers of an embedded server take turns, which
-  saves time and is not needed for safety (`archive.database.write_lock`).
+- Work is a function of a managed transaction. It may run more than once (after a conflict, a lost
+  connection, or a restart of the server), so it must be idempotent and have no other effect.
+- Transactions lock nodes in one order (`archive.database.statements`). Writers of an embedded
+  server take turns, which saves time and is not needed for safety (`archive.database.write_lock`).
 - Bookmarks are passed on, so that a process reads its own writes on a cluster, too.
 - Several threads may share a connection. A forked process may not use its parent's connection.
 """
@@ -40,7 +40,8 @@ T = TypeVar("T")
 Work = Callable[[neo4j.ManagedTransaction], T]
 Dialect = Literal["embedded", "neo4j"]
 
-# The driver logs its own retries, which do not concern a user. A program that needs these logs adds a handler.
+# The driver logs its own retries, which do not concern a user. A program that needs these logs adds
+# a handler.
 logging.getLogger("neo4j").addHandler(logging.NullHandler())
 
 _CONNECT_SECONDS = 5.0
@@ -51,7 +52,8 @@ _FIRST_CONFLICT_PAUSE_SECONDS = 0.004
 _MAX_PAUSE_SECONDS = 1.0
 _MAX_COLLISIONS = 10
 _MAX_UNREADABLE = 5
-"""Number of runs in a row that fail at the same record, after which it is damaged: about a second."""
+"""Number of runs in a row that fail at the same record, after which it is damaged: about a
+second."""
 _MAX_INCOMPLETE = 3  # the third run has exclusive access to an embedded server
 
 
@@ -59,7 +61,8 @@ class Connection:
     """A pool of connections to one archive's database.
 
     Args:
-        settings: Location of the archive; without an address, the embedded server is started if it is not running.
+        settings: Location of the archive; without an address, the embedded server is started if it
+            is not running.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -80,7 +83,8 @@ class Connection:
         """Connect, and check the login.
 
         Raises:
-            StoreError: No server, a refused login or no such database; the message names the cause and the way out.
+            StoreError: No server, a refused login or no such database; the message names the cause
+                and the way out.
         """
         connection = cls(settings)
         try:
@@ -88,6 +92,7 @@ class Connection:
         except BaseException:
             connection.close()
             raise
+
         return connection
 
     @property
@@ -98,7 +103,11 @@ class Connection:
     @property
     def address(self) -> str:
         """Address of the server, without a login."""
-        return self._login[0] or self.settings.uri or f"the embedded server over {self.settings.home}"
+        return (
+            self._login[0]
+            or self.settings.uri
+            or (f"the embedded server over {self.settings.home}")
+        )
 
     @property
     def database(self) -> str | None:
@@ -117,13 +126,18 @@ class Connection:
         return embedded.instance_of(self.settings) if self.settings.embedded else ""
 
     def death_of(self, instance: str, *, wait: bool) -> Death | None:
-        """Return how an instance of the embedded server died; None if it runs, was stopped, or is another server's.
+        """Return how an instance of the embedded server died; None if it runs, was stopped, or is
+        another server's.
 
         Args:
             instance: The instance.
             wait: Whether its death may not be noticed yet, as after a lost connection.
         """
-        return embedded.death_of(self.settings, instance, wait=wait) if self.settings.embedded else None
+        return (
+            embedded.death_of(self.settings, instance, wait=wait)
+            if self.settings.embedded
+            else None
+        )
 
     def read(self, work: Work[T], *, patience: float | None = None, single: bool = False) -> T:
         """Run work in a read transaction; the head of the module states the rules for work.
@@ -131,7 +145,8 @@ class Connection:
         Args:
             work: Function of the transaction.
             patience: Maximum duration of an outage in seconds; the settings' by default.
-            single: Whether each statement may be a transaction of its own, which saves a round trip.
+            single: Whether each statement may be a transaction of its own, which saves a round
+                trip.
 
         Raises:
             MessageTooLargeError: A statement is larger than an embedded server takes.
@@ -156,11 +171,12 @@ class Connection:
             alone: Whether the work is long, and needs exclusive access to an embedded server
                 (`archive.database.write_lock`).
             lane: Name of a group of writers that run one after the other on an embedded server.
-            single: Whether each statement may be a transaction of its own, which is committed in its round trip.
+            single: Whether each statement may be a transaction of its own, which is committed in
+                its round trip.
 
         Raises:
-            ArchiveError: Raised by `work`, or translated from an error of the driver; an IncompleteWriteError only
-                after several runs.
+            ArchiveError: Raised by `work`, or translated from an error of the driver; an
+                IncompleteWriteError only after several runs.
         """
         self.require_space()
         runs = count()
@@ -173,7 +189,8 @@ class Connection:
         return self.with_recovery(attempt, patience)
 
     def turn(self, *, alone: bool, lane: str | None = None) -> AbstractContextManager[None]:
-        """Hold the write lock of an embedded server for the duration of the block (`archive.database.write_lock`).
+        """Hold the write lock of an embedded server for the duration of the block
+        (`archive.database.write_lock`).
 
         Args:
             alone: Whether the block needs exclusive access.
@@ -190,12 +207,15 @@ class Connection:
         Raises:
             StoreError: The server does not answer, or refuses the login.
         """
-        agent = self.read(lambda tx: str(tx.run("RETURN 1").consume().server.agent), patience=patience)
+        agent = self.read(
+            lambda tx: str(tx.run("RETURN 1").consume().server.agent), patience=patience
+        )
         # A remote ArcadeDB server has the embedded server's dialect, too.
         self._dialect = "embedded" if "ArcadeDB" in agent else "neo4j"
 
     def session(self, *, write: bool, **options: Any) -> neo4j.Session:
-        """Return a session on the archive's database, for code of this package that manages its own transaction.
+        """Return a session on the archive's database, for code of this package that manages its own
+        transaction.
 
         Args:
             write: Whether its transactions write.
@@ -209,7 +229,8 @@ class Connection:
         )
 
     def require_space(self) -> None:
-        """Refuse writes to an embedded server with a nearly full disk; a Neo4j server checks its own disk.
+        """Refuse writes to an embedded server with a nearly full disk; a Neo4j server checks its
+        own disk.
 
         Raises:
             StoreError: There is too little free space.
@@ -242,67 +263,95 @@ class Connection:
             try:
                 return attempt()
             except IncompleteWriteError:
-                conflict, incomplete = True, incomplete + 1
+                conflict = True
+                incomplete = incomplete + 1
                 if incomplete > _MAX_INCOMPLETE:
                     raise
             except (DriverError, Neo4jError) as error:
                 conflict = isinstance(error, TransientError)
                 if isinstance(error, ConstraintError):
-                    # Two transactions that MERGE the same new id may both create it. The server refuses the second one
-                    # as not retryable, although a second run would find the node of the first.
+                    # Two transactions that MERGE the same new id may both create it. The server
+                    # refuses the second one as not retryable, although a second run would find the
+                    # node of the first.
                     collisions += 1
                     conflict = collisions <= _MAX_COLLISIONS
+
                 record = driver_errors.unreadable_record(error)
                 unreadable = unreadable + 1 if record is not None and record == last_record else 1
                 last_record = record
-                if record is not None and (unreadable >= _MAX_UNREADABLE or time.monotonic() > deadline):
+                if record is not None and (
+                    unreadable >= _MAX_UNREADABLE or time.monotonic() > deadline
+                ):
                     raise self._damaged(error) from error
+
                 passing = conflict or driver_errors.is_passing(error) or self._server_left(instance)
                 if not passing or time.monotonic() > deadline:
                     death = self.death_of(instance, wait=True) if passing and not conflict else None
                     if death is not None and death.out_of_memory:
                         raise driver_errors.out_of_memory(death.heap) from error
-                    raise driver_errors.translate(error, self.address, self._login[1], self._database) from error
+
+                    raise driver_errors.translate(
+                        error, self.address, self._login[1], self._database
+                    ) from error
+
             time.sleep(pauses[conflict] * random.uniform(0.5, 1.0))
             pauses[conflict] = min(2 * pauses[conflict], _MAX_PAUSE_SECONDS)
             if not conflict:
                 self._reconnect()
 
-    def _run(self, kind: Literal["execute_read", "execute_write"], work: Work[T], single: bool) -> T:
+    def _run(
+        self, kind: Literal["execute_read", "execute_write"], work: Work[T], single: bool
+    ) -> T:
         if self._dialect == "embedded":
             work = limited(work)
+
         # All rows of a single statement come before the answer to its COMMIT.
         options = {"fetch_size": -1} if single else {}
         with self.session(write=kind == "execute_write", **options) as session:
             if single and (kind == "execute_read" or self._dialect == "neo4j"):
                 return work(cast(neo4j.ManagedTransaction, session))
-            # ArcadeDB commits an auto-commit statement in parts, some of which are lost beside other writers.
+
+            # ArcadeDB commits an auto-commit statement in parts, some of which are lost beside
+            # other writers.
             if single:
                 return work(cast(neo4j.ManagedTransaction, CommittingSession(session)))
+
             with pipelined(session):
                 return cast(T, getattr(session, kind)(work))
 
     def _ensure_driver(self) -> neo4j.Driver:
         with self._lock:
             if self._closed:
-                raise StoreUnavailableError(f"the connection to {self.address} is closed", self.address)
+                raise StoreUnavailableError(
+                    f"the connection to {self.address} is closed", self.address
+                )
+
             if self._driver is None:
                 self._connect()
+
             return cast(neo4j.Driver, self._driver)
 
     def _connect(self) -> None:
         if self.settings.uri is None:
             server = embedded.ensure_running(self.settings)
-            self._login, self._instance = (server.uri, server.user, server.password), server.instance
+            self._login = (server.uri, server.user, server.password)
+            self._instance = server.instance
             self._database = server.database
         else:
-            self._login = (self.settings.uri, self.settings.user or "neo4j", self.settings.password or "")
+            self._login = (
+                self.settings.uri,
+                self.settings.user or "neo4j",
+                self.settings.password or "",
+            )
+
         address, user, password = self._login
         self._driver = GraphDatabase.driver(
             address,
             auth=(user, password) if password else None,
             connection_timeout=_CONNECT_SECONDS,
-            connection_acquisition_timeout=max(_CONNECT_SECONDS, min(_LOGIN_SECONDS, self.settings.patience)),
+            connection_acquisition_timeout=max(
+                _CONNECT_SECONDS, min(_LOGIN_SECONDS, self.settings.patience)
+            ),
             # Only `with_recovery` can find, or start, an embedded server after its end.
             max_transaction_retry_time=0.0 if self.settings.embedded else _DRIVER_RETRY_SECONDS,
             initial_retry_delay=0.05,
@@ -312,15 +361,19 @@ class Connection:
         )
 
     def _reconnect(self) -> None:
-        """Find or start the embedded server after a failure, and connect again if its address or login has changed."""
+        """Find or start the embedded server after a failure, and connect again if its address or
+        login has changed.
+        """
         if self.settings.uri is not None:
             return
+
         try:
             server = embedded.ensure_running(self.settings)
         except DamagedError:
             raise
         except ArchiveError:
             return  # the next attempt fails in the same way, until the patience ends
+
         with self._lock:
             self._instance = server.instance
             if (server.uri, server.user, server.password) != self._login:
@@ -334,16 +387,23 @@ class Connection:
             made = dumps(Folder(self.settings.home))
             last = f"the last automatic dump is {made[0]}" if made else "there is no automatic dump"
             return DamagedError(
-                f"the database of {self.settings.home} is damaged ({reason}): run archive db repair, which keeps a "
+                f"the database of {self.settings.home} is damaged ({reason}): run archive db "
+                "repair, which keeps a "
                 f"copy of it; {last}"
             )
-        return DamagedError(f"the database at {self.address} is damaged ({reason}): repair it on its server")
+
+        return DamagedError(
+            f"the database at {self.address} is damaged ({reason}): repair it on its server"
+        )
 
     def _server_left(self, instance: str) -> bool:
-        """Whether the embedded server of an attempt has ended: any error of the attempt may then be a consequence."""
+        """Whether the embedded server of an attempt has ended: any error of the attempt may then be
+        a consequence.
+        """
         return self.settings.embedded and not embedded.is_running(self.settings, instance)
 
     def _drop_driver(self) -> None:
         if self._driver is not None:
-            driver, self._driver = self._driver, None
+            driver = self._driver
+            self._driver = None
             driver.close()

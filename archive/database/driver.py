@@ -1,8 +1,9 @@
 """Import of the Neo4j driver at a fraction of its cost, for the command line.
 
-The driver imports numpy, pandas and pyarrow where they are installed, and computes tables of all months to the year
-9999 and of all numbers of 16 bits. A command needs none of them: together they are nine tenths of the import. Names
-within the driver that are not as expected leave its import as it is.
+The driver imports numpy, pandas and pyarrow where they are installed, and computes tables of all
+months to the year 9999 and of all numbers of 16 bits. A command needs none of them: together they
+are nine tenths of the import. Names within the driver that are not as expected leave its import as
+it is.
 """
 
 from __future__ import annotations
@@ -25,17 +26,21 @@ _UINT_16 = Struct(">H")
 
 
 def hide_optional_packages() -> None:
-    """Let the driver, whenever it is first imported, import neither pandas nor pyarrow, and compute no large table.
+    """Let the driver, whenever it is first imported, import neither pandas nor pyarrow, and compute
+    no large table.
 
-    Without them the driver accepts none of their values as parameters of a statement, and commands pass none. Nothing
-    changes in a process that has imported the driver already. Any other module may import both packages.
+    Without them the driver accepts none of their values as parameters of a statement, and commands
+    pass none. Nothing changes in a process that has imported the driver already. Any other module
+    may import both packages.
     """
     if _finder() is None:
         sys.meta_path.insert(0, _DriverFinder(_OPTIONAL))
 
 
 def hide_arrays() -> None:
-    """Let the driver import no numpy either: for commands that pass none of its values to the database."""
+    """Let the driver import no numpy either: for commands that pass none of its values to the
+    database.
+    """
     finder = _finder()
     if finder is not None:
         finder.hidden = _OPTIONAL + _ARRAYS
@@ -46,7 +51,8 @@ def _finder() -> _DriverFinder | None:
 
 
 class _DriverFinder:
-    """Import hook that acts while the driver is being imported: hides packages, and makes tables lazy.
+    """Import hook that acts while the driver is being imported: hides packages, and makes tables
+    lazy.
 
     Args:
         hidden: Packages that are reported as missing.
@@ -65,8 +71,10 @@ class _DriverFinder:
         """
         if fullname in self.hidden and _is_being_imported(_DRIVER):
             raise ModuleNotFoundError(f"{fullname} is hidden from {_DRIVER}", name=fullname)
+
         if fullname not in _TABLES or not _is_being_imported(_DRIVER):
             return None
+
         return _spec_of(fullname, path)
 
 
@@ -83,20 +91,26 @@ class _Code(Protocol):
 
 
 def _spec_of(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """Return the spec that the other finders find, with a loader that makes the tables of the module lazy."""
+    """Return the spec that the other finders find, with a loader that makes the tables of the
+    module lazy.
+    """
     for finder in sys.meta_path:
         if isinstance(finder, _DriverFinder):
             continue
+
         spec = finder.find_spec(name, path, None)
         if spec is not None:
             if spec.loader is not None and hasattr(spec.loader, "get_code"):
                 spec.loader = cast(Any, _LazyTables(spec.loader))
+
             return spec
+
     return None
 
 
 class _LazyTables:
-    """Loader of a module of the driver: runs its code with empty ranges for the tables, which are filled when asked.
+    """Loader of a module of the driver: runs its code with empty ranges for the tables, which are
+    filled when asked.
 
     Args:
         loader: The loader of the module.
@@ -113,6 +127,7 @@ class _LazyTables:
         code = self._loader.get_code(module.__name__)
         if code is None:
             raise ImportError(f"{module.__name__} has no code", name=module.__name__)
+
         names = vars(module)
         bounds, tables = _TABLES[module.__name__]
         before = dict(names)
@@ -127,15 +142,19 @@ class _LazyTables:
 
 
 class _Namespace(MutableMapping[str, Any]):
-    """The names of a module while its code runs: an empty table becomes a lazy one as it is assigned.
+    """The names of a module while its code runs: an empty table becomes a lazy one as it is
+    assigned.
 
     Args:
         names: The dictionary of the module.
         tables: Makers of the tables, by their names.
     """
 
-    def __init__(self, names: dict[str, Any], tables: Mapping[str, Callable[[dict[str, Any]], _Computed]]) -> None:
-        self._names, self._tables = names, tables
+    def __init__(
+        self, names: dict[str, Any], tables: Mapping[str, Callable[[dict[str, Any]], _Computed]]
+    ) -> None:
+        self._names = names
+        self._tables = tables
 
     def __setitem__(self, name: str, value: Any) -> None:
         is_lazy = name in self._tables and len(value) == 0
@@ -164,11 +183,13 @@ class _Computed(dict[Any, Any]):
 
     def __init__(self, compute: Callable[[Any], Any], keys: Callable[[Any], bool]) -> None:
         super().__init__()
-        self._compute, self._keys = compute, keys
+        self._compute = compute
+        self._keys = keys
 
     def __missing__(self, key: Any) -> Any:
         if not self._keys(key):
             raise KeyError(key)
+
         value = self[key] = self._compute(key)
         return value
 
@@ -180,7 +201,9 @@ def _by_year(function: str) -> Callable[[dict[str, Any]], _Computed]:
 
 def _months(names: dict[str, Any]) -> _Computed:
     days = names["_days_in_month"]
-    return _Computed(lambda key: days(*key), lambda key: 1 <= key[0] <= _LAST_YEAR and 1 <= key[1] <= 12)
+    return _Computed(
+        lambda key: days(*key), lambda key: 1 <= key[0] <= _LAST_YEAR and 1 <= key[1] <= 12
+    )
 
 
 def _packed(names: dict[str, Any]) -> _Computed:
@@ -188,7 +211,9 @@ def _packed(names: dict[str, Any]) -> _Computed:
 
 
 def _unpacked(names: dict[str, Any]) -> _Computed:
-    return _Computed(lambda packed: _UINT_16.unpack(packed)[0], lambda packed: len(packed) == _UINT_16.size)
+    return _Computed(
+        lambda packed: _UINT_16.unpack(packed)[0], lambda packed: len(packed) == _UINT_16.size
+    )
 
 
 _TABLES: dict[str, tuple[tuple[int, ...], dict[str, Callable[[dict[str, Any]], _Computed]]]] = {
@@ -202,4 +227,5 @@ _TABLES: dict[str, tuple[tuple[int, ...], dict[str, Callable[[dict[str, Any]], _
     ),
     _PACKSTREAM: ((0x10000,), {"PACKED_UINT_16": _packed, "UNPACKED_UINT_16": _unpacked}),
 }
-"""Modules of the driver: limits of the range that fills their tables, and makers of those tables."""
+"""Modules of the driver: limits of the range that fills their tables, and makers of those
+tables."""

@@ -1,4 +1,6 @@
-"""Translation of the driver's errors: transient ones are retried, others get a message for the user."""
+"""Translation of the driver's errors: transient ones are retried, others get a message for the
+user.
+"""
 
 from __future__ import annotations
 
@@ -30,33 +32,49 @@ from archive.server.other_machines import hint_for
 
 _DATABASE_NOT_FOUND = "Neo.ClientError.Database.DatabaseNotFound"
 _UNUSABLE_LOGIN = {
-    "Neo.ClientError.Security.AuthenticationRateLimit": "has been refused too often: wait a few seconds",
+    "Neo.ClientError.Security.AuthenticationRateLimit": "has been refused too often: wait a few "
+    "seconds",
     "Neo.ClientError.Security.CredentialsExpired": (
-        "must change the initial password first: ALTER CURRENT USER SET PASSWORD FROM 'old' TO 'new' "
+        "must change the initial password first: ALTER CURRENT USER SET PASSWORD FROM 'old' TO "
+        "'new' "
         "on the database system"
     ),
 }
-# ArcadeDB's message to one transaction about a record that another deletes or moves before the commit.
+# ArcadeDB's message to one transaction about a record that another deletes or moves before the
+# commit.
 _GONE_MEANWHILE = re.compile(r"RecordNotFoundException|record #\d+:\d+ not found", re.IGNORECASE)
-# A record that cannot be read. Beside other writers ArcadeDB may report it once, too, but not again and again.
+# A record that cannot be read. Beside other writers ArcadeDB may report it once, too, but not again
+# and again.
 _UNREADABLE = re.compile(
-    r"record (?P<record>#\d+:\d+) (not found|has a broken chunk chain)|CHECK DATABASE", re.IGNORECASE
+    r"record (?P<record>#\d+:\d+) (not found|has a broken chunk chain)|CHECK DATABASE",
+    re.IGNORECASE,
 )
 _HEAP_FULL = "Query heap budget exceeded"
 _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNORECASE)
 
 
 def is_passing(error: DriverError | Neo4jError) -> bool:
-    """Whether the same work may succeed in another run, as after a conflict or a short outage of the server."""
-    passing = error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired | ConnectionPoolError)
-    return passing or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}")) or unreadable_record(error) is not None
+    """Whether the same work may succeed in another run, as after a conflict or a short outage of
+    the server.
+    """
+    passing = error.is_retryable() or isinstance(
+        error, ServiceUnavailable | SessionExpired | ConnectionPoolError
+    )
+    return (
+        passing
+        or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}"))
+        or unreadable_record(error) is not None
+    )
 
 
 def unreadable_record(error: Exception) -> str | None:
-    """Return the id of the record that ArcadeDB could not read, `""` if it names none, or None for another error."""
+    """Return the id of the record that ArcadeDB could not read, `""` if it names none, or None for
+    another error.
+    """
     if isinstance(error, ClientError):
         # It quotes the text of the query.
         return None
+
     found = _UNREADABLE.search(f"{_text(error)} {error}")
     return None if found is None else found["record"] or ""
 
@@ -66,27 +84,37 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
     text = _text(error)
     if _DISK_FULL.search(text):
         return StoreError(f"the disk of the server at {address} is full: {_line(text)}")
+
     if isinstance(error, ServiceUnavailable | SessionExpired | ConfigurationError):
         return StoreUnavailableError(_unreachable(error, address, text), address)
+
     if isinstance(error, Neo4jError) and error.code in _UNUSABLE_LOGIN:
         return AuthenticationError(f"user {user!r} at {address} {_UNUSABLE_LOGIN[error.code]}")
+
     if isinstance(error, AuthError):
         return AuthenticationError(
-            f"the server at {address} refused user {user!r}: set ARCHIVE_USER, and ARCHIVE_PASSWORD or "
+            f"the server at {address} refused user {user!r}: set ARCHIVE_USER, and "
+            "ARCHIVE_PASSWORD or "
             "ARCHIVE_PASSWORD_FILE"
         )
+
     if isinstance(error, ClientError) and error.code == _DATABASE_NOT_FOUND:
         return DatabaseNotFoundError(
-            f"the server at {address} has no database named {database!r}: set ARCHIVE_DATABASE, or leave it unset "
+            f"the server at {address} has no database named {database!r}: set ARCHIVE_DATABASE, "
+            "or leave it unset "
             "for the user's home database"
         )
+
     if isinstance(error, TransientError | ConnectionPoolError):
         return StoreError(f"the server at {address} is too busy: {_line(text)}")
+
     if _HEAP_FULL in text:
         return QueryError(
-            "the answer needs more memory than the embedded server may use: narrow the query, or restart the server "
+            "the answer needs more memory than the embedded server may use: narrow the query, or "
+            "restart the server "
             "(archive db stop) with a larger heap_mb (ARCHIVE_HEAP_MB)"
         )
+
     return QueryError(text)
 
 
@@ -97,8 +125,10 @@ def out_of_memory(heap: str) -> QueryError:
         heap: Size of the server's heap, as ` (512 MiB)`.
     """
     return QueryError(
-        f"the query, or another one beside it, needed more memory than the embedded server may use{heap}: the server "
-        "was restarted, and the query is not sent again; narrow it, or restart the server (archive db stop) with a "
+        "the query, or another one beside it, needed more memory than the embedded server may "
+        f"use{heap}: the server "
+        "was restarted, and the query is not sent again; narrow it, or restart the server "
+        "(archive db stop) with a "
         "larger heap_mb (ARCHIVE_HEAP_MB)"
     )
 
@@ -112,23 +142,31 @@ def _unreachable(error: Exception, address: str, text: str) -> str:
             f"the certificate of the server at {address} is not trusted: {cause.verify_message}; "
             f"{scheme.partition('+')[0]}+ssc://{rest} encrypts without checking it"
         )
+
     if isinstance(cause, ssl.SSLError):
         return (
-            f"the server at {address} answers without TLS ({cause.reason or cause}): enable TLS for its Bolt port, or, "
+            f"the server at {address} answers without TLS ({cause.reason or cause}): enable TLS "
+            "for its Bolt port, or, "
             f"in a network that you trust, give the address {scheme.partition('+')[0]}://{rest}"
         )
+
     reason = _line(cause.strerror or str(cause) if cause is not None else text)
     hint = hint_for(address)
-    return f"no database server answers at {address}: is it running, and is ARCHIVE_DB right? ({reason}){hint}"
+    return (
+        f"no database server answers at {address}: is it running, and is ARCHIVE_DB right? "
+        f"({reason}){hint}"
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and those that it follows from, each once."""
-    left, seen = [error], set[int]()
+    left = [error]
+    seen = set[int]()
     while left:
         one = left.pop()
         if id(one) in seen:
             continue
+
         seen.add(id(one))
         yield one
         parts = one.exceptions if isinstance(one, BaseExceptionGroup) else ()

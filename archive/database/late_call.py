@@ -1,4 +1,6 @@
-"""A call in a thread of its own, whose caller may stop waiting: no thread can be interrupted in a network's read."""
+"""A call in a thread of its own, whose caller may stop waiting: no thread can be interrupted in a
+network's read.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,18 @@ def within(seconds: float, request: Callable[[], T], error: Exception) -> T:
     """Return the answer of a request, or stop waiting for it and raise an error.
 
     Args:
-        seconds: Longest time to wait; where it is infinite, the request runs in the thread of the caller.
+        seconds: Longest time to wait; where it is infinite, the request runs in the thread of the
+            caller.
         request: What is called; it goes on in its thread.
         error: Error of an answer that does not come in time.
     """
     if math.isinf(seconds):
         return request()
+
     call = LateCall(request, "request")
     if not call.ends_within(seconds):
         raise error
+
     return call.answer()
 
 
@@ -43,7 +48,8 @@ class LateCall(Generic[T]):
 
     def __init__(self, request: Callable[[], T], name: str) -> None:
         """Begin the call."""
-        self.began, self.ended = time.monotonic(), math.inf
+        self.began = time.monotonic()
+        self.ended = math.inf
         self._request = request
         self._answers: list[T] = []
         self._error: BaseException | None = None
@@ -51,14 +57,18 @@ class LateCall(Generic[T]):
         self._thread.start()
 
     def ends_within(self, limit: float | Callable[[], float]) -> bool:
-        """Wait for the end at most so many seconds, and return whether it has come; a function's value may change."""
+        """Wait for the end at most so many seconds, and return whether it has come; a function's
+        value may change.
+        """
         begin = time.monotonic()
         while self._thread.is_alive():
             seconds = limit() if callable(limit) else limit
             left = begin + seconds - time.monotonic()
             if left <= 0:
                 return False
+
             self._thread.join(min(left, _LOOK_SECONDS))
+
         return True
 
     @property
@@ -70,6 +80,7 @@ class LateCall(Generic[T]):
         """Return the answer of a call that has ended, or raise its error."""
         if self._error is not None:
             raise self._error
+
         return self._answers[0]
 
     def _run(self) -> None:
@@ -77,4 +88,5 @@ class LateCall(Generic[T]):
             self._answers.append(self._request())
         except BaseException as error:
             self._error = error
+
         self.ended = time.monotonic()

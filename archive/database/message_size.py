@@ -1,7 +1,8 @@
 """Size of a statement with its parameters, as a message to the server.
 
-ArcadeDB accepts messages of up to 16 MiB. It sends no answer to a longer one, for which the driver would wait for ever.
-Longer statements are therefore refused here, and writers of many rows cut them into parts.
+ArcadeDB accepts messages of up to 16 MiB. It sends no answer to a longer one, for which the driver
+would wait for ever. Longer statements are therefore refused here, and writers of many rows cut them
+into parts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LARGEST_BYTES = 15 * 2**20
-"""Largest message that is sent to an embedded server, less a margin for the bytes that the driver adds."""
+"""Largest message that is sent to an embedded server, less a margin for the bytes that the driver
+adds."""
 PART_BYTES = 4 * 2**20
 """Size of the parts of a large write."""
 
@@ -29,24 +31,36 @@ _HEADER = 5
 
 
 def encoded_size(value: Any) -> int:
-    """Return an upper bound of the bytes of a value in a message (PackStream); fast for lists of numbers."""
+    """Return an upper bound of the bytes of a value in a message (PackStream); fast for lists of
+    numbers.
+    """
     kind = type(value)
     if kind in _NUMBERS:
         return _NUMBER
+
     if kind is str:
-        return _HEADER + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))
+        return _HEADER + (
+            len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+        )
+
     if kind is dict:
         # Most values of a table's rows are numbers, and a call for each would take twice the time.
         size = _HEADER
         for name, each in value.items():
             size += _HEADER + len(name) if name.isascii() else encoded_size(name)
             size += _NUMBER if type(each) in _NUMBERS else encoded_size(each)
+
         return size
+
     if kind is list or kind is tuple:
         kinds = set(map(type, value))
-        return _HEADER + (_size_of_numbers(value, kinds) if kinds <= _NUMBERS else sum(map(encoded_size, value)))
+        return _HEADER + (
+            _size_of_numbers(value, kinds) if kinds <= _NUMBERS else sum(map(encoded_size, value))
+        )
+
     if isinstance(value, bytes | bytearray):
         return _HEADER + len(value)
+
     # A time, a point, or an array, which is sent as a list.
     return _HEADER + _NUMBER * int(getattr(value, "size", 5))
 
@@ -64,9 +78,12 @@ def parts(items: Iterable[T], size: Callable[[T], int] = encoded_size) -> Iterat
         bytes_ = size(item)
         if part and total + bytes_ > PART_BYTES:
             yield part
-            part, total = [], 0
+            part = []
+            total = 0
+
         part.append(item)
         total += bytes_
+
     if part:
         yield part
 
@@ -83,7 +100,9 @@ def check_size(statement: str, parameters: Mapping[str, Any]) -> None:
 
 
 def limited(work: Callable[[ManagedTransaction], T]) -> Callable[[ManagedTransaction], T]:
-    """Return work that raises a MessageTooLargeError instead of running a statement that is too large."""
+    """Return work that raises a MessageTooLargeError instead of running a statement that is too
+    large.
+    """
     return lambda transaction: work(cast("ManagedTransaction", _LimitedTransaction(transaction)))
 
 
@@ -93,7 +112,9 @@ class _LimitedTransaction:
     def __init__(self, transaction: ManagedTransaction) -> None:
         self._transaction = transaction
 
-    def run(self, query: Any, parameters: Mapping[str, Any] | None = None, **further: Any) -> Result:
+    def run(
+        self, query: Any, parameters: Mapping[str, Any] | None = None, **further: Any
+    ) -> Result:
         """Run a statement; see `neo4j.ManagedTransaction.run`.
 
         Raises:
@@ -111,6 +132,9 @@ def _size_of_numbers(values: list[Any] | tuple[Any, ...], kinds: set[type]) -> i
     """Return an upper bound of the bytes of numbers: every integer counts like the largest one."""
     if float in kinds or type(None) in kinds or not values:
         return _NUMBER * len(values)
+
     most = max(abs(min(values)), abs(max(values)))
-    width = next((bytes_ for bits, bytes_ in ((4, 1), (7, 2), (15, 3), (31, 5)) if most < 2**bits), _NUMBER)
+    width = next(
+        (bytes_ for bits, bytes_ in ((4, 1), (7, 2), (15, 3), (31, 5)) if most < 2**bits), _NUMBER
+    )
     return len(values) * width

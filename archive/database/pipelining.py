@@ -1,4 +1,5 @@
-"""Pipelined BEGIN and COMMIT: they are sent with a statement, which saves round trips of each transaction.
+"""Pipelined BEGIN and COMMIT: they are sent with a statement, which saves round trips of each
+transaction.
 
     by itself           BEGIN ──> SUCCESS      RUN, PULL ──> rows      COMMIT ──> SUCCESS
     pipelined           BEGIN, RUN, PULL ──> SUCCESS, rows             COMMIT ──> SUCCESS
@@ -6,12 +7,14 @@
 
 After a statement that fails, the server ignores the COMMIT that follows it.
 
-The driver does this in `Driver.execute_query`, whose transaction has one statement. It has no public option for
-transactions of several statements: `Session.execute_read`, `Session.execute_write` and `Session.begin_transaction` wait
-for the answer to BEGIN (neo4j 6.1 to 6.3, `TransactionBase._begin`). The auto-commit transactions of `Session.run` have
-one statement, too, and are not atomic on ArcadeDB. This module, and no other, therefore sets the internal attribute
-that `execute_query` sets, and appends COMMIT to the messages of a transaction's only statement, for which the driver
-has no option either. With a driver that lacks these attributes, each transaction takes more round trips.
+The driver does this in `Driver.execute_query`, whose transaction has one statement. It has no
+public option for transactions of several statements: `Session.execute_read`,
+`Session.execute_write` and `Session.begin_transaction` wait for the answer to BEGIN (neo4j 6.1 to
+6.3, `TransactionBase._begin`). The auto-commit transactions of `Session.run` have one statement,
+too, and are not atomic on ArcadeDB. This module, and no other, therefore sets the internal
+attribute that `execute_query` sets, and appends COMMIT to the messages of a transaction's only
+statement, for which the driver has no option either. With a driver that lacks these attributes,
+each transaction takes more round trips.
 """
 
 from __future__ import annotations
@@ -27,17 +30,21 @@ if TYPE_CHECKING:
 SWITCH = "_pipelined_begin"
 """Attribute of a session: a context in which its transactions begin with their first statement."""
 INTERNALS = ("_connection", "_closed_flag", "_on_closed")
-"""Attributes of a transaction: the connection, whether it has ended, and what the session does then."""
+"""Attributes of a transaction: the connection, whether it has ended, and what the session does
+then."""
 
 
 def pipelined(session: neo4j.Session) -> AbstractContextManager[Any]:
-    """Return the context in which a session's transactions begin with their first statement, if the driver has one."""
+    """Return the context in which a session's transactions begin with their first statement, if the
+    driver has one.
+    """
     switch = getattr(session, SWITCH, None)
     return switch if isinstance(switch, AbstractContextManager) else nullcontext()
 
 
 class CommittingSession:
-    """Session whose statements are transactions of their own, each sent and committed in one round trip.
+    """Session whose statements are transactions of their own, each sent and committed in one round
+    trip.
 
     Unlike the auto-commit transactions of the session itself, they are atomic on ArcadeDB.
 
@@ -49,8 +56,11 @@ class CommittingSession:
         """Keep the session."""
         self._session = session
 
-    def run(self, query: Any, parameters: Mapping[str, Any] | None = None, **further: Any) -> CommittedRows:
-        """Run a statement in a transaction, commit it, and return its rows; see `neo4j.Session.run`.
+    def run(
+        self, query: Any, parameters: Mapping[str, Any] | None = None, **further: Any
+    ) -> CommittedRows:
+        """Run a statement in a transaction, commit it, and return its rows; see
+        `neo4j.Session.run`.
 
         Raises:
             Neo4jError: The statement or the commit failed, and nothing is stored.
@@ -59,17 +69,20 @@ class CommittingSession:
         values = dict(parameters) if parameters else None
         with pipelined(self._session):
             transaction: Any = self._session.begin_transaction()
+
         try:
             if not all(hasattr(transaction, name) for name in INTERNALS):
                 rows = CommittedRows(list(transaction.run(query, values, **further)))
                 transaction.commit()
                 return rows
+
             connection = transaction._connection = _CommitConnection(transaction._connection)
             rows = CommittedRows(list(transaction.run(query, values, **further)))
             connection.fetch_all()
         except Exception:
             transaction.close()
             raise
+
         transaction._closed_flag = True
         transaction._on_closed()
         return rows
@@ -93,7 +106,10 @@ class CommittedRows:
     def single(self, strict: bool = False) -> neo4j.Record | None:
         """Return the only row; see `neo4j.Result.single`."""
         if strict and len(self._records) != 1:
-            raise ValueError(f"a statement with one row was expected, got {len(self._records)} rows")
+            raise ValueError(
+                f"a statement with one row was expected, got {len(self._records)} rows"
+            )
+
         return self._records[0] if self._records else None
 
     def data(self) -> list[dict[str, Any]]:
@@ -112,6 +128,7 @@ class _CommitConnection:
         if not self._sent:
             self._sent = True
             self._connection.commit()
+
         self._connection.send_all()
 
     def __getattr__(self, name: str) -> Any:

@@ -1,12 +1,14 @@
-"""Read-only guard: a check that a Cypher text can only read, the first of three protections of the data.
+"""Read-only guard: a check that a Cypher text can only read, the first of three protections of the
+data.
 
-The text is cut into tokens; words inside comments, strings and quoted names do not count. The guard refuses a text
-with a keyword of a writing clause, with a procedure or a function that is not on the list of harmless ones, or with a
-second statement. A keyword in the position of a name is accepted: `n.set`, `:Create`, `{delete: 1}`, `AS merge`. An
-ambiguous text is refused, with a message that tells to put the name in backticks.
+The text is cut into tokens; words inside comments, strings and quoted names do not count. The guard
+refuses a text with a keyword of a writing clause, with a procedure or a function that is not on the
+list of harmless ones, or with a second statement. A keyword in the position of a name is accepted:
+`n.set`, `:Create`, `{delete: 1}`, `AS merge`. An ambiguous text is refused, with a message that
+tells to put the name in backticks.
 
-Wherever the list is short (first keyword, procedures, namespaces of functions), the guard lists what is permitted. A
-command of a newer server is therefore refused until it is listed.
+Wherever the list is short (first keyword, procedures, namespaces of functions), the guard lists
+what is permitted. A command of a newer server is therefore refused until it is listed.
 """
 
 from __future__ import annotations
@@ -30,13 +32,18 @@ COMMAND_WORDS = WRITING_WORDS | frozenset(
     IF IMPORT LOCK MOVE PROFILER REALLOCATE REBUILD RENAME REPLACE ROLLBACK SCRIPT SELECT START STOP TRAVERSE TRUNCATE
     UNLOCK UPDATE UPSERT USING""".split()
 )
-"""First words of commands in the languages of both servers. They only choose the message: no other word is let pass."""
+"""First words of commands in the languages of both servers.
+
+They only choose the message: no other word is let pass.
+"""
 READING_PROCEDURES = frozenset(
     """db.index.fulltext.querynodes db.index.fulltext.queryrelationships db.index.vector.querynodes
     db.index.vector.queryrelationships db.info db.labels db.ping db.propertykeys db.relationshiptypes
     db.schema.nodetypeproperties db.schema.reltypeproperties db.schema.visualization dbms.components""".split()
 )
-FUNCTION_SPACES = frozenset("date datetime duration localdatetime localtime point time vector".split())
+FUNCTION_SPACES = frozenset(
+    "date datetime duration localdatetime localtime point time vector".split()
+)
 OUTSIDE_FUNCTIONS = frozenset(["file", "linenumber"])
 
 _TOKENS = re.compile(
@@ -75,44 +82,55 @@ def require_read_only(cypher: str) -> None:
         for position, token in enumerate(tokens):
             if token.kind == "word" and not _is_name(tokens, position):
                 _check_word(text, tokens, position)
+
             if token.kind in ("word", "quoted"):
                 _check_function(text, tokens, position)
 
 
 def without_end_mark(cypher: str) -> str:
-    """Return the text without a closing `;` and what follows it, because not every server accepts a `;`."""
+    """Return the text without a closing `;` and what follows it, because not every server accepts a
+    `;`.
+    """
     try:
         tokens = _tokens(cypher)
     except ReadOnlyError:
         return cypher  # a string or comment is not closed; the server's message is the best
+
     end = len(tokens)
     while end and tokens[end - 1].text == ";":
         end -= 1
+
     return cypher[: tokens[end].at] if end < len(tokens) else cypher
 
 
 def split_statements(text: str) -> tuple[list[str], str]:
     """Return the statements of a text that end with `;`, without it, and what follows them.
 
-    A `;` in a string, a quoted name or a comment ends nothing. What follows the last `;` is returned as it is; it is
-    empty if nothing but space and comments does.
+    A `;` in a string, a quoted name or a comment ends nothing. What follows the last `;` is
+    returned as it is; it is empty if nothing but space and comments does.
     """
     statements: list[str] = []
     begin = 0
     blank = True
     for match in _TOKENS.finditer(text):
-        kind, value = match.lastgroup, match[0]
+        kind = match.lastgroup
+        value = match[0]
         if kind == "space":
             continue
+
         if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", match.start())):
             return statements, text[begin:]  # not closed yet
+
         if value != ";":
             blank = False
             continue
+
         if not blank:
             statements.append(text[begin : match.start()].strip())
+
         begin = match.end()
         blank = True
+
     return statements, "" if blank else text[begin:]
 
 
@@ -122,7 +140,12 @@ def commits_in_parts(cypher: str) -> bool:
         tokens = _tokens(cypher)
     except ReadOnlyError:
         return False  # the server's message is the best
-    return bool(_BATCHES.search(" ".join(token.text for token in tokens if token.kind not in ("string", "quoted"))))
+
+    return bool(
+        _BATCHES.search(
+            " ".join(token.text for token in tokens if token.kind not in ("string", "quoted"))
+        )
+    )
 
 
 def _readings(cypher: str) -> Iterator[str]:
@@ -136,42 +159,57 @@ def _readings(cypher: str) -> Iterator[str]:
 def _tokens(text: str) -> list[Token]:
     tokens = []
     for match in _TOKENS.finditer(text):
-        kind, value = str(match.lastgroup), match[0]
+        kind = str(match.lastgroup)
+        value = match[0]
         if kind == "space":
             continue
+
         if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", match.start())):
             where = _place(text, match.start())
-            raise ReadOnlyError(f"the query has a string, a name or a comment that is not closed ({where})")
+            raise ReadOnlyError(
+                f"the query has a string, a name or a comment that is not closed ({where})"
+            )
+
         if kind == "word":
-            # Servers normalise letters in different ways: the long s and the Kelvin sign may count as S and K.
+            # Servers normalise letters in different ways: the long s and the Kelvin sign may count
+            # as S and K.
             value = unicodedata.normalize("NFKC", value).upper()
+
         tokens.append(Token(kind, value, match.start(), match[0]))
+
     return tokens
 
 
 def _check_statement(text: str, tokens: list[Token]) -> None:
     if not tokens:
         raise ReadOnlyError("the query is empty")
+
     first = tokens[0]
     if first.text not in FIRST_WORDS and first.text not in ("(", "{"):
         if first.kind == "word" and first.text in COMMAND_WORDS:
             _refuse(text, first.at, "a query that only reads does not begin so")
+
         raise UnknownStatementError(
             f"syntax error: no query begins with {first.written:.40} ({_place(text, first.at)}); "
             "a query in Cypher begins with MATCH, RETURN, UNWIND, WITH or CALL"
         )
+
     for position, token in enumerate(tokens):
         if token.text == ";" and any(later.text != ";" for later in tokens[position + 1 :]):
             _refuse(text, token.at, "only one statement is allowed")
 
 
 def _is_name(tokens: list[Token], position: int) -> bool:
-    """Whether only a name can be here: a property, a label, a type, a parameter, an alias or a key of a map."""
+    """Whether only a name can be here: a property, a label, a type, a parameter, an alias or a key
+    of a map.
+    """
     before = tokens[position - 1].text if position else ""
     after = tokens[position + 1].text if position + 1 < len(tokens) else ""
     if before == "." and position > 1 and tokens[position - 2].kind == "number":
         return False  # `1.CREATE` may be a number and a clause
-    # A variable may have the name `as`, so after AS only words that are harmless as a clause count as names.
+
+    # A variable may have the name `as`, so after AS only words that are harmless as a clause count
+    # as names.
     alias = before == "AS" and tokens[position].text not in WRITING_WORDS | {"CALL"}
     return before in _BEFORE_A_NAME or alias or (before in ("{", ",", "(", "[") and after == ":")
 
@@ -185,16 +223,25 @@ def _check_word(text: str, tokens: list[Token], position: int) -> None:
 
 
 def _lists_transactions(tokens: list[Token], position: int) -> bool:
-    return position == 1 and tokens[0].text == "SHOW" and tokens[1].text in ("TRANSACTION", "TRANSACTIONS")
+    return (
+        position == 1
+        and tokens[0].text == "SHOW"
+        and tokens[1].text in ("TRANSACTION", "TRANSACTIONS")
+    )
 
 
 def _check_call(text: str, tokens: list[Token], position: int) -> None:
     following = tokens[position + 1] if position + 1 < len(tokens) else None
     if following is None or following.text in ("{", "("):
         return  # a subquery; its clauses are checked one by one
+
     name = ".".join(_name_parts(tokens, position + 1))
     if name.lower() not in READING_PROCEDURES:
-        _refuse(text, tokens[position].at, f"the procedure {name or following.text} is not known to be read-only")
+        _refuse(
+            text,
+            tokens[position].at,
+            f"the procedure {name or following.text} is not known to be read-only",
+        )
 
 
 def _check_function(text: str, tokens: list[Token], position: int) -> None:
@@ -202,10 +249,13 @@ def _check_function(text: str, tokens: list[Token], position: int) -> None:
     before = tokens[position - 1].text if position else ""
     if before in (".", "CALL"):
         return
+
     parts = _name_parts(tokens, position)
-    name, end = ".".join(parts).lower(), position + 2 * len(parts) - 1
+    name = ".".join(parts).lower()
+    end = position + 2 * len(parts) - 1
     if end >= len(tokens) or tokens[end].text != "(":
         return
+
     space, dot, _ = name.partition(".")
     if (dot and space not in FUNCTION_SPACES) or name in OUTSIDE_FUNCTIONS:
         _refuse(text, tokens[position].at, f"the function {name} is not known to be harmless")
@@ -219,7 +269,9 @@ def _name_parts(tokens: list[Token], position: int) -> list[str]:
         parts.append(token.written.strip("`").replace("``", "`"))
         if position + 1 >= len(tokens) or tokens[position + 1].text != ".":
             break
+
         position += 2
+
     return parts
 
 

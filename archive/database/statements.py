@@ -1,9 +1,11 @@
-"""Shared statements of the store: locks, properties that depend on a state, and writes that count their rows.
+"""Shared statements of the store: locks, properties that depend on a state, and writes that count
+their rows.
 
-`MATCH … SET` silently skips rows without a match. On ArcadeDB, an existing row is skipped very rarely: a traversal that
-races with a commit on the same node may see no relationships (about one row in 50,000, at a thousand writes a second).
-Neighbours of a row are therefore looked up by an index, not through nodes with many writers, and a statement that must
-not skip rows counts the rows that it wrote.
+`MATCH … SET` silently skips rows without a match. On ArcadeDB, an existing row is skipped very
+rarely: a traversal that races with a commit on the same node may see no relationships (about one
+row in 50,000, at a thousand writes a second). Neighbours of a row are therefore looked up by an
+index, not through nodes with many writers, and a statement that must not skip rows counts the rows
+that it wrote.
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
 
 Label = Literal["Architecture", "Study", "Weights", "Worker"]
 
-KEYS: Mapping[Label, str] = {"Architecture": "key", "Study": "name", "Weights": "uri", "Worker": "id"}
+KEYS: Mapping[Label, str] = {
+    "Architecture": "key",
+    "Study": "name",
+    "Weights": "uri",
+    "Worker": "id",
+}
 """Labels of the nodes that are locked as such, each with the property that identifies them."""
 
 
@@ -31,10 +38,12 @@ def revised(node: str) -> str:
 
 
 def rewritten(study: str) -> str:
-    """Return the assignments that must follow a change of stored proposals outside the queue: `SET {…}`.
+    """Return the assignments that must follow a change of stored proposals outside the queue: `SET
+    {…}`.
 
-    Readers with cached proposals then read all of them again (`archive.store.snapshots`), the next addition counts the
-    proposals (`archive.queue.admission`), and the next result at a rung reads all others (`archive.queue.rungs`).
+    Readers with cached proposals then read all of them again (`archive.store.snapshots`), the next
+    addition counts the proposals (`archive.queue.admission`), and the next result at a rung reads
+    all others (`archive.queue.rungs`).
     """
     uncounted = f"{study}.admitted = null, {study}.next_number = null, {study}.rung_borders = null"
     return f"{study}.rewritten = coalesce({study}.rewritten, 0) + 1, {uncounted}"
@@ -64,8 +73,8 @@ def lock(tx: ManagedTransaction, label: Label, ids: Iterable[str]) -> None:
 def follows_from_state(finished: str) -> str:
     """Return the clauses that follow every change of the state of a proposal `p`.
 
-    An open proposal, waiting or running, has the name of its study in `open`, which is indexed; an ended one has
-    `finished`.
+    An open proposal, waiting or running, has the name of its study in `open`, which is indexed; an
+    ended one has `finished`.
 
     Args:
         finished: Cypher expression for the time at which an ended proposal ended.
@@ -75,19 +84,25 @@ SET p.finished = CASE WHEN p.open IS NULL THEN {finished} END,
     p.suspected = CASE WHEN p.open IS NOT NULL THEN p.suspected END"""
 
 
-def write_all(tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any) -> Record:
-    """Run a statement that returns the number of written `$rows` as `written`, and return its record.
+def write_all(
+    tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any
+) -> Record:
+    """Run a statement that returns the number of written `$rows` as `written`, and return its
+    record.
 
     Args:
         tx: The transaction.
-        statement: Unwinds `$rows`, and ends with `RETURN count(*) AS written`, possibly with further columns.
+        statement: Unwinds `$rows`, and ends with `RETURN count(*) AS written`, possibly with
+            further columns.
         rows: At least one.
         parameters: Others of the statement.
 
     Raises:
-        IncompleteWriteError: The statement wrote fewer rows; the connection then runs the transaction again.
+        IncompleteWriteError: The statement wrote fewer rows; the connection then runs the
+            transaction again.
     """
     record = tx.run(statement, rows=list(rows), **parameters).single(strict=True)
     if record["written"] != len(rows):
         raise IncompleteWriteError(record["written"], [str(row["id"]) for row in rows])
+
     return record

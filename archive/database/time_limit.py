@@ -1,4 +1,6 @@
-"""Time limit of a user's query, on either server, and the errors of a query that is sent with one."""
+"""Time limit of a user's query, on either server, and the errors of a query that is sent with
+one.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ _PLACE = re.compile(r"\bline (\d+):\d+")
 class QueryLimit:
     """Time limit of one query, which holds even while the server does not answer.
 
-    Neo4j enforces the timeout of the transaction. ArcadeDB does not, so a watchdog ends the query there, and finds it
-    by a mark in the text. The caller stops waiting in any case.
+    Neo4j enforces the timeout of the transaction. ArcadeDB does not, so a watchdog ends the query
+    there, and finds it by a mark in the text. The caller stops waiting in any case.
 
     Args:
         connection: Connection to the archive.
@@ -49,7 +51,8 @@ class QueryLimit:
     """
 
     def __init__(self, connection: Connection, seconds: float | None) -> None:
-        self._connection, self._seconds = connection, seconds
+        self._connection = connection
+        self._seconds = seconds
         self._begun = time.monotonic()
         self._mark = f"/* {secrets.token_hex(8)} */"
         self._given_up = threading.Event()
@@ -59,6 +62,7 @@ class QueryLimit:
         """Seconds that are left, at least a millisecond; None without a limit."""
         if self._seconds is None:
             return None
+
         return max(1e-3, self._seconds - max(0.0, time.monotonic() - self._begun))
 
     @property
@@ -72,7 +76,8 @@ class QueryLimit:
         self._begun = math.inf
 
     def check(self) -> None:
-        """Refuse to go on where the caller has stopped waiting, as before a query is sent or a write is committed.
+        """Refuse to go on where the caller has stopped waiting, as before a query is sent or a
+        write is committed.
 
         Raises:
             QueryError: It has.
@@ -90,6 +95,7 @@ class QueryLimit:
         """
         if self._seconds is None:
             return request()
+
         call = LateCall(request, "query")
         try:
             ended = call.ends_within(lambda: self._limit_of(call))
@@ -97,9 +103,11 @@ class QueryLimit:
             self._given_up.set()
             LateCall(self._terminate, "end of a query").ends_within(TERMINATE_SECONDS)
             raise
+
         if not ended:
             self._given_up.set()
             raise self.error
+
         return call.answer()
 
     @contextlib.contextmanager
@@ -112,11 +120,13 @@ class QueryLimit:
             watchdog = threading.Timer(left, self._terminate)
             watchdog.daemon = True
             watchdog.start()
+
         try:
             yield f"{cypher}\n{self._mark}" if watchdog else cypher
         except Neo4jError as error:
             if error.code in _TIMED_OUT:
                 raise self.error from None
+
             raise
         finally:
             if watchdog is not None:
@@ -128,9 +138,12 @@ class QueryLimit:
     def _terminate(self) -> None:
         if self._connection.dialect != "embedded":
             return
+
         with contextlib.suppress(ArchiveError, DriverError, Neo4jError):
             with self._connection.session(write=False) as session:
-                for record in session.run("SHOW TRANSACTIONS YIELD transactionId, currentQuery").fetch(1000):
+                for record in session.run(
+                    "SHOW TRANSACTIONS YIELD transactionId, currentQuery"
+                ).fetch(1000):
                     if record["currentQuery"].endswith(self._mark):
                         session.run(f"TERMINATE TRANSACTIONS '{record['transactionId']}'").consume()
 
@@ -138,7 +151,8 @@ class QueryLimit:
 def without_mark(message: str, statement: str) -> str:
     """Return the message of an error without the mark, which is not part of the user's statement.
 
-    A statement that ends too early has its error at its end, rather than in the mark on the next line.
+    A statement that ends too early has its error at its end, rather than in the mark on the next
+    line.
     """
     lines = statement.split("\n")
 

@@ -1,11 +1,12 @@
 """A user's query: guarded, limited in time and rows, and rolled back unless it may write.
 
-A query that may not write meets three protections, because ArcadeDB itself enforces none: the guard checks the text
-(`archive.database.read_only`), the session requests READ access (enforced by Neo4j), and the transaction is always
-rolled back.
+A query that may not write meets three protections, because ArcadeDB itself enforces none: the guard
+checks the text (`archive.database.read_only`), the session requests READ access (enforced by
+Neo4j), and the transaction is always rolled back.
 
-A query during which the server died is never sent again, because it may be the cause: its intermediate values are the
-one thing in an embedded server whose memory has no bound (docs/operations.md).
+A query during which the server died is never sent again, because it may be the cause: its
+intermediate values are the one thing in an embedded server whose memory has no bound
+(docs/operations.md).
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ class QueryResult:
 
     Attributes:
         columns: Names of the columns.
-        rows: One tuple a row, in the order of `columns`, of JSON values: a node is
-            `{"labels", "properties"}`, a relationship `{"type", "start", "end", "properties"}`, a path the list of
-            both in turn, a point in time its ISO 8601 text.
+        rows: One tuple a row, in the order of `columns`, of JSON values: a node is `{"labels",
+            "properties"}`, a relationship `{"type", "start", "end", "properties"}`, a path the list
+            of both in turn, a point in time its ISO 8601 text.
         truncated: Whether further rows were cut off at the limit.
     """
 
@@ -88,39 +89,49 @@ def run_query(
         connection: Connection to the archive.
         cypher: One statement.
         parameters: Values of its `$parameters`.
-        write: Whether the query may write. On an embedded server it waits for its turn. It runs again after a conflict
-            with another writer, which has rolled it back. It does not run again if its outcome is unknown, or if it
-            commits in parts.
+        write: Whether the query may write. On an embedded server it waits for its turn. It runs
+            again after a conflict with another writer, which has rolled it back. It does not run
+            again if its outcome is unknown, or if it commits in parts.
         limit: Maximum number of rows to return; further ones are cut off, and the result says so.
         skip: Number of rows to skip; a query of several pages needs an ORDER BY.
-        timeout: Seconds after which the server ends it, and after which an answer is no longer waited for, whatever
-            the server does. The time of a write begins with its turn.
+        timeout: Seconds after which the server ends it, and after which an answer is no longer
+            waited for, whatever the server does. The time of a write begins with its turn.
 
     Raises:
         ReadOnlyError: The query could write, and `write` was not given.
         QueryError: The server rejected it, ran out of memory, or it took too long.
-        StoreError: The connection was lost, the server died, or a conflict ended a write that commits in parts.
-        UsageError: A parameter cannot be sent, or the query is larger than an embedded server takes.
+        StoreError: The connection was lost, the server died, or a conflict ended a write that
+            commits in parts.
+        UsageError: A parameter cannot be sent, or the query is larger than an embedded server
+            takes.
     """
     values = dict(parameters or {})
     if limit is not None and limit < 1:
         raise QueryError(f"limit must be >= 1, got {limit}")
+
     if skip < 0:
         raise QueryError(f"skip must be >= 0, got {skip}")
+
     if timeout is not None and timeout <= 0:
         raise QueryError(f"timeout must be > 0 seconds, got {timeout:g}")
+
     check_parameters(values)
     statement = without_end_mark(cypher)
     if connection.dialect == "embedded":
         check_size(statement, values)
+
     if not write:
         require_read_only(cypher)
+
     time_limit = QueryLimit(connection, timeout)
-    request = partial(_written if write else _read, connection, statement, values, (skip, limit), time_limit)
+    request = partial(
+        _written if write else _read, connection, statement, values, (skip, limit), time_limit
+    )
     try:
         answer = time_limit.hold(request)
     except QueryError as error:
         raise QueryError(without_mark(str(error), statement)) from None
+
     # ArcadeDB names the columns with the first row only.
     return answer if answer.columns or answer.rows else replace(answer, columns=columns_of(cypher))
 
@@ -128,9 +139,13 @@ def run_query(
 def _read(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
-    """Run a query that only reads; again after a conflict or a lost connection, never after the server's death."""
+    """Run a query that only reads; again after a conflict or a lost connection, never after the
+    server's death.
+    """
     patience = None if limit.left is None else min(limit.left, connection.settings.patience)
-    return connection.with_recovery(lambda: _rolled_back(connection, cypher, parameters, page, limit), patience)
+    return connection.with_recovery(
+        lambda: _rolled_back(connection, cypher, parameters, page, limit), patience
+    )
 
 
 def _rolled_back(
@@ -167,12 +182,16 @@ def _check_survival(connection: Connection, instance: str, error: DriverError | 
                 "again, since it may be the cause: check the server's memory, then narrow the query or run it again",
                 connection.address,
             ) from None
+
         return
+
     death = connection.death_of(instance, wait=lost)
     if death is None:
         return
+
     if death.out_of_memory:
         raise driver_errors.out_of_memory(death.heap) from None
+
     reason = f": {death.reason}" if death.reason else ""
     raise StoreUnavailableError(
         f"the embedded server over {connection.settings.home} died while the query ran, which is not sent again, since "
@@ -184,7 +203,8 @@ def _check_survival(connection: Connection, instance: str, error: DriverError | 
 def _written(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
-    """Run a user's query that may write, with exclusive access; again after a conflict, which has rolled it back.
+    """Run a user's query that may write, with exclusive access; again after a conflict, which has
+    rolled it back.
 
     It does not run again if its outcome is unknown, because a user's write need not be idempotent.
     """
@@ -201,11 +221,13 @@ def _written(
                 except Neo4jError as error:
                     if error.code not in _NEEDS_ITS_OWN_TRANSACTION:
                         raise
+
                     return None
 
     # ArcadeDB commits the batches of a subquery within a transaction, too.
     if not commits_in_parts(cypher):
         answer = connection.with_recovery(lambda: _with_known_outcome(connection, attempt))
+
     return _in_parts(connection, cypher, parameters, page, limit) if answer is None else answer
 
 
@@ -231,32 +253,46 @@ def _in_transaction(
         transaction.run(REWRITTEN).consume()
         limit.check()
         transaction.commit()
+
     return answer
 
 
 def _in_parts(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
-    """Run a statement that accepts no enclosing transaction, once: `CALL { … } IN TRANSACTIONS`, schema commands.
+    """Run a statement that accepts no enclosing transaction, once: `CALL { … } IN TRANSACTIONS`,
+    schema commands.
 
-    Parts that it committed before an error stay: it does not run again, and cached counts are invalidated in any case.
+    Parts that it committed before an error stay: it does not run again, and cached counts are
+    invalidated in any case.
     """
     connection.write(_rewrite, alone=True)
     limit.suspend()
     try:
         with connection.turn(alone=True), connection.session(write=True) as session:
             with limit.watch(cypher) as text:
-                answer = _collect(session.run(neo4j.Query(text, timeout=limit.left), parameters), *page)
+                answer = _collect(
+                    session.run(neo4j.Query(text, timeout=limit.left), parameters), *page
+                )
     except BaseException as error:
-        # The error of the query is reported, not a further error of a server that is still unreachable.
+        # The error of the query is reported, not a further error of a server that is still
+        # unreachable.
         with contextlib.suppress(ArchiveError):
             connection.write(_rewrite, alone=True, patience=REWRITE_SECONDS)
+
         if not isinstance(error, DriverError | Neo4jError):
             raise
-        reason = driver_errors.translate(error, connection.address, connection.login[1], connection.database)
+
+        reason = driver_errors.translate(
+            error, connection.address, connection.login[1], connection.database
+        )
         if isinstance(error, TransientError | ServiceUnavailable | SessionExpired):
-            raise StoreError(f"{reason}; parts of the query may be committed: check before you run it again") from None
+            raise StoreError(
+                f"{reason}; parts of the query may be committed: check before you run it again"
+            ) from None
+
         raise reason from None
+
     connection.write(_rewrite, alone=True)
     return answer
 
@@ -272,10 +308,13 @@ def _collect(result: neo4j.Result, skip: int, limit: int | None) -> QueryResult:
     for place, record in enumerate(result):
         if place < skip:
             continue
+
         if limit is not None and len(rows) == limit:
             truncated = True
             break
+
         rows.append(tuple(plain(value) for value in record.values()))
+
     result.consume()
     return QueryResult(columns, rows, truncated)
 
@@ -284,21 +323,29 @@ def plain(value: Any) -> Any:
     """Return a value of the driver as a JSON value; see `QueryResult`."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
+
     if isinstance(value, graph.Node):
         return {"labels": sorted(value.labels), "properties": plain(dict(value))}
+
     if isinstance(value, graph.Relationship):
         ends = {"start": value.start_node, "end": value.end_node}
         shown = {name: node.element_id if node is not None else None for name, node in ends.items()}
         return {"type": value.type, **shown, "properties": plain(dict(value))}
+
     if isinstance(value, graph.Path):
         walk: list[Any] = [value.start_node]
         for relationship, node in zip(value.relationships, value.nodes[1:], strict=True):
             walk += [relationship, node]
+
         return plain(walk)
+
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}
+
     if isinstance(value, bytes | bytearray):
         return value.hex()
+
     return value.iso_format() if hasattr(value, "iso_format") else str(value)

@@ -3,16 +3,18 @@
     short writers     | | || | |                  | ||  |       shared access; after a conflict they run again
     a long writer                [==============]               exclusive access
 
-ArcadeDB's concurrency is optimistic: of two transactions that change the same record, or one page of a file in ways
-that cannot be merged, the one that commits later fails and has to run again. Beside many short transactions, a long one
-would fail for ever. So it waits for the running ones to finish, and then has exclusive access. A short transaction that
-has failed twice gets exclusive access, too.
+ArcadeDB's concurrency is optimistic: of two transactions that change the same record, or one page
+of a file in ways that cannot be merged, the one that commits later fails and has to run again.
+Beside many short transactions, a long one would fail for ever. So it waits for the running ones to
+finish, and then has exclusive access. A short transaction that has failed twice gets exclusive
+access, too.
 
-Two file locks make a turnstile: every writer passes the gate, and a writer that needs exclusive access holds the gate
-while it waits for the others to finish. Writers that would all change the same records, such as claims of proposals,
-form a lane with an additional lock, and run one after the other. The system releases the locks of a killed process.
-Turns save time and are not needed for safety: a writer that waits too long, because a process was suspended during its
-turn, proceeds without the lock.
+Two file locks make a turnstile: every writer passes the gate, and a writer that needs exclusive
+access holds the gate while it waits for the others to finish. Writers that would all change the
+same records, such as claims of proposals, form a lane with an additional lock, and run one after
+the other. The system releases the locks of a killed process. Turns save time and are not needed for
+safety: a writer that waits too long, because a process was suspended during its turn, proceeds
+without the lock.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from pathlib import Path
 PATIENCE_SECONDS = 5.0
 """Maximum waiting time for a lock, far longer than any turn."""
 LONG = 4
-"""Number of proposals above which a transaction gets exclusive access: otherwise it would conflict and run again."""
+"""Number of proposals above which a transaction gets exclusive access: otherwise it would conflict
+and run again."""
 _PAUSE_SECONDS = 0.002
 _LONGEST_PAUSE_SECONDS = 0.01
 _SHORT_PAUSE_SECONDS = 0.0007
@@ -56,35 +59,45 @@ class WriteLock:
         """
         handles: list[int | None] = []
         try:
-            # If a lock file cannot be opened, on a full disk for example, the transaction itself reports the cause.
+            # If a lock file cannot be opened, on a full disk for example, the transaction itself
+            # reports the cause.
             names = ["gate", "lock", *([lane] if lane else [])]
             handles += (_opened(self._folder / f"turn.{name}") for name in names)
             gate, lock, *lanes = handles
             deadline = time.monotonic() + PATIENCE_SECONDS
             if lanes and lanes[0] is not None:
                 _locked(lanes[0], fcntl.LOCK_EX, deadline)
+
             if gate is not None and lock is not None and _locked(gate, fcntl.LOCK_EX, deadline):
-                _locked(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline, _SHORT_PAUSE_SECONDS)
+                _locked(
+                    lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline, _SHORT_PAUSE_SECONDS
+                )
                 fcntl.flock(gate, fcntl.LOCK_UN)
+
             yield
         finally:
             for handle in reversed(handles):
                 if handle is not None:
-                    # A process forked within the turn holds the handle, too; closing it would not release the lock.
+                    # A process forked within the turn holds the handle, too; closing it would not
+                    # release the lock.
                     with suppress(OSError):
                         fcntl.flock(handle, fcntl.LOCK_UN)
+
                     os.close(handle)
 
 
 def _opened(path: Path) -> int | None:
-    # Opened for each turn, because locks belong to the opened file: threads exclude each other as processes do.
+    # Opened for each turn, because locks belong to the opened file: threads exclude each other as
+    # processes do.
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
         return None
 
 
-def _locked(handle: int, kind: int, deadline: float, longest: float = _LONGEST_PAUSE_SECONDS) -> bool:
+def _locked(
+    handle: int, kind: int, deadline: float, longest: float = _LONGEST_PAUSE_SECONDS
+) -> bool:
     """Lock a file; return False after the deadline."""
     pause = min(_PAUSE_SECONDS, longest)
     while True:
@@ -94,5 +107,6 @@ def _locked(handle: int, kind: int, deadline: float, longest: float = _LONGEST_P
         except OSError:
             if time.monotonic() > deadline:
                 return False
+
         time.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(1.5 * pause, longest)

@@ -1,7 +1,8 @@
 """Pictures of labelled graphs: layered layout, SVG, PNG and text. Knows no architectures.
 
-`Diagram` describes a picture: boxes with a kind and a width, links, frames around repeated parts, panels side by side.
-`archive.architecture.diagram` makes one of an architecture. Equal diagrams give equal bytes. Imports errors only.
+`Diagram` describes a picture: boxes with a kind and a width, links, frames around repeated parts,
+panels side by side. `archive.architecture.diagram` makes one of an architecture. Equal diagrams
+give equal bytes. Imports errors only.
 """
 
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Frame, Link, Panel, Theme

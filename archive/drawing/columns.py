@@ -1,9 +1,10 @@
 """Horizontal positions: vertical lines stay straight, the rest lies near its neighbours.
 
-After Brandes and Köpf: Fast and Simple Horizontal Coordinate Assignment (2001): vertices of adjacent ranks are aligned
-to blocks, each of which has one position. Unlike there, the spine is aligned first, then the points of trunks, then
-nodes with the median of their neighbours, so that one alignment is enough. Alignments never cross, hence blocks have
-a consistent order from left to right.
+After Brandes and Köpf: Fast and Simple Horizontal Coordinate Assignment (2001): vertices of
+adjacent ranks are aligned to blocks, each of which has one position. Unlike there, the spine is
+aligned first, then the points of trunks, then nodes with the median of their neighbours, so that
+one alignment is enough. Alignments never cross, hence blocks have a consistent order from left to
+right.
 
 | symbol | meaning                                                    |
 |--------|------------------------------------------------------------|
@@ -38,15 +39,20 @@ def columns(graph: RankedGraph, rows: list[list[int]], gap: Gap) -> list[float]:
     for a, others in right.items():
         for b, least in others.items():
             left[b][a] = least
+
     order = _left_to_right(left, right)
     x = dict.fromkeys(order, 0.0)
     for b in order:
         x[b] = max((x[a] + least for a, least in left[b].items()), default=0.0)
+
     neighbours = _neighbours(graph, block)
     for _ in range(_PASSES):
-        moved = _move(order[::-1], x, left, right, neighbours) + _move(order, x, left, right, neighbours)
+        moved = _move(order[::-1], x, left, right, neighbours) + _move(
+            order, x, left, right, neighbours
+        )
         if moved < 1:
             break
+
     return [x[b] for b in block]
 
 
@@ -60,11 +66,16 @@ def _blocks(graph: RankedGraph, rows: list[list[int]]) -> list[int]:
         edges.sort(key=lambda edge: _priority(graph, edge, on_spine, place))
         taken: list[tuple[int, int]] = []
         for u, v in edges:
-            s, t = place[u], place[v]
+            s = place[u]
+            t = place[v]
             # Equal places at either end mean that one vertex would be aligned twice.
-            if all((s < other_s and t < other_t) or (s > other_s and t > other_t) for other_s, other_t in taken):
+            if all(
+                (s < other_s and t < other_t) or (s > other_s and t > other_t)
+                for other_s, other_t in taken
+            ):
                 taken.append((s, t))
                 block[v] = block[u]
+
     return block
 
 
@@ -74,9 +85,16 @@ def _priority(
     u, v = edge
     if edge in on_spine:
         return (0, 0, place[u], place[v])
+
     if u >= graph.nodes and v >= graph.nodes:
         return (1, 0, place[u], place[v])
-    return (2, _off_middle(graph.below[u], v, place) + _off_middle(graph.above[v], u, place), place[u], place[v])
+
+    return (
+        2,
+        _off_middle(graph.below[u], v, place) + _off_middle(graph.above[v], u, place),
+        place[u],
+        place[v],
+    )
 
 
 def _off_middle(neighbours: list[int], vertex: int, place: dict[int, int]) -> float:
@@ -90,10 +108,13 @@ def _constraints(rows: list[list[int]], block: list[int], gap: Gap) -> dict[int,
         for u, v in pairwise(row):
             others = right[block[u]]
             others[block[v]] = max(others.get(block[v], 0.0), gap(u, v))
+
     return right
 
 
-def _left_to_right(left: dict[int, dict[int, float]], right: dict[int, dict[int, float]]) -> list[int]:
+def _left_to_right(
+    left: dict[int, dict[int, float]], right: dict[int, dict[int, float]]
+) -> list[int]:
     waiting = {b: len(others) for b, others in left.items()}
     order = [b for b, count in waiting.items() if not count]
     for b in order:
@@ -101,6 +122,7 @@ def _left_to_right(left: dict[int, dict[int, float]], right: dict[int, dict[int,
             waiting[other] -= 1
             if not waiting[other]:
                 order.append(other)
+
     return order
 
 
@@ -111,6 +133,7 @@ def _neighbours(graph: RankedGraph, block: list[int]) -> dict[int, list[int]]:
             if block[u] != block[v]:
                 neighbours[block[u]].append(block[v])
                 neighbours[block[v]].append(block[u])
+
     return neighbours
 
 
@@ -121,15 +144,19 @@ def _move(
     right: dict[int, dict[int, float]],
     neighbours: dict[int, list[int]],
 ) -> float:
-    """Move each block toward the mean of its neighbours as far as its gaps allow; return the longest move."""
+    """Move each block toward the mean of its neighbours as far as its gaps allow; return the
+    longest move.
+    """
     longest = 0.0
     for b in order:
         if not neighbours[b]:
             continue
+
         target = sum(x[other] for other in neighbours[b]) / len(neighbours[b])
         low = max((x[a] + least for a, least in left[b].items()), default=-inf)
         high = min((x[a] - least for a, least in right[b].items()), default=inf)
         target = min(max(target, low), high)
         longest = max(longest, abs(target - x[b]))
         x[b] = target
+
     return longest

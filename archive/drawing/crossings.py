@@ -1,8 +1,9 @@
 """Order of the vertices within their ranks: few crossings, by sweeps of barycentres.
 
-Sugiyama, Tagawa, Toda: Methods for Visual Understanding of Hierarchical System Structures (1981). The first order comes
-from a walk in depth that puts the spine in the middle of the branches of a fork, and left of a single skip.
-Crossings are counted as inversions (Barth, Mutzel, Jünger: Simple and Efficient Bilayer Cross Counting, 2004).
+Sugiyama, Tagawa, Toda: Methods for Visual Understanding of Hierarchical System Structures (1981).
+The first order comes from a walk in depth that puts the spine in the middle of the branches of a
+fork, and left of a single skip. Crossings are counted as inversions (Barth, Mutzel, Jünger: Simple
+and Efficient Bilayer Cross Counting, 2004).
 """
 
 from __future__ import annotations
@@ -22,14 +23,20 @@ _PATIENCE = 3
 def ordered(graph: RankedGraph) -> Rows:
     """Return the vertices of each rank from left to right."""
     rows = _first_order(graph)
-    best, fewest, improved = [list(row) for row in rows], _crossings(graph, rows), 0
+    best = [list(row) for row in rows]
+    fewest = _crossings(graph, rows)
+    improved = 0
     for sweep in range(_SWEEPS):
         if not fewest or sweep - improved > _PATIENCE:
             break
+
         _sweep(graph, rows, down=sweep % 2 == 0)
         crossings = _crossings(graph, rows)
         if crossings < fewest:
-            best, fewest, improved = [list(row) for row in rows], crossings, sweep
+            best = [list(row) for row in rows]
+            fewest = crossings
+            improved = sweep
+
     return best
 
 
@@ -44,9 +51,11 @@ def _first_order(graph: RankedGraph) -> Rows:
             vertex = stack.pop()
             if seen[vertex]:
                 continue
+
             seen[vertex] = True
             rows[graph.rank[vertex]].append(vertex)
             stack += reversed(_spine_in_middle(graph.below[vertex], on_spine))
+
     return rows
 
 
@@ -63,12 +72,14 @@ def _sweep(graph: RankedGraph, rows: Rows, *, down: bool) -> None:
         row = rows[rank]
         if len(row) < 2:
             continue
+
         fixed = {vertex: place for place, vertex in enumerate(rows[rank - 1 if down else rank + 1])}
         key = {}
         for place, vertex in enumerate(row):
             near = neighbours[vertex]
             # A vertex without neighbours keeps its place.
             key[vertex] = sum(fixed[other] for other in near) / len(near) if near else float(place)
+
         row.sort(key=key.__getitem__)
 
 
@@ -77,12 +88,15 @@ def _crossings(graph: RankedGraph, rows: Rows) -> int:
     for upper, lower in pairwise(rows):
         if len(upper) < 2 or len(lower) < 2:
             continue
+
         place = {vertex: at for at, vertex in enumerate(lower)}
         ends: list[int] = []
         for vertex in upper:
             heads = sorted(place[child] for child in graph.below[vertex])
             for head in heads:
                 total += len(ends) - bisect_left(ends, head + 1)
+
             for head in heads:
                 insort(ends, head)
+
     return total

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Theme = Literal["auto", "light", "dark", "page"]
-"""Colours of a picture: those that the reader's system prefers, light, dark, or those of the page around it."""
+"""Colours of a picture: those that the reader's system prefers, light, dark, or those of the page
+around it."""
 
 Status = Literal["", "matched", "changed", "inserted", "removed"]
 """What a comparison found about a node or a link; empty outside of comparisons."""
@@ -127,14 +128,24 @@ class Diagram:
     legend: bool = False
 
     def parts(self) -> Iterator[tuple[Panel, Diagram, tuple[int, ...]]]:
-        """Yield each panel, its nodes as a diagram, and their positions; one untitled panel where there are none."""
+        """Yield each panel, its nodes as a diagram, and their positions; one untitled panel where
+        there are none.
+        """
         for panel in self.panels or (Panel("", frozenset(range(len(self.nodes)))),):
             chosen = tuple(sorted(panel.nodes))
             at = {old: new for new, old in enumerate(chosen)}
-            links = [Link(at[k.tail], at[k.head], k.status) for k in self.links if k.tail in at and k.head in at]
+            links = [
+                Link(at[k.tail], at[k.head], k.status)
+                for k in self.links
+                if k.tail in at and k.head in at
+            ]
             frames = [
                 Frame(frame.label, frozenset(at[u] for u in frame.nodes if u in at))
                 for frame in self.frames
                 if not frame.nodes.isdisjoint(at)
             ]
-            yield panel, Diagram(tuple(self.nodes[u] for u in chosen), tuple(links), tuple(frames)), chosen
+            yield (
+                panel,
+                Diagram(tuple(self.nodes[u] for u in chosen), tuple(links), tuple(frames)),
+                chosen,
+            )

@@ -1,7 +1,7 @@
 """Layered layout of a diagram: positions of boxes, lines, frames and panels, in pixels.
 
-Every rank is a horizontal band. Within a band a line is vertical and has a place beside the boxes; it bends only
-between bands. A line therefore never crosses a box.
+Every rank is a horizontal band. Within a band a line is vertical and has a place beside the boxes;
+it bends only between bands. A line therefore never crosses a box.
 """
 
 from __future__ import annotations
@@ -17,11 +17,16 @@ from archive.drawing.measures import LABEL, box_size, text_width
 from archive.drawing.ranks import RankedGraph, ranked
 
 MARGIN = 16
-PANEL_GAP, PANEL_PADDING, TITLE = 36, 14, 26
-FRAME_TOP, FRAME_PADDING = 22, 12
+PANEL_GAP = 36
+PANEL_PADDING = 14
+TITLE = 26
+FRAME_TOP = 22
+FRAME_PADDING = 12
 
-_BETWEEN_BOXES, _BETWEEN_LINES = 22.0, 14.0
-_BETWEEN_RANKS, _MOST_BEND = 18.0, 46.0
+_BETWEEN_BOXES = 22.0
+_BETWEEN_LINES = 14.0
+_BETWEEN_RANKS = 18.0
+_MOST_BEND = 46.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,8 @@ class Route:
 
     Attributes:
         link: The link that it draws.
-        stations: Its vertical pieces. A line that branches off another one begins at a piece of that.
+        stations: Its vertical pieces. A line that branches off another one begins at a piece of
+            that.
     """
 
     link: Link
@@ -90,22 +96,27 @@ def placed(diagram: Diagram) -> Placed:
     """Return the positions of a diagram, panels from left to right."""
     if not diagram.panels:
         return _layered(diagram)
+
     whole = Placed(boxes=[Box(0, 0, 0, 0)] * len(diagram.nodes))
     left = 0.0
     for panel, part, chosen in diagram.parts():
         inner = _layered(part)
-        right, down = left + PANEL_PADDING, TITLE + PANEL_PADDING
+        right = left + PANEL_PADDING
+        down = TITLE + PANEL_PADDING
         width = max(inner.width, text_width(panel.title, LABEL)) + 2 * PANEL_PADDING
         right += (width - 2 * PANEL_PADDING - inner.width) / 2
         for u, box in zip(chosen, inner.boxes, strict=True):
             whole.boxes[u] = box.moved(right, down)
+
         for route in inner.routes:
             link = Link(chosen[route.link.tail], chosen[route.link.head], route.link.status)
             stations = [(x + right, top + down, bottom + down) for x, top, bottom in route.stations]
             whole.routes.append(Route(link, tuple(stations)))
+
         whole.frames += [(frame, box.moved(right, down)) for frame, box in inner.frames]
         whole.panels.append((panel, Box(left, 0, width, inner.height + TITLE + 2 * PANEL_PADDING)))
         left += width + PANEL_GAP
+
     whole.width = left - PANEL_GAP
     whole.height = max(box.height for _, box in whole.panels)
     return whole
@@ -114,6 +125,7 @@ def placed(diagram: Diagram) -> Placed:
 def _layered(diagram: Diagram) -> Placed:
     if not diagram.nodes:
         return Placed()
+
     graph = ranked(len(diagram.nodes), diagram.links)
     rows = ordered(graph)
     sizes = [box_size(node) for node in diagram.nodes]
@@ -130,6 +142,7 @@ def _layered(diagram: Diagram) -> Placed:
     for u, (width, height) in enumerate(sizes):
         top, bottom = bands[graph.rank[u]]
         boxes.append(Box(x[u] - width / 2, (top + bottom - height) / 2, width, height))
+
     done = Placed(boxes, _routes(graph, diagram.links, x, bands, boxes))
     done.frames = _borders(graph, diagram.frames, x, boxes, frames_of)
     return _at_origin(done, x)
@@ -140,12 +153,19 @@ def _width(sizes: Sequence[tuple[float, float]], vertex: int) -> float:
 
 
 def _frames_of(graph: RankedGraph, frames: Sequence[Frame]) -> list[frozenset[int]]:
-    """Return the numbers of the frames that each vertex is in; a line is in those of all nodes that it leads to."""
+    """Return the numbers of the frames that each vertex is in; a line is in those of all nodes that
+    it leads to.
+    """
     if not frames:
         return [frozenset()] * len(graph.rank)
-    own = [frozenset(at for at, frame in enumerate(frames) if u in frame.nodes) for u in range(graph.nodes)]
+
+    own = [
+        frozenset(at for at, frame in enumerate(frames) if u in frame.nodes)
+        for u in range(graph.nodes)
+    ]
     for vertex in range(graph.nodes, len(graph.rank)):
         own.append(frozenset.intersection(*(own[head] for head in graph.heads[vertex])))
+
     return own
 
 
@@ -156,12 +176,17 @@ def _bands(
     x: list[float],
     frames: Sequence[Frame],
 ) -> list[tuple[float, float]]:
-    """Return the upper and the lower edge of each rank's band. Lines that go far to the side need room to bend."""
-    begins, ends = [0] * len(rows), [0] * len(rows)
+    """Return the upper and the lower edge of each rank's band.
+
+    Lines that go far to the side need room to bend.
+    """
+    begins = [0] * len(rows)
+    ends = [0] * len(rows)
     for frame in frames:
         ranks = [graph.rank[u] for u in frame.nodes]
         begins[min(ranks)] += 1
         ends[max(ranks)] += 1
+
     bands: list[tuple[float, float]] = []
     top = 0.0
     for rank, row in enumerate(rows):
@@ -170,11 +195,16 @@ def _bands(
         bands.append((top, top + height))
         aside = max((abs(x[u] - x[v]) for u in row for v in graph.below[u]), default=0.0)
         top += height + _BETWEEN_RANKS + min(aside / 8, _MOST_BEND) + ends[rank] * FRAME_PADDING
+
     return bands
 
 
 def _routes(
-    graph: RankedGraph, links: Sequence[Link], x: list[float], bands: list[tuple[float, float]], boxes: list[Box]
+    graph: RankedGraph,
+    links: Sequence[Link],
+    x: list[float],
+    bands: list[tuple[float, float]],
+    boxes: list[Box],
 ) -> list[Route]:
     """Return the lines; a piece of a trunk is drawn by one of its links only."""
     drawn: set[tuple[int, int]] = set()
@@ -184,6 +214,7 @@ def _routes(
         first = 0
         while first + 2 < len(vertices) and (vertices[first], vertices[first + 1]) in drawn:
             first += 1
+
         drawn.update(pairwise(vertices))
         stations = []
         for vertex in vertices[first:]:
@@ -194,25 +225,37 @@ def _routes(
                 bottom = boxes[vertex].top
             elif vertex == vertices[first]:
                 top = bottom
+
             stations.append((x[vertex], top, bottom))
+
         routes[at] = Route(links[at], tuple(stations))
+
     return [route for route in routes if route is not None]
 
 
 def _borders(
-    graph: RankedGraph, frames: Sequence[Frame], x: list[float], boxes: list[Box], frames_of: list[frozenset[int]]
+    graph: RankedGraph,
+    frames: Sequence[Frame],
+    x: list[float],
+    boxes: list[Box],
+    frames_of: list[frozenset[int]],
 ) -> list[tuple[Frame, Box]]:
-    """Return the places of the frames: around their nodes, their inner lines and the frames within them."""
+    """Return the places of the frames: around their nodes, their inner lines and the frames within
+    them.
+    """
     places: dict[int, Box] = {}
     for at in reversed(range(len(frames))):
         inside = [boxes[u] for u in sorted(frames[at].nodes)]
-        inside += [place for other, place in places.items() if frames[other].nodes <= frames[at].nodes]
+        inside += [
+            place for other, place in places.items() if frames[other].nodes <= frames[at].nodes
+        ]
         points = [x[vertex] for vertex in range(graph.nodes, len(x)) if at in frames_of[vertex]]
         left = min([box.left for box in inside] + points) - FRAME_PADDING
         right = max([box.right for box in inside] + points) + FRAME_PADDING
         top = min(box.top for box in inside) - FRAME_TOP
         bottom = max(box.bottom for box in inside) + FRAME_PADDING
         places[at] = Box(left, top, right - left, bottom - top)
+
     return [(frame, places[at]) for at, frame in enumerate(frames)]
 
 
@@ -226,7 +269,10 @@ def _at_origin(done: Placed, x: list[float]) -> Placed:
     done.boxes = [box.moved(-left, -top) for box in done.boxes]
     done.frames = [(frame, box.moved(-left, -top)) for frame, box in done.frames]
     done.routes = [
-        Route(route.link, tuple((at - left, upper - top, lower - top) for at, upper, lower in route.stations))
+        Route(
+            route.link,
+            tuple((at - left, upper - top, lower - top) for at, upper, lower in route.stations),
+        )
         for route in done.routes
     ]
     return done

@@ -1,7 +1,7 @@
 """Sizes of boxes, in pixels, from their words and channels.
 
-The width of a text is estimated: a picture is drawn by programs with different fonts. The estimate is that of a wide
-font (DejaVu Sans), so that words stay within their box in all of them.
+The width of a text is estimated: a picture is drawn by programs with different fonts. The estimate
+is that of a wide font (DejaVu Sans), so that words stay within their box in all of them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import math
 
 from archive.drawing.diagram import DiagramNode
 
-LABEL, DETAIL = 12, 11
+LABEL = 12
+DETAIL = 11
 """Sizes of the fonts."""
-LINE, NOTE_LINE = 24, 15
+LINE = 24
+NOTE_LINE = 15
 """Height of a box with one line, and of each further line."""
 JUNCTION = 15
 
-_NARROW, _WIDE = frozenset("ijlIf.,:;|'!()[]{}/ t-r·"), frozenset("mwMW@%—…")
+_NARROW = frozenset("ijlIf.,:;|'!()[]{}/ t-r·")
+_WIDE = frozenset("mwMW@%—…")
 _PADDING = 20
 _LONGEST = 60
 
@@ -36,6 +39,7 @@ def text_width(text: str, size: float) -> float:
             units += 1.0
         else:
             units += 0.68 if letter.isupper() else 0.62
+
     return units * size
 
 
@@ -43,11 +47,14 @@ def box_size(node: DiagramNode) -> tuple[float, float]:
     """Return the width and the height of a node; widths are even, so that halves are whole."""
     if node.junction:
         return JUNCTION, JUNCTION
+
     line = text_width(shortened(node.label), LABEL)
     if node.detail:
         line += text_width(" " + shortened(node.detail), DETAIL)
+
     if node.status and node.status != "matched":
         line += 14
+
     words = max(line, text_width(shortened(node.note), DETAIL)) + _PADDING
     width = 2 * math.ceil(max(words, _channel_width(node.channels), 52) / 2)
     return width, LINE + NOTE_LINE * bool(node.note)

@@ -1,7 +1,8 @@
 """Colours of kinds of operations and of the results of a comparison, light and dark, as CSS.
 
-Colours never stand alone: boxes have words, and the results of a comparison have signs and dashes besides. Inserted and
-removed are bluish green and vermillion of Okabe and Ito's palette, which colour-blind readers can tell apart.
+Colours never stand alone: boxes have words, and the results of a comparison have signs and dashes
+besides. Inserted and removed are bluish green and vermillion of Okabe and Ito's palette, which
+colour-blind readers can tell apart.
 """
 
 from __future__ import annotations
@@ -48,13 +49,16 @@ KINDS: tuple[str, ...] = tuple(_FILLS)
 """Kinds of operations."""
 STATUSES: tuple[str, ...] = tuple(_STATUSES)
 """Results of a comparison."""
-SIGNS: Mapping[str, str] = MappingProxyType({"matched": " ", "changed": "~", "inserted": "+", "removed": "−"})
+SIGNS: Mapping[str, str] = MappingProxyType(
+    {"matched": " ", "changed": "~", "inserted": "+", "removed": "−"}
+)
 """A sign for each result of a comparison."""
 
 Colour = Callable[[str], str]
 
 FONT = (
-    "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Helvetica,Arial,'Noto Sans','Liberation Sans',"
+    "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Helvetica,Arial,'Noto "
+    "Sans','Liberation Sans',"
     "'DejaVu Sans',Ubuntu,Cantarell,sans-serif"
 )
 """Families of fonts; several by name, since resvg knows no generic ones."""
@@ -64,14 +68,16 @@ def css(theme: Theme, names: Iterable[str] = (*KINDS, *STATUSES)) -> str:
     """Return the style sheet of pictures.
 
     Args:
-        theme: `light` and `dark` have literal colours, which every program reads. `auto` and `page` have custom
-            properties: the system's choice, which an attribute `data-theme` of an element around the picture overrides.
+        theme: `light` and `dark` have literal colours, which every program reads. `auto` and `page`
+            have custom properties: the system's choice, which an attribute `data-theme` of an
+            element around the picture overrides.
         names: Kinds and statuses that the picture has.
     """
     chosen = sorted(set(names), key=(*KINDS, *STATUSES).index)
     if theme in ("light", "dark"):
         colours = _colours(theme == "dark")
         return _rules(f".aa-{theme}", chosen, lambda name: colours[name])
+
     light, dark = (_properties(_colours(is_dark), chosen) for is_dark in (False, True))
     return (
         f".aa{{{light}}}@media (prefers-color-scheme:dark){{.aa{{{dark}}}}}"
@@ -83,7 +89,9 @@ def css(theme: Theme, names: Iterable[str] = (*KINDS, *STATUSES)) -> str:
 def _colours(dark: bool) -> dict[str, str]:
     colours = {name: inks[dark] for name, inks in _INKS.items()}
     for name, four in {**_FILLS, **_STATUSES}.items():
-        colours[name], colours[f"{name}-line"] = four[2 * dark], four[2 * dark + 1]
+        colours[name] = four[2 * dark]
+        colours[f"{name}-line"] = four[2 * dark + 1]
+
     return colours
 
 
@@ -109,9 +117,14 @@ def _rules(root: str, chosen: list[str], colour: Colour) -> str:
         if name in STATUSES:
             # A width in the style sheet would hide that of the line itself.
             rules.append((f".aa-flow.aa-{name}", f"fill:none;stroke-opacity:0.75;{stroke}"))
+
         if name in ("inserted", "removed"):
             rules.append((f".aa-edge.aa-{name}", f"{stroke};stroke-width:2{dashes}"))
+
     for name in chosen:
         if name in ("changed", "inserted", "removed"):
-            rules.append((f".aa-{name} .aa-sign", f"fill:{colour(f'{name}-line')};font-weight:bold"))
+            rules.append(
+                (f".aa-{name} .aa-sign", f"fill:{colour(f'{name}-line')};font-weight:bold")
+            )
+
     return "".join(f"{root} {selector}{{{body}}}" for selector, body in rules)

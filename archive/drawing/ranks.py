@@ -7,8 +7,8 @@
 | trunk  | the points of a line; links of one tail and one status share their trunk      |
 | spine  | a path with most nodes, which is drawn as a straight line                     |
 
-Rank and spine: Gansner, Koutsofios, North, Vo: A Technique for Drawing Directed Graphs (1993), section 2, with the
-longest path in place of the network simplex.
+Rank and spine: Gansner, Koutsofios, North, Vo: A Technique for Drawing Directed Graphs (1993),
+section 2, with the longest path in place of the network simplex.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class RankedGraph:
         rows: list[list[int]] = [[] for _ in range(max(self.rank, default=-1) + 1)]
         for vertex, rank in enumerate(self.rank):
             rows[rank].append(vertex)
+
         return rows
 
 
@@ -62,6 +63,7 @@ def ranked(nodes: int, links: Sequence[Link]) -> RankedGraph:
     for link in links:
         parents[link.head].append(link.tail)
         children[link.tail].append(link.head)
+
     rank = _ranks(parents, children)
     graph = RankedGraph(nodes, rank, [[] for _ in range(nodes)], [[] for _ in range(nodes)])
     trunks: dict[tuple[int, str], list[int]] = {}
@@ -74,31 +76,39 @@ def ranked(nodes: int, links: Sequence[Link]) -> RankedGraph:
         trunk = trunks.setdefault((link.tail, link.status), [])
         while len(trunk) < rank[link.head] - rank[link.tail] - 1:
             trunk.append(_point(graph, rank[link.tail] + 1 + len(trunk)))
+
         route = [link.tail, *trunk[: rank[link.head] - rank[link.tail] - 1], link.head]
         for point in route[1:-1]:
             graph.heads[point].append(link.head)
+
         for upper, lower in pairwise(route):
             if (upper, lower) not in joined:
                 joined.add((upper, lower))
                 graph.below[upper].append(lower)
                 graph.above[lower].append(upper)
+
         routes[at] = route
+
     graph.routes = routes
     graph.spine = _spine(graph, parents)
     return graph
 
 
 def _ranks(parents: list[list[int]], children: list[list[int]]) -> list[int]:
-    """Return the longest path to each node; what no path from the first node reaches is moved down to its children."""
+    """Return the longest path to each node; what no path from the first node reaches is moved down
+    to its children.
+    """
     rank = [0] * len(parents)
     reached = [u == 0 for u in range(len(parents))]
     for u, above in enumerate(parents):
         if above:
             rank[u] = 1 + max(rank[p] for p in above)
             reached[u] = reached[u] or any(reached[p] for p in above)
+
     for u in reversed(range(len(parents))):
         if children[u] and not reached[u]:
             rank[u] = max(rank[u], min(rank[child] for child in children[u]) - 1)
+
     return rank
 
 
@@ -112,16 +122,23 @@ def _point(graph: RankedGraph, rank: int) -> int:
 
 
 def _spine(graph: RankedGraph, parents: list[list[int]]) -> list[int]:
-    """Return the vertices of a path with most nodes; of equal ones the path through the smallest positions."""
-    length, before = [0] * graph.nodes, [-1] * graph.nodes
+    """Return the vertices of a path with most nodes; of equal ones the path through the smallest
+    positions.
+    """
+    length = [0] * graph.nodes
+    before = [-1] * graph.nodes
     for u, above in enumerate(parents):
         for p in sorted(above):
             if length[p] + 1 > length[u]:
-                length[u], before[u] = length[p] + 1, p
+                length[u] = length[p] + 1
+                before[u] = p
+
     if not length:
         return []
+
     path = [max(range(graph.nodes), key=lambda u: (length[u], -u))]
     while before[path[-1]] >= 0:
         path.append(before[path[-1]])
+
     # Ranks are longest paths: the nodes of the path are in adjacent ranks.
     return path[::-1]

@@ -14,7 +14,9 @@ from archive.errors import SettingsError
 MOST_PIXELS = 16_000
 
 
-def png(diagram: Diagram, *, theme: Literal["light", "dark"] = "light", scale: float = 2.0) -> bytes:
+def png(
+    diagram: Diagram, *, theme: Literal["light", "dark"] = "light", scale: float = 2.0
+) -> bytes:
     """Return a diagram as PNG.
 
     Args:
@@ -29,8 +31,12 @@ def png(diagram: Diagram, *, theme: Literal["light", "dark"] = "light", scale: f
         import resvg_py
     except ImportError:
         raise SettingsError("a PNG needs resvg: pip install 'nas-archive[png]'") from None
+
     if not _draws_letters(resvg_py.svg_to_bytes):
-        raise SettingsError("a PNG needs a font, and this machine has none: install one, such as fonts-dejavu-core")
+        raise SettingsError(
+            "a PNG needs a font, and this machine has none: install one, such as fonts-dejavu-core"
+        )
+
     drawn = svg(diagram, theme=theme)
     return bytes(resvg_py.svg_to_bytes(svg_string=drawn, zoom=_zoom(drawn, scale)))
 
@@ -38,7 +44,9 @@ def png(diagram: Diagram, *, theme: Literal["light", "dark"] = "light", scale: f
 def _draws_letters(render: Callable[..., bytes]) -> bool:
     """Return whether there is a font: without one, resvg leaves all words out and says nothing."""
     start = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'
-    empty, word = (f'{start}<text y="18" font-family="{FONT}">{letters}</text></svg>' for letters in ("", "M"))
+    empty, word = (
+        f'{start}<text y="18" font-family="{FONT}">{letters}</text></svg>' for letters in ("", "M")
+    )
     return bytes(render(svg_string=empty)) != bytes(render(svg_string=word))
 
 

@@ -16,7 +16,8 @@ PALE = 0.45
 _ARROW = 4
 _LEGEND = 30
 
-# Characters that XML does not have; marks that change the direction of writing would change what a name looks like.
+# Characters that XML does not have; marks that change the direction of writing would change what a
+# name looks like.
 _FOREIGN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
@@ -26,12 +27,14 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"
 def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
     """Return a diagram as SVG.
 
-    Names in the diagram may come from anywhere: they are escaped, and shortened where they are long.
+    Names in the diagram may come from anywhere: they are escaped, and shortened where they are
+    long.
 
     Args:
         diagram: The diagram.
-        theme: `auto` follows the reader's system, and an attribute `data-theme` of an element around the picture.
-            `light` and `dark` are fixed. `page` is `auto` without its style sheet, for pages that have `stylesheet()`.
+        theme: `auto` follows the reader's system, and an attribute `data-theme` of an element
+            around the picture. `light` and `dark` are fixed. `page` is `auto` without its style
+            sheet, for pages that have `stylesheet()`.
     """
     at = placed(diagram)
     heading = [shortened(line, 240) for line in diagram.heading]
@@ -47,7 +50,10 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
         f'<g transform="translate({_n(right)} {_n(down)})">',
         *_panels(at),
         *_frames(at),
-        *(_edge(route, _pale(diagram.nodes[route.link.tail], diagram.nodes[route.link.head])) for route in at.routes),
+        *(
+            _edge(route, _pale(diagram.nodes[route.link.tail], diagram.nodes[route.link.head]))
+            for route in at.routes
+        ),
         *_flows(diagram.flows, at),
         *(_node(node, box) for node, box in zip(diagram.nodes, at.boxes, strict=True)),
         "</g>",
@@ -68,7 +74,9 @@ def stylesheet() -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text for XML, in contents and in attributes; characters that XML does not have are replaced."""
+    """Return a text for XML, in contents and in attributes; characters that XML does not have are
+    replaced.
+    """
     plain = _FOREIGN.sub("\ufffd", text)
     return "".join(_ENTITIES.get(letter, letter) for letter in plain)
 
@@ -82,7 +90,8 @@ def _heading(lines: Iterable[str]) -> Iterator[str]:
 
 def _names(diagram: Diagram) -> set[str]:
     """Return the kinds and statuses that the style sheet must have."""
-    nodes, links = {_class_of(node) for node in diagram.nodes}, {link.status for link in diagram.links}
+    nodes = {_class_of(node) for node in diagram.nodes}
+    links = {link.status for link in diagram.links}
     return (nodes | links | {flow.status or "matched" for flow in diagram.flows}) - {""}
 
 
@@ -109,7 +118,9 @@ def _frames(at: Placed) -> Iterator[str]:
 
 
 def _pale(*nodes: DiagramNode) -> str:
-    """Return the attribute of what belongs to a dead node; no class, since few pictures need its rule."""
+    """Return the attribute of what belongs to a dead node; no class, since few pictures need its
+    rule.
+    """
     return f' opacity="{PALE}"' if any(node.dead for node in nodes) else ""
 
 
@@ -132,12 +143,17 @@ def _curve(stations: Iterable[Station]) -> str:
         elif abs(place - x) >= 0.05:
             if y > drawn:
                 parts.append(f"V{_n(y)}")
+
             middle = (y + top) / 2
             parts.append(f"C{_n(x)} {_n(middle)} {_n(place)} {_n(middle)} {_n(place)} {_n(top)}")
             drawn = top
-        x, y = place, bottom
+
+        x = place
+        y = bottom
+
     if y > drawn:
         parts.append(f"V{_n(y)}")
+
     return "".join(parts)
 
 
@@ -148,16 +164,24 @@ def _node(node: DiagramNode, box: Box) -> str:
     start = f'<g class="aa-node aa-{_class_of(node)}"{layer}{_pale(node)}>{tip}'
     if node.junction:
         centre = box.top + box.height / 2
-        circle = f'<circle class="aa-box" cx="{_n(middle)}" cy="{_n(centre)}" r="{_n(box.width / 2)}"/>'
+        circle = (
+            f'<circle class="aa-box" cx="{_n(middle)}" cy="{_n(centre)}" r="{_n(box.width / 2)}"/>'
+        )
         sign = _text(node.label[:2], middle, centre + 4, LABEL) if node.label else ""
         return f"{start}{circle}{sign}</g>"
+
     detail = f'<tspan class="aa-faint" font-size="{DETAIL}" dx="5">{escaped(shortened(node.detail))}</tspan>'
     words = escaped(shortened(node.label)) + (detail if node.detail else "")
-    parts = [f'<rect class="aa-box" {_place(box)} rx="5"/>', _text(words, middle, box.top + 16, LABEL, raw=True)]
+    parts = [
+        f'<rect class="aa-box" {_place(box)} rx="5"/>',
+        _text(words, middle, box.top + 16, LABEL, raw=True),
+    ]
     if node.note:
         parts.append(_text(shortened(node.note), middle, box.top + 31, DETAIL, "aa-faint"))
+
     if node.status and node.status != "matched":
         parts.append(_text(SIGNS[node.status], box.left + 9, box.top + 16, LABEL + 1, "aa-sign"))
+
     return start + "".join(parts) + "</g>"
 
 
@@ -169,9 +193,13 @@ def _text(words: str, x: float, y: float, size: int, style: str = "", *, raw: bo
 
 def _flows(flows: Iterable[Flow], at: Placed) -> Iterator[str]:
     for flow in flows:
-        tail, head = at.boxes[flow.tail], at.boxes[flow.head]
+        tail = at.boxes[flow.tail]
+        head = at.boxes[flow.head]
         left, right = (tail, head) if tail.left <= head.left else (head, tail)
-        x, y, to_x, to_y = left.right, left.top + left.height / 2, right.left, right.top + right.height / 2
+        x = left.right
+        y = left.top + left.height / 2
+        to_x = right.left
+        to_y = right.top + right.height / 2
         middle = (x + to_x) / 2
         tip = f"<title>{escaped(flow.tip)}</title>" if flow.tip else ""
         yield (

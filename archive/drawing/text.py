@@ -1,4 +1,5 @@
-"""Diagrams as text: a line for each node, and rails that show what feeds what, as in the log of a version control.
+"""Diagrams as text: a line for each node, and rails that show what feeds what, as in the log of a
+version control.
 
     ◆      ip              a node without inputs
     ●─╮    conv3 64        a fork: the output is used here and further below
@@ -18,7 +19,10 @@ from archive.drawing.diagram import Diagram, Frame, Link, Status
 from archive.drawing.measures import shortened
 from archive.drawing.palette import SIGNS
 
-_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_UP = 1
+_DOWN = 2
+_LEFT = 4
+_RIGHT = 8
 _LINES = {
     0: " ",
     _UP: "│",
@@ -68,12 +72,16 @@ def text(diagram: Diagram) -> list[TextLine]:
     for panel, part, _ in diagram.parts():
         if panel.title:
             lines += [*([TextLine("", "")] if lines else []), TextLine("", panel.title)]
+
         lines += _lines(_in_reading_order(part))
+
     return lines
 
 
 def _in_reading_order(diagram: Diagram) -> Diagram:
-    """Return a diagram with its nodes branch by branch: each stands right before what it feeds, where that can be."""
+    """Return a diagram with its nodes branch by branch: each stands right before what it feeds,
+    where that can be.
+    """
     parents: list[list[int]] = [[] for _ in diagram.nodes]
     feeds = [False] * len(diagram.nodes)
     depth = [0] * len(diagram.nodes)
@@ -81,6 +89,7 @@ def _in_reading_order(diagram: Diagram) -> Diagram:
         parents[link.head].append(link.tail)
         feeds[link.tail] = True
         depth[link.head] = max(depth[link.head], depth[link.tail] + 1)
+
     order: dict[int, int] = {}
     stack = [u for u in reversed(range(len(feeds))) if not feeds[u]]
     while stack:
@@ -90,12 +99,16 @@ def _in_reading_order(diagram: Diagram) -> Diagram:
         if waiting:
             stack.append(waiting[-1])
             continue
+
         stack.pop()
         order.setdefault(u, len(order))
+
     return Diagram(
         tuple(diagram.nodes[u] for u in order),
         tuple(Link(order[link.tail], order[link.head], link.status) for link in diagram.links),
-        tuple(Frame(frame.label, frozenset(order[u] for u in frame.nodes)) for frame in diagram.frames),
+        tuple(
+            Frame(frame.label, frozenset(order[u] for u in frame.nodes)) for frame in diagram.frames
+        ),
     )
 
 
@@ -109,12 +122,18 @@ def _lines(diagram: Diagram) -> list[TextLine]:
         inside = [frame for frame in diagram.frames if u in frame.nodes]
         for depth, frame in enumerate(inside):
             if u == min(frame.nodes):
-                lines.append(TextLine(_through(row, width), f"{blank}{'│ ' * depth}┌ {shortened(frame.label)}"))
+                lines.append(
+                    TextLine(
+                        _through(row, width), f"{blank}{'│ ' * depth}┌ {shortened(frame.label)}"
+                    )
+                )
+
         sign = f"{SIGNS[node.status] if node.status else ' '} " if signs else ""
         words = f"{sign}{'│ ' * len(inside)}{shortened(node.label)}"
         detail = "  ".join(part for part in (shortened(node.detail), shortened(node.note)) if part)
         lines.append(TextLine(row.ljust(width), words, detail, node.kind, node.status))
         lines += _ends(u, row, width, inside, blank)
+
     return lines
 
 
@@ -150,8 +169,10 @@ class _Rails:
         self.heads: list[set[int]] = [set() for _ in diagram.nodes]
         for link in diagram.links:
             self.heads[link.tail].add(link.head)
+
         self.columns: list[_Rail | None] = []
-        # Column of a node of the last row that feeds nothing: a mark right below it would look like its head.
+        # Column of a node of the last row that feeds nothing: a mark right below it would look like
+        # its head.
         self.ended: list[int] = []
 
     def rows(self) -> Iterator[str]:
@@ -170,20 +191,25 @@ class _Rails:
             rail.heads.discard(u)
             if not rail.heads:
                 self.columns[at] = None
+
         ended = [at for at in arriving if self.columns[at] is None]
         own = ended[0] if ended else self._free(self.ended)
         self.ended = [] if self.heads[u] else [own]
         joined = {own, *arriving, *self._leave(u, own, arriving)}
         while self.columns and self.columns[-1] is None and len(self.columns) > max(joined) + 1:
             self.columns.pop()
+
         return self._drawn(own, joined, above, mark)
 
     def _leave(self, u: int, own: int, arriving: Sequence[int]) -> list[int]:
-        """Put the output of a node on rails: its own column for the next node, another one for those below it."""
+        """Put the output of a node on rails: its own column for the next node, another one for
+        those below it.
+        """
         heads = sorted(self.heads[u])
         self.columns[own] = _Rail(u, set(heads[:1])) if heads else None
         if len(heads) < 2:
             return []
+
         # In the column of a rail that ends here, the new one would look like its continuation.
         aside = self._free(arriving)
         self.columns[aside] = _Rail(u, set(heads[1:]))
@@ -193,17 +219,21 @@ class _Rails:
         for at, rail in enumerate(self.columns):
             if rail is None and at not in taken:
                 return at
+
         self.columns.append(None)
         return len(self.columns) - 1
 
     def _drawn(self, own: int, joined: set[int], above: list[bool], mark: str) -> str:
-        first, last = min(joined), max(joined)
+        first = min(joined)
+        last = max(joined)
         letters = []
         for at in range(max(len(self.columns), len(above))):
             bits = (at < len(above) and above[at]) * _UP
             bits |= (at < len(self.columns) and self.columns[at] is not None) * _DOWN
             if at in joined or (not bits and first < at < last):
                 bits |= (at > first) * _LEFT | (at < last) * _RIGHT
+
             letters.append(mark if at == own else _LINES[bits])
             letters.append("─" if first <= at < last else " ")
+
         return "".join(letters).rstrip()

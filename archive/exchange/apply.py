@@ -1,8 +1,8 @@
 """Writing of dump records to the database: a batch of records is one idempotent transaction.
 
-Each record is merged with the existing one (`archive.exchange.merge`) and written if it changes anything. Nodes with
-concurrent writers are locked first: studies, to which searches add proposals, and networks, to which agents add
-distances.
+Each record is merged with the existing one (`archive.exchange.merge`) and written if it changes
+anything. Nodes with concurrent writers are locked first: studies, to which searches add proposals,
+and networks, to which agents add distances.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ Batch = Sequence[tuple[str, Record]]
 
 
 def store(tx: ManagedTransaction, batch: Batch) -> dict[str, int]:
-    """Write records to the database within a transaction; return the number of effective ones of each kind.
+    """Write records to the database within a transaction; return the number of effective ones of
+    each kind.
 
     Raises:
         UsageError: A record contradicts the archive.
@@ -42,6 +43,7 @@ def store(tx: ManagedTransaction, batch: Batch) -> dict[str, int]:
         records = [record for its_kind, record in batch if its_kind == kind]
         if records:
             changed[kind] = _WRITERS[kind](tx, records)
+
     return changed
 
 
@@ -58,7 +60,8 @@ def compare(ask: Ask, batch: Batch) -> None:
 
 
 def missing(ask: Ask, batch: Batch) -> dict[str, list[Any]]:
-    """Return the identities of a batch's records that the archive lacks, or has in a state before theirs, by kind.
+    """Return the identities of a batch's records that the archive lacks, or has in a state before
+    theirs, by kind.
 
     Raises:
         UsageError: A record contradicts the archive.
@@ -68,11 +71,14 @@ def missing(ask: Ask, batch: Batch) -> dict[str, list[Any]]:
         records = [record for its_kind, record in batch if its_kind == kind]
         if records:
             identities[kind] = list(_merged(kind, read(ask, records), records))
+
     return identities
 
 
 def existing(ask: Ask, kind: str, records: Sequence[Record]) -> Mapping[Any, Record]:
-    """Return the archive's records of the identities of these, by identity; of `compare`'s kinds."""
+    """Return the archive's records of the identities of these, by identity; of `compare`'s
+    kinds.
+    """
     return _READERS[kind](ask, records)
 
 
@@ -80,8 +86,10 @@ def identity(kind: str, record: Record) -> Any:
     """Return the identity of a record: two records of one identity are merged."""
     if kind == "agent":
         return agent_id(record["kind"], record["config"], record["version"])
+
     if kind == "proposal":
         return proposal_id(record["study"], record["number"])
+
     names = {
         "study": ("name",), "warm_start": ("study", "source"), "architecture": ("key",), "morph": ("parent", "child"),
         "distances": ("of",), "proxies": ("of", "task", "protocol", "source"), "task": ("task", "protocol"),
@@ -90,8 +98,12 @@ def identity(kind: str, record: Record) -> Any:
     return values if len(values) > 1 else values[0]
 
 
-def _merged(kind: str, stored: Mapping[Any, Record], records: Iterable[Record]) -> dict[Any, Record]:
-    """Return the records to write, by identity: new ones, and merged ones that differ from the stored ones."""
+def _merged(
+    kind: str, stored: Mapping[Any, Record], records: Iterable[Record]
+) -> dict[Any, Record]:
+    """Return the records to write, by identity: new ones, and merged ones that differ from the
+    stored ones.
+    """
     known = dict(stored)
     changed: dict[Any, Record] = {}
     for record in records:
@@ -99,6 +111,7 @@ def _merged(kind: str, stored: Mapping[Any, Record], records: Iterable[Record]) 
         new = merged(kind, known[at], record) if at in known else record
         if at not in known or text_of(new) != text_of(known[at]):
             known[at] = changed[at] = new
+
     return dict(sorted(changed.items()))
 
 
@@ -108,7 +121,10 @@ def _tasks(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]
 
 
 def _studies(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
-    return {study["name"]: study for study in reading.studies(ask, [record["name"] for record in records])}
+    return {
+        study["name"]: study
+        for study in reading.studies(ask, [record["name"] for record in records])
+    }
 
 
 def _warm_starts(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]:
@@ -130,7 +146,9 @@ def _rows_of_proposals(ask: Ask, records: Sequence[Record]) -> dict[str, Mapping
 
 
 def _write_agents(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    stored = dict(reading.agents(reading.asking_within(tx), [identity("agent", record) for record in records]))
+    stored = dict(
+        reading.agents(reading.asking_within(tx), [identity("agent", record) for record in records])
+    )
     changed = _merged("agent", stored, records)
     return _run(tx, statements.AGENT, [{"id": id_, **record} for id_, record in changed.items()])
 
@@ -138,7 +156,11 @@ def _write_agents(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 def _write_workers(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     stored = dict(reading.workers(reading.asking_within(tx), [record["id"] for record in records]))
     changed = _merged("worker", stored, records)
-    return _run(tx, statements.WORKER, [_replacing(stored.get(id_), record) for id_, record in changed.items()])
+    return _run(
+        tx,
+        statements.WORKER,
+        [_replacing(stored.get(id_), record) for id_, record in changed.items()],
+    )
 
 
 def _write_tasks(tx: ManagedTransaction, records: Sequence[Record]) -> int:
@@ -171,9 +193,13 @@ def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int
 
 def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     networks = [architecture_of(record) for record in records]
-    new = {network.key for network in networks} - architectures.known(tx, {network.key for network in networks})
+    new = {network.key for network in networks} - architectures.known(
+        tx, {network.key for network in networks}
+    )
     architectures.store(tx, networks)
-    rows = reading.properties_of_networks(reading.asking_within(tx), [network.key for network in networks])
+    rows = reading.properties_of_networks(
+        reading.asking_within(tx), [network.key for network in networks]
+    )
     stored = {key: {"key": key, "properties": properties} for key, properties in rows}
     loaded = [{"key": record["key"], "properties": record["properties"]} for record in records]
     changed = _merged("architecture", stored, loaded)
@@ -183,7 +209,9 @@ def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> i
 
 def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Architecture", {record["parent"] for record in records})
-    pages = reading.morphs(reading.asking_within(tx), sorted({record["child"] for record in records}))
+    pages = reading.morphs(
+        reading.asking_within(tx), sorted({record["child"] for record in records})
+    )
     stored = {identity("morph", row): row for page in pages for row in page}
     return _run(tx, statements.MORPH, list(_merged("morph", stored, records).values()))
 
@@ -191,20 +219,32 @@ def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     stored = _evaluations(reading.asking_within(tx), records)
     changed = _merged("evaluation", stored, records)
-    _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted(set(map(study_of, changed)))])
+    _run(
+        tx, statements.REWRITTEN, [{"study": name} for name in sorted(set(map(study_of, changed)))]
+    )
     rows = _at_tasks(tx, [_replacing(stored.get(id_), record) for id_, record in changed.items()])
     _run(tx, statements.EVALUATION, rows)
-    _run(tx, statements.WEIGHTS, [{"id": row["id"], **row["weights"]} for row in rows if row["weights"]])
+    _run(
+        tx,
+        statements.WEIGHTS,
+        [{"id": row["id"], **row["weights"]} for row in rows if row["weights"]],
+    )
     return len(rows)
 
 
 def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Study", {record["study"] for record in records})
     rows = _rows_of_proposals(reading.asking_within(tx), records)
-    changed = _merged("proposal", {id_: reading.proposal_of(row) for id_, row in rows.items()}, records)
+    changed = _merged(
+        "proposal", {id_: reading.proposal_of(row) for id_, row in rows.items()}, records
+    )
     nodes = {id_: row["properties"] for id_, row in rows.items()}
     new = [{**_settled(nodes.get(id_), record), "id": id_} for id_, record in changed.items()]
-    _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({row["study"] for row in new})])
+    _run(
+        tx,
+        statements.REWRITTEN,
+        [{"study": name} for name in sorted({row["study"] for row in new})],
+    )
     _run(tx, statements.PROPOSAL, new)
     _run(tx, statements.MADE, [row for row in new if row["agent"]])
     _run(tx, statements.RESULT, [row for row in new if row["result"]])
@@ -221,10 +261,12 @@ def _settled(node: Mapping[str, Any] | None, record: Record) -> Record:
     """Return a proposal to write over the stored one, which may be running."""
     if node is None:
         return record
+
     if record["properties"]["state"] == State.WAITING and node["state"] == State.RUNNING:
         # The worker that holds it continues.
         kept = {name: value for name, value in record["properties"].items() if name != "state"}
         return {**record, "properties": kept}
+
     own = SHAPES["proposal"].own - {"token", "lease_until"}
     gone = {name: None for name in node if name not in own and name not in record["properties"]}
     return {**record, "properties": {**gone, **record["properties"]}}
@@ -238,23 +280,32 @@ def _replacing(stored: Record | None, record: Record) -> Record:
 
 def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Architecture", {record["of"] for record in records})
-    pairs = [{"of": record["of"], "neighbours": dict.fromkeys(record["to"], True)} for record in records]
+    pairs = [
+        {"of": record["of"], "neighbours": dict.fromkeys(record["to"], True)} for record in records
+    ]
     stored: dict[str, Record] = {}
     for row in tx.run(statements.PAIRS, rows=pairs):
         at = stored.setdefault(row["key"], {"of": row["key"], "to": {}})
         at["to"][row["other"]] = row["properties"]
+
     changed: set[int] = set()
     for query, known in ((distances.CREATE, False), (distances.UPDATE, True)):
-        groups = [_pairs(stored.get(record["of"], {"of": record["of"], "to": {}}), record, known) for record in records]
+        groups = [
+            _pairs(stored.get(record["of"], {"of": record["of"], "to": {}}), record, known)
+            for record in records
+        ]
         if any(group["rows"] for group in groups):
             tx.run(query, groups=[group for group in groups if group["rows"]]).consume()
+
         changed.update(at for at, group in enumerate(groups) if group["rows"])
+
     return len(changed)
 
 
 def _pairs(stored: Record, record: Record, known: bool) -> Record:
     """Return the pairs of a record to create, or to change if `known`."""
-    ours, whole = stored["to"], merged("distances", stored, record)["to"]
+    ours = stored["to"]
+    whole = merged("distances", stored, record)["to"]
     pairs = [
         {"key": key, "properties": kinds}
         for key, kinds in sorted(whole.items())
@@ -266,16 +317,25 @@ def _pairs(stored: Record, record: Record, known: bool) -> Record:
 def _write_proxies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     keys = sorted({record["of"] for record in records})
     lock(tx, "Architecture", keys)
-    stored = {identity("proxies", row): row for row in reading.proxies(reading.asking_within(tx), keys)}
+    stored = {
+        identity("proxies", row): row for row in reading.proxies(reading.asking_within(tx), keys)
+    }
     changed = list(_merged("proxies", stored, records).values())
     return _run(tx, statements.PROXIES, _at_tasks(tx, changed))
 
 
 def _at_tasks(tx: ManagedTransaction, records: Iterable[Record]) -> list[Record]:
     """Return records with the ids of their tasks, which are created where the archive has none."""
-    rows = [{**record, "task_id": task_id(record["task"], record["protocol"])} for record in records]
+    rows = [
+        {**record, "task_id": task_id(record["task"], record["protocol"])} for record in records
+    ]
     tasks = {
-        row["task_id"]: {"id": row["task_id"], "task": row["task"], "protocol": row["protocol"], "direction": None}
+        row["task_id"]: {
+            "id": row["task_id"],
+            "task": row["task"],
+            "protocol": row["protocol"],
+            "direction": None,
+        }
         for row in rows
     }
     _run(tx, TASK, [tasks[id_] for id_ in sorted(tasks)])
@@ -285,6 +345,7 @@ def _at_tasks(tx: ManagedTransaction, records: Iterable[Record]) -> list[Record]
 def _run(tx: ManagedTransaction, query: str, rows: Sequence[Mapping[str, Any]]) -> int:
     if rows:
         tx.run(query, rows=list(rows)).consume()
+
     return len(rows)
 
 

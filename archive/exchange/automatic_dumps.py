@@ -2,9 +2,9 @@
 
     python -m archive.exchange.automatic_dumps HOME KEPT SHARE
 
-The supervisor of the server starts it (`archive.server.dump_schedule`). The dump is a file of `archive dump` in
-`HOME/dumps`, without the stored distances, which can be computed again; the oldest ones are deleted. Its output is the
-log of the supervisor.
+The supervisor of the server starts it (`archive.server.dump_schedule`). The dump is a file of
+`archive dump` in `HOME/dumps`, without the stored distances, which can be computed again; the
+oldest ones are deleted. Its output is the log of the supervisor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _DATA_PER_DUMP = 10
 
 def main(arguments: list[str]) -> int:
     """Make one dump, and return the exit status."""
-    home, kept, share = Path(arguments[0]), int(arguments[1]), float(arguments[2])
+    home = Path(arguments[0])
+    kept = int(arguments[1])
+    share = float(arguments[2])
     settings = Settings(home=home, patience=PATIENCE_SECONDS)
     try:
         if embedded.find(settings) is not None:
@@ -40,11 +42,13 @@ def main(arguments: list[str]) -> int:
     except (ArchiveError, OSError) as error:
         _say(f"no automatic dump: {first_line(error)}")
         return 1
+
     return 0
 
 
 def make(settings: Settings, kept: int, share: float) -> str:
-    """Dump the archive to a new file in `HOME/dumps`, delete the oldest files, and return a line for the log.
+    """Dump the archive to a new file in `HOME/dumps`, delete the oldest files, and return a line
+    for the log.
 
     Args:
         settings: Settings of an embedded archive whose server runs.
@@ -59,16 +63,21 @@ def make(settings: Settings, kept: int, share: float) -> str:
     limit = share * (shutil.disk_usage(folder.dumps).free + _bytes(former))
     if expected * min(kept, len(former) + 1) > limit:
         return (
-            f"no automatic dump: the disk is short, {expected / 2**20:.1f} MiB each of {limit / 2**20:.1f} MiB "
+            f"no automatic dump: the disk is short, {expected / 2**20:.1f} MiB each of "
+            f"{limit / 2**20:.1f} MiB "
             f"(dumps_share {share:g})"
         )
+
     path = folder.dumps / f"automatic-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.jsonl.gz"
     with Connection.open(settings) as connection:
         if schema.version(connection) == 0:
             return "no automatic dump: the archive is empty"
+
         dump(connection, path, distances=False, force=True)
+
     for old in dumps(folder)[kept:]:
         old.unlink()
+
     return f"automatic dump: {path} ({path.stat().st_size / 2**20:.1f} MiB)"
 
 

@@ -1,12 +1,13 @@
-"""Dump of an archive, or of some of its studies, to one file: a backup, or a file to merge into another archive.
+"""Dump of an archive, or of some of its studies, to one file: a backup, or a file to merge into
+another archive.
 
     dump(connection, Path("mine.jsonl.gz"))                        everything
     dump(connection, Path("one.jsonl.gz"), studies=["one"])        a study with all that it refers to
 
-The dump of a study includes its proposals with results, states and provenance, its agents, workers and networks, their
-ancestors, stored distances and zero-cost proxies, and the source studies of its warm start. Weights are not copied; the
-dump has their addresses and digests. Memory holds names only. Equal archives give equal files. `archive.exchange.load`
-is the inverse.
+The dump of a study includes its proposals with results, states and provenance, its agents, workers
+and networks, their ancestors, stored distances and zero-cost proxies, and the source studies of its
+warm start. Weights are not copied; the dump has their addresses and digests. Memory holds names
+only. Equal archives give equal files. `archive.exchange.load` is the inverse.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def dump(
     force: bool = False,
     left_out: list[str] | None = None,
 ) -> dict[str, int]:
-    """Write an archive, or some of its studies, to one file. Other processes may write to the archive meanwhile.
+    """Write an archive, or some of its studies, to one file.
+
+    Other processes may write to the archive meanwhile.
 
     Args:
         connection: Connection to the archive.
@@ -53,15 +56,16 @@ def dump(
         studies: Names of studies; None for everything, results without a study included.
         distances: Whether to write the stored distances, which are many and can be computed again.
         force: Whether to replace an existing file.
-        left_out: List that receives a sentence for each record that cannot be dumped and is left out, with all that
-            refers to it; None: such a record is an error.
+        left_out: List that receives a sentence for each record that cannot be dumped and is left
+            out, with all that refers to it; None: such a record is an error.
 
     Returns:
         Number of written records of each kind.
 
     Raises:
         UnknownNameError: There is no study of a name.
-        UsageError: The file exists, or cannot be written; or a record refers to another one that was deleted.
+        UsageError: The file exists, or cannot be written; or a record refers to another one that
+            was deleted.
     """
     names = reading.chosen(reading.asking(connection), studies)
     requested = None if studies is None else sorted(set(studies))
@@ -71,17 +75,24 @@ def dump(
         for name in names:
             if name not in writing.without_study:
                 writing.proposals(name)
+
         if studies is None:
             writing.the_rest()
+
         writing.relations(distances=distances)
+
     return file.counts
 
 
 class _Writing:
     """Writer of each record once, after all records that it refers to."""
 
-    def __init__(self, connection: Connection, file: DumpWriter, left_out: list[str] | None) -> None:
-        self.ask, self.file, self.left_out = reading.asking(connection), file, left_out
+    def __init__(
+        self, connection: Connection, file: DumpWriter, left_out: list[str] | None
+    ) -> None:
+        self.ask = reading.asking(connection)
+        self.file = file
+        self.left_out = left_out
         self.without_study: set[str] = set()
         self.read: dict[str, Read] = {
             "agent": partial(reading.agents, self.ask),
@@ -94,9 +105,13 @@ class _Writing:
     def studies(self, names: Sequence[str]) -> None:
         for record in reading.studies(self.ask, names):
             self._put("study", record)
+
         for record in reading.warm_starts(self.ask, names):
             # A study that is created during the dump is not part of it.
-            if record["source"] in names and not self.without_study & {record["study"], record["source"]}:
+            if record["source"] in names and not self.without_study & {
+                record["study"],
+                record["source"],
+            }:
                 self._put("warm_start", record)
 
     def proposals(self, study: str) -> None:
@@ -112,6 +127,7 @@ class _Writing:
         """Write the records that belong to no study."""
         for record in reading.tasks(self.ask, reading.every(self.ask, "task")):
             self._put("task", record)
+
         self._agents(reading.every(self.ask, "agent"))
         self._workers(reading.every(self.ask, "worker"))
         self._architectures(reading.every(self.ask, "architecture"))
@@ -126,12 +142,15 @@ class _Writing:
                 self._architectures(record["parent"] for record in page)
                 for record in page:
                     self._put("morph", record)
+
             # Parents that no study has may have parents, too.
             children = self.written["architecture"] - known
+
         if distances:
             keys = self.written["architecture"]
             for record in reading.distances(self.ask, sorted(keys), keys):
                 self._put("distances", record)
+
         for record in reading.proxies(self.ask, sorted(self.written["architecture"])):
             self._put("proxies", record)
 
@@ -146,9 +165,13 @@ class _Writing:
             if self.left_out is not None:
                 self._leave_out(kind, str(name), record, error)
                 return
+
             raise UsageError(
-                f"a dump cannot hold the {kind} {name} of this archive: {error}; --skip-damaged leaves it out"
+                f"a dump cannot hold the {kind} {name} of this archive: {error}; "
+                "--skip-damaged "
+                "leaves it out"
             ) from None
+
         self.file.write(kind, record)
 
     def _leave_out(self, kind: str, name: str, record: Record | None, error: Exception) -> None:
@@ -157,6 +180,7 @@ class _Writing:
         if kind in self.written:
             # Later records must not refer to it.
             self.written[kind].discard(name)
+
         if kind == "study" and record is not None:
             self.without_study.add(record["name"])
 
@@ -164,7 +188,8 @@ class _Writing:
         for named, name in references(kind, record):
             if named in self.written and name not in self.written[named]:
                 raise UsageError(
-                    f"it refers to the {named} {name}, which was deleted; if its study was deleted just now, dump again"
+                    f"it refers to the {named} {name}, which was deleted; if its study was "
+                    "deleted just now, dump again"
                 )
 
     def _agents(self, ids: Iterable[str]) -> None:
@@ -196,6 +221,7 @@ class _Writing:
         if self.left_out is None:
             yield from self.read[kind](ids)
             return
+
         for page in batched(sorted(ids), reading.PAGE):
             try:
                 rows = list(self.read[kind](page))
@@ -206,4 +232,5 @@ class _Writing:
                         rows += self.read[kind]([id_])
                     except _UNREADABLE as error:
                         self._leave_out(kind, id_, None, error)
+
             yield from rows

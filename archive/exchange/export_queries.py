@@ -1,7 +1,7 @@
 """Database queries of a dump: records by their names, in pages of one transaction each.
 
-The archive may be written to meanwhile. A proposal, its state and the id of its result are one row. The ids of a row
-stay valid, unless its study is deleted.
+The archive may be written to meanwhile. A proposal, its state and the id of its result are one row.
+The ids of a row stay valid, unless its study is deleted.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 Ask = Callable[..., list[dict[str, Any]]]
-"""Function that runs a query with named parameters, in a separate transaction or within a given one."""
+"""Function that runs a query with named parameters, in a separate transaction or within a given
+one."""
 
 PAGE = 250
 NEIGHBOURS = 10
-"""Number of networks in one read of distances: each may have as many distances as the archive has networks."""
+"""Number of networks in one read of distances: each may have as many distances as the archive has
+networks."""
 PAIRS = 500
 
 NAMES = "MATCH (s:Study) RETURN s.name AS name, s.created AS created ORDER BY created, name"
@@ -60,9 +62,12 @@ RETURN name AS study, source.name AS source, properties(w) AS properties
 ORDER BY study, source
 """
 
-NUMBERS = "MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal) RETURN collect(p.number) AS numbers"
+NUMBERS = (
+    "MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal) RETURN collect(p.number) AS numbers"
+)
 
-# ArcadeDB follows a pattern from its left end: from the workers, each proposal would cost all claims of the archive.
+# ArcadeDB follows a pattern from its left end: from the workers, each proposal would cost all
+# claims of the archive.
 PROPOSALS = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
@@ -117,8 +122,10 @@ EVERY = {
     "agent": "MATCH (n:Agent) RETURN n.id AS id ORDER BY id",
     "worker": "MATCH (n:Worker) RETURN n.id AS id ORDER BY id",
     "architecture": "MATCH (n:Architecture) RETURN n.key AS id ORDER BY id",
-    "evaluation": "MATCH (n:Evaluation) WHERE NOT EXISTS { (n)<-[:RESULTED_IN]-() } RETURN n.id AS id ORDER BY id",
-    "task": "MATCH (e:Evaluation) WHERE NOT EXISTS { (e)<-[:RESULTED_IN]-() } MATCH (e)-[:ON]->(n:Task) "
+    "evaluation": "MATCH (n:Evaluation) WHERE NOT EXISTS { (n)<-[:RESULTED_IN]-() } RETURN n.id "
+    "AS id ORDER BY id",
+    "task": "MATCH (e:Evaluation) WHERE NOT EXISTS { (e)<-[:RESULTED_IN]-() } MATCH "
+    "(e)-[:ON]->(n:Task) "
     "RETURN DISTINCT n.id AS id ORDER BY id",
 }
 """Kind of record to the query of all ids that no other record refers to."""
@@ -142,7 +149,8 @@ def asking_within(tx: ManagedTransaction) -> Ask:
 
 
 def chosen(ask: Ask, requested: Sequence[str] | None) -> list[str]:
-    """Return the names of the studies to dump, oldest first: all, or the requested ones and their source studies.
+    """Return the names of the studies to dump, oldest first: all, or the requested ones and their
+    source studies.
 
     Raises:
         UnknownNameError: There is no study of a name.
@@ -150,15 +158,18 @@ def chosen(ask: Ask, requested: Sequence[str] | None) -> list[str]:
     known = [row["name"] for row in ask(NAMES)]
     if requested is None:
         return known
+
     selected: set[str] = set()
     waiting = list(requested)
     while waiting:
         name = waiting.pop()
         if name not in known:
             raise UnknownNameError("study", name, known, "the archive has none yet")
+
         if name not in selected:
             selected.add(name)
             waiting += [row["source"] for row in ask(SOURCES, names=[name])]
+
     return [name for name in known if name in selected]
 
 
@@ -190,7 +201,8 @@ def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
 
 
 def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return the properties and the result of a proposal that are valid in any archive: an open proposal waits.
+    """Return the properties and the result of a proposal that are valid in any archive: an open
+    proposal waits.
 
     A promoted proposal keeps the result of its last rung.
     """
@@ -198,9 +210,15 @@ def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str
     state = State(exported["state"])
     if state.evaluated and result is not None:
         return exported, result
+
     if state is State.FAILED:
         return exported, None
-    kept = {name: value for name, value in exported.items() if name not in _TRANSIENT and not name.startswith(CURVE)}
+
+    kept = {
+        name: value
+        for name, value in exported.items()
+        if name not in _TRANSIENT and not name.startswith(CURVE)
+    }
     return {**kept, "state": State.WAITING.value}, result
 
 
@@ -220,7 +238,10 @@ def networks(connection: Connection, keys: Iterable[str]) -> Iterator[tuple[str,
     for page in batched(sorted(set(keys)), PAGE):
         loaded = connection.read(partial(architectures.load, keys=page))
         for key, properties in properties_of_networks(asking(connection), page):
-            yield key, {"key": key, "architecture": codec.to_dict(loaded[key]), "properties": properties}
+            yield (
+                key,
+                {"key": key, "architecture": codec.to_dict(loaded[key]), "properties": properties},
+            )
 
 
 def properties_of_networks(ask: Ask, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -233,7 +254,9 @@ def properties_of_networks(ask: Ask, keys: Iterable[str]) -> Iterator[tuple[str,
 def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
     """Yield evaluations with their ids."""
     for row in _by_id(ask, EVALUATIONS, ids):
-        uri, sha256, size = row.pop("uri"), row.pop("sha256"), row.pop("bytes")
+        uri = row.pop("uri")
+        sha256 = row.pop("sha256")
+        size = row.pop("bytes")
         row["properties"] = _exported("evaluation", row["properties"])
         row["weights"] = None if uri is None else {"uri": uri, "sha256": sha256, "bytes": size}
         yield row["id"], row
@@ -242,16 +265,21 @@ def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
 def morphs(ask: Ask, children: Iterable[str]) -> Iterator[list[Record]]:
     """Yield the morphisms that led to networks, a page of children at a time."""
     for page in batched(children, PAGE):
-        yield [{**row, "operations": list(row["operations"] or [])} for row in ask(PARENTS, keys=page)]
+        yield [
+            {**row, "operations": list(row["operations"] or [])} for row in ask(PARENTS, keys=page)
+        ]
 
 
-def distances(ask: Ask, keys: Sequence[str], among: Mapping[str, Any] | set[str]) -> Iterator[Record]:
+def distances(
+    ask: Ask, keys: Sequence[str], among: Mapping[str, Any] | set[str]
+) -> Iterator[Record]:
     """Yield the stored distances between networks."""
     for page in batched(keys, NEIGHBOURS):
         neighbours: dict[str, list[tuple[str, Any]]] = {}
         for row in ask(DISTANCES, ids=page):
             if row["other"] in among:
                 neighbours.setdefault(row["key"], []).append((row["other"], row["properties"]))
+
         for key in page:
             for part in batched(neighbours.get(key, []), PAIRS):
                 yield {"of": key, "to": dict(part)}
@@ -280,19 +308,27 @@ def proposal_of(row: Mapping[str, Any]) -> Record:
         "agent": node.get("agent"),
         "properties": properties,
         "result": result,
-        "claims": sorted((_claim(*claim) for claim in row["claims"] if claim[1] is not None), key=text_of),
+        "claims": sorted(
+            (_claim(*claim) for claim in row["claims"] if claim[1] is not None), key=text_of
+        ),
     }
 
 
 def _claim(worker: str, at: int, properties: Mapping[str, Any]) -> list[Any]:
-    exported = {name: value for name, value in properties.items() if name not in CLAIM_OWN and value is not None}
+    exported = {
+        name: value
+        for name, value in properties.items()
+        if name not in CLAIM_OWN and value is not None
+    }
     return [worker, at, exported]
 
 
 def _exported(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties that a file may contain."""
     own = SHAPES[kind].own
-    return {name: value for name, value in properties.items() if name not in own and value is not None}
+    return {
+        name: value for name, value in properties.items() if name not in own and value is not None
+    }
 
 
 def _by_id(ask: Ask, query: str, ids: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -1,12 +1,14 @@
-"""File format of a dump: compressed lines of JSON with a header, records, and a trailer with counts and digest.
+"""File format of a dump: compressed lines of JSON with a header, records, and a trailer with counts
+and digest.
 
     line 1      {"dump": "nas-archive", "version": 3, "schema": 8, "release": "0.1.0", "studies": ["one"]}
     line 2 …    {"record": "study", …}                   each kind is described in `archive.exchange.record_schema`
     last line   {"counts": {"study": 1, …}, "sha256": "…"}      of every byte before this line
 
-The same archive gives the same bytes: a file contains neither its date nor its name. A file appears under its name when
-it is complete. Reading needs memory for one line, whatever the size of the file. For any input, even a hostile one, the
-result is records or one `UsageError`. Numbers that JSON cannot express are written as `{"float": "nan"}`.
+The same archive gives the same bytes: a file contains neither its date nor its name. A file appears
+under its name when it is complete. Reading needs memory for one line, whatever the size of the
+file. For any input, even a hostile one, the result is records or one `UsageError`. Numbers that
+JSON cannot express are written as `{"float": "nan"}`.
 """
 
 from __future__ import annotations
@@ -31,14 +33,18 @@ from archive.store.schema import LATEST
 
 FORMAT = "nas-archive"
 VERSION = 3
-"""Version of the format that this release writes; it also reads earlier ones (`archive.exchange.former_schemas`)."""
+"""Version of the format that this release writes; it also reads earlier ones
+(`archive.exchange.former_schemas`)."""
 
 MOST_BYTES = 64 * 2**30
 """Default limit of the decompressed size."""
 MOST_LINE = 16 * 2**20
 """Maximum length of a line: ten times that of the largest network, or of 500 rows of distances."""
 MOST_RATIO = 250
-"""Maximum compression ratio. A dump of repetitive curves has 40; a file with a much larger one is an attack."""
+"""Maximum compression ratio.
+
+A dump of repetitive curves has 40; a file with a much larger one is an attack.
+"""
 _UNSUSPICIOUS = 64 * 2**20
 
 
@@ -61,7 +67,9 @@ class Header:
 
 @dataclass(frozen=True)
 class Contents:
-    """Content of a complete, unaltered dump: header, number of records of each kind, digest of the lines."""
+    """Content of a complete, unaltered dump: header, number of records of each kind, digest of the
+    lines.
+    """
 
     header: Header
     counts: Mapping[str, int]
@@ -69,7 +77,8 @@ class Contents:
 
 
 class DumpWriter:
-    """Writer of a dump for a `with` block: the file gets its name when the block ends without an error.
+    """Writer of a dump for a `with` block: the file gets its name when the block ends without an
+    error.
 
     Args:
         path: Path of the dump.
@@ -78,12 +87,16 @@ class DumpWriter:
         force: Whether to replace an existing file.
 
     Raises:
-        UsageError: The file exists, at the beginning or at the end, cannot be written, or is a folder or a device.
+        UsageError: The file exists, at the beginning or at the end, cannot be written, or is a
+            folder or a device.
     """
 
-    def __init__(self, path: Path, schema: int, studies: list[str] | None, *, force: bool = False) -> None:
+    def __init__(
+        self, path: Path, schema: int, studies: list[str] | None, *, force: bool = False
+    ) -> None:
         """Prepare the header."""
-        self._path, self._force = path, force
+        self._path = path
+        self._force = force
         self._head = {
             "dump": FORMAT, "version": VERSION, "schema": schema, "release": __version__, "studies": studies
         }  # fmt: skip
@@ -95,10 +108,12 @@ class DumpWriter:
         check_regular(self._path)
         if os.path.exists(self._path) and not self._force:
             raise self._exists()
+
         with _readable_errors(f"cannot write {self._path}"):
             self._part = part_of(self._path)
             # An ordinary open, so that the permissions follow the umask of this process.
             self._raw = self._part.open("xb")
+
         self._packed = gzip.GzipFile("", "wb", 6, self._raw, mtime=0)
         self._line(self._head)
         return self
@@ -116,7 +131,12 @@ class DumpWriter:
         """Finish the file and give it its name; after an error, remove it."""
         try:
             if kind is None:
-                self._line({"counts": dict(sorted(self._counts.items())), "sha256": self._digest.hexdigest()})
+                self._line(
+                    {
+                        "counts": dict(sorted(self._counts.items())),
+                        "sha256": self._digest.hexdigest(),
+                    }
+                )
                 with _readable_errors(f"cannot write {self._path}"):
                     self._packed.close()
                     self._raw.flush()
@@ -124,9 +144,11 @@ class DumpWriter:
                     self._publish()
         finally:
             for file in (self._packed, self._raw):
-                # On a full disk the rest of a buffer cannot be written, and the error of the block stays the first.
+                # On a full disk the rest of a buffer cannot be written, and the error of the block
+                # stays the first.
                 with contextlib.suppress(OSError):
                     file.close()
+
             self._part.unlink(missing_ok=True)
 
     @property
@@ -141,7 +163,9 @@ class DumpWriter:
             raise self._exists() from None
 
     def _exists(self) -> UsageError:
-        return UsageError(f"{self._path} exists: choose another name, or replace it with --force (force=True)")
+        return UsageError(
+            f"{self._path} exists: choose another name, or replace it with --force (force=True)"
+        )
 
     def _line(self, record: Mapping[str, Any]) -> None:
         line = text_of(record).encode() + b"\n"
@@ -154,16 +178,19 @@ def contents(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
     """Read a whole dump, verify it and return its content.
 
     Raises:
-        UsageError: The file is no dump, cut off, altered, of a newer format, or larger than allowed.
+        UsageError: The file is no dump, cut off, altered, of a newer format, or larger than
+            allowed.
     """
     reader = DumpReader(path, most_bytes=most_bytes)
     for _ in reader:
         pass
+
     return reader.contents
 
 
 class DumpReader:
-    """Iterator over the records of a dump; they are verified only once the iterator has reached the end.
+    """Iterator over the records of a dump; they are verified only once the iterator has reached the
+    end.
 
     Args:
         path: The file.
@@ -177,7 +204,8 @@ class DumpReader:
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         """Keep path and limit; the file is opened by the iteration."""
-        self.path, self.most_bytes = path, most_bytes
+        self.path = path
+        self.most_bytes = most_bytes
 
     def __iter__(self) -> Iterator[tuple[int, str, Record]]:
         """Yield the line number, the kind and the fields of each record.
@@ -192,7 +220,10 @@ class DumpReader:
         for number, line in self._lines():
             record = parsed(self.path, number, line)
             if whole is not None:
-                raise UsageError(f"{self.path} is no dump: it has lines after the one with its digest")
+                raise UsageError(
+                    f"{self.path} is no dump: it has lines after the one with its digest"
+                )
+
             if header is None:
                 header = self._header(record)
             elif "record" in record:
@@ -203,9 +234,12 @@ class DumpReader:
                 self._check_end(record, counts, digest.hexdigest())
                 # The rest is read as well, because gzip compares its checksum at the end of a file.
                 whole = Contents(header, dict(counts), digest.hexdigest())
+
             digest.update(line)
+
         if whole is None:
             raise UsageError(f"{self.path} is cut off: it has no last line with its digest")
+
         self.contents = whole
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
@@ -224,41 +258,71 @@ class DumpReader:
 
     def _check_size(self, line: bytes, number: int, size: int, raw: IO[bytes]) -> None:
         if len(line) > MOST_LINE:
-            raise UsageError(f"{self.path} is no dump: line {number} has more than {MOST_LINE:,} bytes")
+            raise UsageError(
+                f"{self.path} is no dump: line {number} has more than {MOST_LINE:,} bytes"
+            )
+
         if size > self.most_bytes:
-            raise UsageError(f"{self.path} unpacks to more than {self.most_bytes:,} bytes, the limit")
+            raise UsageError(
+                f"{self.path} unpacks to more than {self.most_bytes:,} bytes, the limit"
+            )
+
         if size > _UNSUSPICIOUS and size > MOST_RATIO * raw.tell():
-            raise UsageError(f"{self.path} is no dump: it unpacks to more than {MOST_RATIO} times its size")
+            raise UsageError(
+                f"{self.path} is no dump: it unpacks to more than {MOST_RATIO} times its size"
+            )
+
         if not line.endswith(b"\n"):
             raise UsageError(f"{self.path} is cut off in line {number}")
 
     def _header(self, record: Record) -> Header:
         if record.get("dump") != FORMAT:
-            raise UsageError(f"{self.path} is no dump of an archive: its first line is no header of one")
+            raise UsageError(
+                f"{self.path} is no dump of an archive: its first line is no header of one"
+            )
+
         version = record.get("version")
         if not isinstance(version, int) or not 1 <= version <= VERSION:
             raise UsageError(
-                f"{self.path} has version {brief(version)} of the format, this release reads 1 to {VERSION}: "
+                f"{self.path} has version {brief(version)} of the format, this release reads 1 "
+                f"to {VERSION}: "
                 "upgrade with pip install --upgrade nas-archive"
             )
+
         studies, schema, release = (record.get(name) for name in ("studies", "schema", "release"))
-        named = studies is None or (isinstance(studies, list) and all(isinstance(name, str) for name in studies))
+        named = studies is None or (
+            isinstance(studies, list) and all(isinstance(name, str) for name in studies)
+        )
         if not named or not isinstance(schema, int) or not isinstance(release, str):
-            raise UsageError(f"{self.path} is no dump: its first line names no schema, release or studies")
+            raise UsageError(
+                f"{self.path} is no dump: its first line names no schema, release or studies"
+            )
+
         if isinstance(schema, bool) or schema < 1:
-            raise UsageError(f"{self.path} is no dump: its first line names the schema {brief(schema)}")
+            raise UsageError(
+                f"{self.path} is no dump: its first line names the schema {brief(schema)}"
+            )
+
         if schema > LATEST:
             raise UsageError(
-                f"{self.path} has schema version {schema}, written by release {release!r:.40}; this one knows "
+                f"{self.path} has schema version {schema}, written by release {release!r:.40}; "
+                "this one knows "
                 f"{LATEST}: upgrade with pip install --upgrade nas-archive"
             )
+
         return Header(version, schema, release, studies)
 
     def _check_end(self, record: Record, counts: Mapping[str, int], digest: str) -> None:
         if record.get("sha256") != digest:
-            raise UsageError(f"{self.path} was altered: its lines do not hash to the digest in its last line")
+            raise UsageError(
+                f"{self.path} was altered: its lines do not hash to the digest in its last line"
+            )
+
         if record.get("counts") != dict(counts):
-            raise UsageError(f"{self.path} was altered: the numbers of its records are not those in its last line")
+            raise UsageError(
+                f"{self.path} was altered: the numbers of its records are not those "
+                "in its last line"
+            )
 
 
 @contextlib.contextmanager

@@ -23,4 +23,5 @@ def converted(schema: int, kind: str, record: Record) -> Record:
     """
     if schema < _WEIGHTS and kind == "evaluation" and "checkpoint" in record:
         record["weights"] = record.pop("checkpoint")
+
     return record

@@ -3,11 +3,12 @@
     load(connection, Path("theirs.jsonl.gz"))
     load(connection, Path("theirs.jsonl.gz"), rename={"first": "first-of-ann"})
 
-The first pass verifies the digest, the key of every network, that every record refers to earlier records only, and that
-nothing contradicts the archive. The second pass writes, in transactions of some hundred records: tasks first, since a
-task without a direction takes that of its first study, and an evaluation together with its proposal, which a trainer of
-this archive may be completing. A killed load has stored whole records; repeating it stores the rest. Loading twice, or
-files in any order, gives the same archive.
+The first pass verifies the digest, the key of every network, that every record refers to earlier
+records only, and that nothing contradicts the archive. The second pass writes, in transactions of
+some hundred records: tasks first, since a task without a direction takes that of its first study,
+and an evaluation together with its proposal, which a trainer of this archive may be completing. A
+killed load has stored whole records; repeating it stores the rest. Loading twice, or files in any
+order, gives the same archive.
 """
 
 from __future__ import annotations
@@ -51,15 +52,18 @@ def load(
     Args:
         connection: Connection to the archive.
         path: The file.
-        rename: Name of a study in the file to its name in the archive; see `archive.exchange.renaming`.
+        rename: Name of a study in the file to its name in the archive; see
+            `archive.exchange.renaming`.
         most_bytes: Limit of the decompressed size.
         notify: Receives a line where the file has seconds that are no duration; they are left out.
 
     Returns:
-        Content of the file, and the number of records of each kind that were new or changed the archive.
+        Content of the file, and the number of records of each kind that were new or changed the
+        archive.
 
     Raises:
-        UsageError: The file is no complete, unaltered dump of a format that this release reads, or contradicts itself.
+        UsageError: The file is no complete, unaltered dump of a format that this release reads, or
+            contradicts itself.
         StudyConflictError: A study or a result in it contradicts the archive. Nothing is stored.
     """
     names = renaming.checked(rename)
@@ -67,19 +71,28 @@ def load(
     reader = _Checked(path, names, most_bytes)
     for batch in _batches(reader):
         compare(ask, renaming.kept(ask, batch))
+
     reader.check_renamed()
     changed: Counter[str] = Counter()
     if tasks := [("task", record) for record in reader.seen["task"].values()]:
         changed.update(connection.write(partial(store, batch=tasks), alone=True))
+
     for batch in _batches(_Checked(path, names, most_bytes)):
         records = renaming.kept(ask, batch)
         changed.update(connection.write(partial(store, batch=records), alone=True))
+
     if notify and reader.unmeasured:
-        notify(f"seconds of {counted(reader.unmeasured, 'result')} are left out: they must be a finite number >= 0")
+        notify(
+            f"seconds of {counted(reader.unmeasured, 'result')} are left out: they must be a "
+            "finite number >= 0"
+        )
+
     return reader.contents, dict(changed)
 
 
-def verify(path: Path, *, rename: Mapping[str, str] | None = None, most_bytes: int = MOST_BYTES) -> Contents:
+def verify(
+    path: Path, *, rename: Mapping[str, str] | None = None, most_bytes: int = MOST_BYTES
+) -> Contents:
     """Check a dump as the first pass of `load` does, without an archive, and return its content.
 
     Raises:
@@ -88,22 +101,27 @@ def verify(path: Path, *, rename: Mapping[str, str] | None = None, most_bytes: i
     reader = _Checked(path, renaming.checked(rename), most_bytes)
     for _ in reader:
         pass
+
     reader.check_renamed()
     return reader.contents
 
 
 class _Checked:
-    """Iterator over the records of a file that checks each: it can be stored, and refers to earlier records only.
+    """Iterator over the records of a file that checks each: it can be stored, and refers to earlier
+    records only.
 
     Attributes:
-        seen: Kind to the identities of the records so far, with what later records are compared with.
+        seen: Kind to the identities of the records so far, with what later records are compared
+            with.
         studies: Names of the studies so far, in the file.
         stored_studies: Their names in the archive.
-        unmeasured: Number of results whose seconds are no duration; earlier releases stored such numbers.
+        unmeasured: Number of results whose seconds are no duration; earlier releases stored such
+            numbers.
     """
 
     def __init__(self, path: Path, names: Mapping[str, str], most_bytes: int) -> None:
-        self.path, self.names = path, names
+        self.path = path
+        self.names = names
         self.reader = DumpReader(path, most_bytes=most_bytes)
         self.seen: dict[str, dict[Any, Any]] = {kind: {} for kind in records.SHAPES}
         self.studies: set[str] = set()
@@ -121,14 +139,17 @@ class _Checked:
                 records.check(kind, record)
                 if kind == "evaluation":
                     self._leave_out_seconds(record["properties"])
+
                 if kind == "study":
                     self.studies.add(record["name"])
                     self.stored_studies.add(self.names.get(record["name"], record["name"]))
+
                 entry = renaming.renamed(kind, record, self.names)
                 self._check_references(kind, record)
                 self._check_repetition(kind, record)
             except UsageError as error:
                 raise UsageError(f"line {line} of {self.path}: {error}") from None
+
             yield entry
 
     def check_renamed(self) -> None:
@@ -151,28 +172,41 @@ class _Checked:
     def _check_references(self, kind: str, record: Record) -> None:
         for named, name in records.references(kind, record):
             if name not in self.seen[named]:
-                raise UsageError(f"{kind} refers to {named} {name!r:.80}, which is in no earlier line")
+                raise UsageError(
+                    f"{kind} refers to {named} {name!r:.80}, which is in no earlier line"
+                )
+
         if kind == "distances" and any(key <= record["of"] for key in record["to"]):
             raise UsageError(
-                f"distances belong to the smaller key of a pair, got distances of {record['of']} to smaller ones"
+                "distances belong to the smaller key of a pair, got distances of "
+                f"{record['of']} "
+                "to smaller ones"
             )
+
         if kind == "morph" and record["parent"] == record["child"]:
             raise UsageError(f"morph has {record['parent']} as parent and child")
+
         if kind == "study" and record["name"] in self.seen["study"]:
             raise UsageError(f"two studies of the file would have the name {record['name']!r}")
+
         if kind == "proposal" and record["result"] is not None:
             self._check_result(record)
+
         self.seen[kind][identity(kind, record)] = self._reference(kind, record)
 
     def _check_repetition(self, kind: str, record: Record) -> None:
-        """Refuse a file that contradicts itself, which only the second of two transactions would notice."""
+        """Refuse a file that contradicts itself, which only the second of two transactions would
+        notice.
+        """
         if kind not in ("evaluation", "proposal"):
             return
+
         name = identity(kind, record)
         text = hash(text_of(record))
         if self._texts.setdefault((kind, name), text) != text:
             raise UsageError(
-                f"{kind} {name!r:.80} is in the file twice, with different values: it was put together from several "
+                f"{kind} {name!r:.80} is in the file twice, with different values: it was put "
+                "together from several "
                 "dumps; load them one after the other"
             )
 
@@ -180,14 +214,19 @@ class _Checked:
         networks = (record["architecture"], self.seen["evaluation"][record["result"]])
         one, other = (self.seen["architecture"][key] for key in networks)
         if one != other:
-            raise UsageError(f"proposal of {networks[0]} has the result {record['result']!r:.80} of another network")
+            raise UsageError(
+                f"proposal of {networks[0]} has the result {record['result']!r:.80} "
+                "of another network"
+            )
 
     def _reference(self, kind: str, record: Record) -> Any:
         """Return the value that later records are compared with."""
         if kind == "architecture":
             return records.architecture_of(record).functional_key
+
         if kind == "task":
             return record
+
         return record["architecture"] if kind == "evaluation" else None
 
 
@@ -201,6 +240,7 @@ def _with_proposals(checked: _Checked) -> Iterator[list[RenamedRecord]]:
             yield [waiting.pop(entry.record["result"]), entry]
         else:
             yield [entry]
+
     for entry in waiting.values():
         yield [entry]
 
@@ -214,6 +254,8 @@ def _batches(checked: _Checked) -> Iterator[list[RenamedRecord]]:
         size += sum(len(text_of(entry.record)) for entry in entries)
         if len(batch) >= BATCH or size >= BATCH_BYTES:
             yield batch
-            batch, size = [], 0
+            batch = []
+            size = 0
+
     if batch:
         yield batch

@@ -1,8 +1,9 @@
 """Merge rules of dump records: the result does not depend on which of two records came first.
 
-Merging is commutative, associative and idempotent for every kind of record, so archives that exchange dumps in any
-order agree in the end. Measured values are never replaced. If two records contradict each other (a study continued in
-two copies, two results with one id), merging is refused; the remedy is another name for the study.
+Merging is commutative, associative and idempotent for every kind of record, so archives that
+exchange dumps in any order agree in the end. Measured values are never replaced. If two records
+contradict each other (a study continued in two copies, two results with one id), merging is
+refused; the remedy is another name for the study.
 
     agent, evaluation     the earlier time of creation; of a training that paused and continued, the longer one
     task                  nothing to merge: one direction
@@ -47,29 +48,38 @@ def _agent(stored: Record, loaded: Record) -> Record:
 
 
 def _worker(stored: Record, loaded: Record) -> Record:
-    return max(stored, loaded, key=lambda record: (record["properties"]["heartbeat"], text_of(record)))
+    return max(
+        stored, loaded, key=lambda record: (record["properties"]["heartbeat"], text_of(record))
+    )
 
 
 def _task(stored: Record, loaded: Record) -> Record:
     if stored["direction"] != loaded["direction"]:
         raise StudyConflictError(
-            f"the archive has the task {loaded['task']!r} under the protocol {loaded['protocol']!r} with direction "
-            f"{stored['direction']}, the file has results with direction {loaded['direction']}: load it into another "
+            f"the archive has the task {loaded['task']!r} under the protocol "
+            f"{loaded['protocol']!r} with direction "
+            f"{stored['direction']}, the file has results with direction {loaded['direction']}: "
+            "load it into another "
             "archive"
         )
+
     return loaded
 
 
 def _study(stored: Record, loaded: Record) -> Record:
     name = loaded["name"]
     pairs = [(at, stored[at], loaded[at]) for at in _SAME_STUDY]
-    pairs += [(at, stored["properties"].get(at), loaded["properties"].get(at)) for at in _SAME_SEARCH]
+    pairs += [
+        (at, stored["properties"].get(at), loaded["properties"].get(at)) for at in _SAME_SEARCH
+    ]
     for at, ours, theirs in pairs:
         if ours != theirs:
             raise StudyConflictError(
-                f"the archive has another study {name!r}, with {at} {ours}, the file's has {theirs}: "
+                f"the archive has another study {name!r}, with {at} {ours}, the file's has "
+                f"{theirs}: "
                 f"{_RENAME} {name}=NEW"
             )
+
     return {**loaded, "properties": _larger(stored["properties"], loaded["properties"])}
 
 
@@ -77,33 +87,51 @@ def _evaluation(stored: Record, loaded: Record) -> Record:
     id_ = loaded["id"]
     for at in ("task", "protocol", "architecture"):
         if stored[at] != loaded[at]:
-            raise _contradiction(id_, f"the {at} {stored[at]} in the archive, {loaded[at]} in the file")
-    ours, theirs = stored["properties"], loaded["properties"]
+            raise _contradiction(
+                id_, f"the {at} {stored[at]} in the archive, {loaded[at]} in the file"
+            )
+
+    ours = stored["properties"]
+    theirs = loaded["properties"]
     if _length(ours) != _length(theirs):
         return max(stored, loaded, key=lambda record: _length(record["properties"]))
+
     for at in sorted(ours.keys() & theirs.keys() - {"created"}):
         if text_of(_undeleted(at, ours[at])) != text_of(_undeleted(at, theirs[at])):
-            raise _contradiction(id_, f"{at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file")
+            raise _contradiction(
+                id_, f"{at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file"
+            )
+
     saved = [each["weights"] for each in (stored, loaded) if each["weights"]]
     return {
         **loaded,
-        "properties": {**_larger(ours, theirs), "created": _earlier([ours.get("created"), theirs.get("created")])},
+        "properties": {
+            **_larger(ours, theirs),
+            "created": _earlier([ours.get("created"), theirs.get("created")]),
+        },
         "weights": max(saved, key=text_of, default=None),
     }
 
 
 def _undeleted(name: str, value: Any) -> Any:
-    """Return a value without the mark of a reused result whose study was deleted in one of the archives."""
+    """Return a value without the mark of a reused result whose study was deleted in one of the
+    archives.
+    """
     return value.removesuffix(MARK_OF_DELETED) if name == "answered_from" else value
 
 
 def _contradiction(id_: str, how: str) -> StudyConflictError:
-    """Return the error about two contradicting results of one id; external results have no study to rename."""
+    """Return the error about two contradicting results of one id; external results have no study to
+    rename.
+    """
     study = _OF_STUDY.fullmatch(id_)
     why = (
         f"two copies of the study {study[1]!r} diverged; {_RENAME} {study[1]}=NEW"
         if study
-        else ("it is an external result, imported from two versions of a file; load this one into another archive")
+        else (
+            "it is an external result, imported from two versions of a file; load this one "
+            "into another archive"
+        )
     )
     return StudyConflictError(f"evaluation {id_} has {how}: {why}")
 
@@ -113,35 +141,59 @@ def _proposal(stored: Record, loaded: Record) -> Record:
     for at in ("architecture", "agent", "result"):
         if stored[at] != loaded[at] and not (at == "result" and None in (stored[at], loaded[at])):
             raise StudyConflictError(
-                f"{name} has the {at} {stored[at]} in the archive, {loaded[at]} in the file: two copies of the study "
+                f"{name} has the {at} {stored[at]} in the archive, {loaded[at]} in the file: two "
+                "copies of the study "
                 f"diverged; {_RENAME} {loaded['study']}=NEW"
             )
+
     ahead = max(stored, loaded, key=_progress)
     properties = ahead["properties"]
-    if _rank(stored) == _rank(loaded) == 0 and _rung(stored) == _rung(loaded) and _retries(stored) == _retries(loaded):
+    if (
+        _rank(stored) == _rank(loaded) == 0
+        and _rung(stored) == _rung(loaded)
+        and _retries(stored) == _retries(loaded)
+    ):
         times = [each["properties"].get("created") for each in (stored, loaded)]
-        properties = {**_larger(stored["properties"], loaded["properties"]), "created": _earlier(times)}
+        properties = {
+            **_larger(stored["properties"], loaded["properties"]),
+            "created": _earlier(times),
+        }
+
     claims: dict[tuple[str, int], Record] = {}
     for worker, at, about in (*stored["claims"], *loaded["claims"]):
         claims[worker, at] = _larger(claims.get((worker, at), {}), about)
+
     listed = sorted(([*claim, about] for claim, about in claims.items()), key=text_of)
     return {**ahead, "properties": properties, "claims": listed}
 
 
 def _rank(record: Record) -> int:
     state = State(record["properties"]["state"])
-    values, rung = record["properties"].get("rung_values") or (), _rung(record)
+    values = record["properties"].get("rung_values") or ()
+    rung = _rung(record)
     if state is State.PRUNED and len(values) == rung > 0:
-        # A promotion that was given up has the result of the rung before, and may be tried again like a failure.
+        # A promotion that was given up has the result of the rung before, and may be tried again
+        # like a failure.
         return 1
+
     return 2 if state.evaluated else 1 if state is State.FAILED else 0
 
 
 def _progress(record: Record) -> tuple[int, bool, int, int, int, bool, str]:
-    properties, rank = record["properties"], _rank(record)
-    finished, has_result = properties.get("finished") or 0, record["result"] is not None
+    properties = record["properties"]
+    rank = _rank(record)
+    finished = properties.get("finished") or 0
+    has_result = record["result"] is not None
     # A retry comes after the failure that it follows; a result comes after all.
-    return _rung(record), rank == 2, _retries(record), rank, finished, has_result, text_of(properties)
+    return (
+        _rung(record),
+        rank == 2,
+        _retries(record),
+        rank,
+        finished,
+        has_result,
+        text_of(properties),
+    )
 
 
 def _retries(record: Record) -> int:
@@ -157,6 +209,7 @@ def _length(evaluation: Record) -> tuple[bool, int]:
     """Return the length of a training that may have paused at a rung and continued."""
     if not evaluation.get("partial"):
         return True, 0
+
     return False, evaluation.get("epochs") or 0
 
 
@@ -170,7 +223,12 @@ def _with_properties(stored: Record, loaded: Record) -> Record:
 
 def _distances(stored: Record, loaded: Record) -> Record:
     """Merge the distances from one network, pair by pair."""
-    return {**loaded, "to": {key: _larger(stored["to"].get(key, {}), kinds) for key, kinds in loaded["to"].items()}}
+    return {
+        **loaded,
+        "to": {
+            key: _larger(stored["to"].get(key, {}), kinds) for key, kinds in loaded["to"].items()
+        },
+    }
 
 
 _RULES: dict[str, Callable[[Record, Record], Record]] = {
@@ -197,10 +255,13 @@ def _larger(ours: Record, theirs: Record) -> Record:
 
 
 def _order(value: Any) -> tuple[Any, ...]:
-    """Return the sort key of any value: numbers by size with NaN last; values are equal only if their texts are."""
+    """Return the sort key of any value: numbers by size with NaN last; values are equal only if
+    their texts are.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         unknown = math.isnan(value)
         return 0, unknown, 0.0 if unknown else value, text_of(value)
+
     return 1, False, 0.0, text_of(value)
 
 

@@ -37,6 +37,7 @@ def publish(part: Path, path: Path, *, replace: bool) -> None:
         except OSError:
             # The file system has no links: the process that creates the empty file owns the name.
             path.open("xb").close()
+
     os.replace(part, path)
 
 
@@ -77,14 +78,18 @@ def check_free(path: Path, *, force: bool) -> None:
 
 
 def check_regular(path: Path) -> None:
-    """Check that a path is free, or that of a regular file: a device that is replaced by a file is lost.
+    """Check that a path is free, or that of a regular file: a device that is replaced by a file is
+    lost.
 
     Raises:
         UsageError: It is that of a folder, a device or a pipe.
     """
     # Unlike the methods of a path, these functions raise no error for a name that is too long.
     if os.path.exists(path) and not os.path.isfile(path):
-        raise UsageError(f"{path} is {'a folder' if os.path.isdir(path) else 'no regular file'}: choose another name")
+        raise UsageError(
+            f"{path} is {'a folder' if os.path.isdir(path) else 'no regular file'}: "
+            "choose another name"
+        )
 
 
 def _exists(path: Path) -> UsageError:

@@ -1,4 +1,5 @@
-"""Records of a dump as lines of JSON: equal text for equal records, and one clear error for any other line.
+"""Records of a dump as lines of JSON: equal text for equal records, and one clear error for any
+other line.
 
 Numbers that JSON cannot express are written as `{"float": "nan"}`.
 """
@@ -14,7 +15,9 @@ from archive.json_values import is_non_finite, mapped
 
 Record = dict[str, Any]
 
-_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_WRITER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 def text_of(record: Any) -> str:
@@ -37,8 +40,10 @@ def parsed(path: Path, number: int, line: bytes) -> Record:
     except (ValueError, RecursionError) as error:
         why = "it nests too deep" if isinstance(error, RecursionError) else f"{error}"
         raise UsageError(f"line {number} of {path} is no JSON: {why:.80}") from None
+
     if not isinstance(record, dict):
         raise UsageError(f"line {number} of {path} must be a JSON object, got {brief(record)}")
+
     return record
 
 
@@ -49,6 +54,7 @@ def brief(value: Any, most: int = 80) -> str:
     except (ValueError, RecursionError):
         # An integer of thousands of digits, or lists nested without end.
         return f"a huge {type(value).__name__}"
+
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
@@ -59,6 +65,7 @@ def _number_or_name(value: Any) -> Any:
 def _float_or_map(record: Record) -> Any:
     if record.keys() == {"float"} and record["float"] in ("nan", "inf", "-inf"):
         return float(record["float"])
+
     return record
 
 

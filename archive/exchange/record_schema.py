@@ -13,10 +13,10 @@
     distances      of, to {key: {kind of distance: number or numbers}}                        pair
     proxies        of, task, protocol, source, properties                                     all but properties
 
-Every record refers to records of earlier lines only. `properties` are those of the node, except derived ones: a load
-computes keys, ids and counts of layers again, so a file cannot forge them. Transient properties (tokens, leases, curves
-of running trials) are not written: a proposal without a result is WAITING. Unknown properties are kept if a database
-can store them.
+Every record refers to records of earlier lines only. `properties` are those of the node, except
+derived ones: a load computes keys, ids and counts of layers again, so a file cannot forge them.
+Transient properties (tokens, leases, curves of running trials) are not written: a proposal without
+a result is WAITING. Unknown properties are kept if a database can store them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class RecordShape(NamedTuple):
 
     Attributes:
         fields: Check of each field; all fields are required.
-        known: Check of each property; properties with the prefix of curves or metrics have separate checks.
+        known: Check of each property; properties with the prefix of curves or metrics have separate
+            checks.
         needed: Required properties.
         own: Properties that the store computes, and a file may not set.
     """
@@ -166,43 +167,63 @@ def check(kind: str, record: Record) -> None:
     """
     if kind not in SHAPES:
         raise UsageError(f"there is no record {kind!r:.60}")
+
     shape = SHAPES[kind]
     for name, right in shape.fields.items():
         if name not in record:
             raise UsageError(f"{kind} has no field {name!r}")
+
         if not right(record[name]):
             raise UsageError(f"{kind} has an invalid {name}: {_shown(record[name])}")
+
     for name in record:
         if name not in shape.fields:
             raise UsageError(f"{kind} has no field {name!r:.60}")
+
     if "properties" in record:
         _check_properties(kind, shape, record["properties"])
+
     # A promoted proposal waits, and has the result of its last rung.
-    promoted = kind == "proposal" and record["result"] is not None and record["properties"].get("rung")
+    promoted = (
+        kind == "proposal" and record["result"] is not None and record["properties"].get("rung")
+    )
     if (
         kind == "proposal"
         and (record["result"] is None) == State(record["properties"]["state"]).evaluated
         and not promoted
     ):
-        raise UsageError(f"proposal is {record['properties']['state']} with the result {_shown(record['result'])}")
+        raise UsageError(
+            f"proposal is {record['properties']['state']} with the result "
+            f"{_shown(record['result'])}"
+        )
 
 
 def references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
     """Return kind and identity of each record that a valid record refers to."""
     if kind == "warm_start":
         return [("study", record["study"]), ("study", record["source"])]
+
     if kind == "morph":
         return [("architecture", record["parent"]), ("architecture", record["child"])]
+
     if kind == "evaluation":
         return [("architecture", record["architecture"])]
+
     if kind == "proxies":
         return [("architecture", record["of"])]
+
     if kind == "distances":
         return [("architecture", key) for key in (record["of"], *record["to"])]
+
     if kind != "proposal":
         return []
+
     named = [("study", record["study"]), ("architecture", record["architecture"])]
-    named += [(what, record[at]) for what, at in (("agent", "agent"), ("evaluation", "result")) if record[at]]
+    named += [
+        (what, record[at])
+        for what, at in (("agent", "agent"), ("evaluation", "result"))
+        if record[at]
+    ]
     return named + [("worker", worker) for worker, _, _ in record["claims"]]
 
 
@@ -210,12 +231,15 @@ def _check_properties(kind: str, shape: RecordShape, properties: Mapping[str, An
     for name in shape.needed:
         if name not in properties:
             raise UsageError(f"{kind} has no property {name!r}")
+
     lengths = set()
     for name, value in properties.items():
         if not is_name(name) or name in shape.own or not _right(shape, name)(value):
             raise UsageError(f"{kind} has an invalid property: {_shown(name)} = {_shown(value)}")
+
         if name.startswith(CURVE):
             lengths.add(len(value))
+
     if len(lengths) > 1:
         raise UsageError(f"{kind} has a curve whose lists have the lengths {sorted(lengths)}")
 
@@ -223,10 +247,13 @@ def _check_properties(kind: str, shape: RecordShape, properties: Mapping[str, An
 def _right(shape: RecordShape, name: str) -> Check:
     if name == CURVE + EPOCH:
         return is_wholes
+
     if name.startswith(CURVE):
         return is_reals
+
     if name.startswith((METRIC, PROXY)):
         return is_real
+
     return shape.known.get(name, is_property)
 
 
@@ -244,6 +271,8 @@ def architecture_of(record: Record) -> Architecture:
         network = codec.from_dict(record["architecture"])
     except ArchiveError as error:
         raise UsageError(f"architecture {record['key']} cannot be read: {error}") from None
+
     if network.key != record["key"]:
         raise UsageError(f"architecture {record['key']} has layers whose key is {network.key}")
+
     return network

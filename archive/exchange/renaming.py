@@ -6,8 +6,9 @@
 | evaluation | `answered_from`, the result of another study that it is a copy of |
 | proposal   | its result, and its basis: the studies that the agent learnt from |
 
-A record that the archive has under the same references keeps them: it belongs to a study whose copies agree, and which
-used the archive's copy of the renamed study. All other records refer to the file's copy.
+A record that the archive has under the same references keeps them: it belongs to a study whose
+copies agree, and which used the archive's copy of the renamed study. All other records refer to the
+file's copy.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 _OWN = {"study": "name", "warm_start": "study", "proposal": "study", "evaluation": "id"}
 """What names the study that a record belongs to."""
 
-_REFERENCES = {"warm_start": ("source",), "evaluation": ("answered_from",), "proposal": ("result", "based_on")}
+_REFERENCES = {
+    "warm_start": ("source",),
+    "evaluation": ("answered_from",),
+    "proposal": ("result", "based_on"),
+}
 
 
 class RenamedRecord(NamedTuple):
@@ -37,7 +42,8 @@ class RenamedRecord(NamedTuple):
     Attributes:
         kind: Its kind.
         record: The record.
-        former: Its references to renamed studies under their former names; empty where it belongs to one.
+        former: Its references to renamed studies under their former names; empty where it belongs
+            to one.
     """
 
     kind: str
@@ -54,8 +60,12 @@ def checked(rename: Mapping[str, str] | None) -> dict[str, str]:
     names = dict(rename or {})
     for new in names.values():
         check_new_name(new)
+
     if len(set(names.values())) < len(names):
-        raise UsageError(f"two studies cannot have one name, got {', '.join(sorted(names.values()))}")
+        raise UsageError(
+            f"two studies cannot have one name, got {', '.join(sorted(names.values()))}"
+        )
+
     return names
 
 
@@ -64,32 +74,49 @@ def renamed(kind: str, record: Record, names: Mapping[str, str]) -> RenamedRecor
     own = _OWN.get(kind)
     if not names or own is None:
         return RenamedRecord(kind, record, {})
-    before, record[own] = record[own], _renamed(own, record[own], names)
+
+    before = record[own]
+    record[own] = _renamed(own, record[own], names)
     former = {}
     for name in _REFERENCES.get(kind, ()):
         place = _place(record, name)
-        if (value := place.get(name)) is not None and (new := _renamed(name, value, names)) != value:
-            former[name], place[name] = value, new
+        if (value := place.get(name)) is not None and (
+            new := _renamed(name, value, names)
+        ) != value:
+            former[name] = value
+            place[name] = new
+
     return RenamedRecord(kind, record, former if record[own] == before else {})
 
 
 def kept(ask: Ask, entries: Sequence[RenamedRecord]) -> list[tuple[str, Record]]:
-    """Return kinds and records, with the former references of those that the archive has with these references."""
+    """Return kinds and records, with the former references of those that the archive has with these
+    references.
+    """
     stored = {
-        kind: existing(ask, kind, [entry.record for entry in entries if entry.kind == kind and entry.former])
+        kind: existing(
+            ask, kind, [entry.record for entry in entries if entry.kind == kind and entry.former]
+        )
         for kind in {entry.kind for entry in entries if entry.former}
     }
-    return [(entry.kind, _kept(entry, stored[entry.kind]) if entry.former else entry.record) for entry in entries]
+    return [
+        (entry.kind, _kept(entry, stored[entry.kind]) if entry.former else entry.record)
+        for entry in entries
+    ]
 
 
 def _kept(entry: RenamedRecord, stored: Mapping[Any, Record]) -> Record:
     record = {**entry.record}
     if "properties" in record:
         record["properties"] = {**record["properties"]}
+
     for name, value in entry.former.items():
         _place(record, name)[name] = value
+
     known = stored.get(identity(entry.kind, record))
-    same = known is not None and all(_stored(known, name) == value for name, value in entry.former.items())
+    same = known is not None and all(
+        _stored(known, name) == value for name, value in entry.former.items()
+    )
     return record if same else entry.record
 
 
@@ -108,9 +135,11 @@ def _renamed(name: str, value: str, names: Mapping[str, str]) -> str:
     """Return the new value of a property that names studies."""
     if name == "based_on":
         return _renamed_basis(value, names)
+
     study, mark, number = value.rpartition("#")
     if name in ("id", "result", "answered_from"):
         return f"{names[study]}#{number}" if mark and study in names else value
+
     return names.get(value, value)
 
 
@@ -121,4 +150,5 @@ def _renamed_basis(text: str, names: Mapping[str, str]) -> str:
         if isinstance(by_study := basis.get(entry), dict) and not names.keys().isdisjoint(by_study):
             basis[entry] = {names.get(study, study): value for study, value in by_study.items()}
             changed = True
+
     return to_json(basis) if changed else text

@@ -1,10 +1,12 @@
-"""Repair of an embedded archive whose files or records are damaged, and a dump of what can be read of one.
+"""Repair of an embedded archive whose files or records are damaged, and a dump of what can be read
+of one.
 
     repair(settings)                        in place, after a copy
     salvage(settings, Path("rest.jsonl.gz"))   a dump of a repaired copy; the archive stays as it is
 
-ArcadeDB removes the records that cannot be read and the edges that lead to them. Their indexes are built again from the
-rest. What was lost is named by comparison with the last automatic dump, from which `archive load` brings it back.
+ArcadeDB removes the records that cannot be read and the edges that lead to them. Their indexes are
+built again from the rest. What was lost is named by comparison with the last automatic dump, from
+which `archive load` brings it back.
 """
 
 from __future__ import annotations
@@ -86,6 +88,7 @@ def repair(settings: Settings) -> RepairOutcome:
         finally:
             # The record of a clean stop describes the repaired files.
             embedded.stop(settings)
+
     return outcome
 
 
@@ -107,13 +110,20 @@ def replace_by_dump(settings: Settings, path: Path) -> RepairOutcome:
     with Connection.open(settings) as connection:
         schema.migrate(connection)
         load(connection, path)
+
     return RepairOutcome(copy, damage, dump=path)
 
 
 def salvage(
-    settings: Settings, path: Path, *, studies: Sequence[str] | None = None, distances: bool = True, force: bool = False
+    settings: Settings,
+    path: Path,
+    *,
+    studies: Sequence[str] | None = None,
+    distances: bool = True,
+    force: bool = False,
 ) -> tuple[dict[str, int], list[str]]:
-    """Dump what can be read of a damaged archive, by way of a repaired copy that is deleted afterwards.
+    """Dump what can be read of a damaged archive, by way of a repaired copy that is deleted
+    afterwards.
 
     Args:
         settings: Settings of an embedded archive; its server is stopped.
@@ -136,13 +146,26 @@ def salvage(
         copy.rename(private.database)
         with data_files.under_repair(private):
             outcome = _mend(own, copy)
-            left_out = [f"{number} of the records {name}" for name, number in outcome.removed.items()]
-            left_out += [f"result of the proposal {id_}, which is dumped as waiting" for id_ in outcome.without_result]
+            left_out = [
+                f"{number} of the records {name}" for name, number in outcome.removed.items()
+            ]
+            left_out += [
+                f"result of the proposal {id_}, which is dumped as waiting"
+                for id_ in outcome.without_result
+            ]
             with Connection.open(own) as connection:
-                counts = dump(connection, path, studies=studies, distances=distances, force=force, left_out=left_out)
+                counts = dump(
+                    connection,
+                    path,
+                    studies=studies,
+                    distances=distances,
+                    force=force,
+                    left_out=left_out,
+                )
     finally:
         embedded.stop(own)
         shutil.rmtree(private.home, ignore_errors=True)
+
     return counts, left_out
 
 
@@ -151,22 +174,31 @@ def _mend(settings: Settings, copy: Path) -> RepairOutcome:
         before = _recorded(settings)
         for name, number in sql.counts(settings).items():
             before[name] = max(before.get(name, 0), number)
+
         report = sql.check(settings, fix=True)
         damage = [*integrity.record_faults(report), *integrity.index_faults(settings)]
         for _ in range(MOST_PASSES - 1):
             if not integrity.record_faults(report):
                 break
+
             report = sql.check(settings, fix=True)
+
     with Connection.open(settings) as connection:
         unbuilt = []
         try:
             schema.rebuild_indexes(connection)
         except ArchiveError as error:
             unbuilt.append(first_line(error))
+
         after = sql.counts(settings)
-        removed = {name: number - after.get(name, 0) for name, number in before.items() if number > after.get(name, 0)}
+        removed = {
+            name: number - after.get(name, 0)
+            for name, number in before.items()
+            if number > after.get(name, 0)
+        }
         without_result = [row["id"] for row in reading.asking(connection)(_WITHOUT_RESULT)]
         remaining = [*unbuilt, *integrity.faults(connection)]
+
     engine_change.complete(Folder(settings.home))
     return RepairOutcome(copy, damage, removed, without_result, remaining)
 
@@ -179,9 +211,12 @@ def _recorded(settings: Settings) -> Counter[str]:
         buckets = json.loads(place.joinpath("statistics.json").read_text(encoding="utf-8"))
         types = json.loads(place.joinpath("schema.json").read_text(encoding="utf-8"))["types"]
         for name, definition in types.items():
-            counts[name] = sum(int(buckets.get(bucket, {}).get("count", 0)) for bucket in definition["buckets"])
+            counts[name] = sum(
+                int(buckets.get(bucket, {}).get("count", 0)) for bucket in definition["buckets"]
+            )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Counter()
+
     return counts
 
 
@@ -194,10 +229,15 @@ def _lacking(settings: Settings, path: Path) -> dict[str, list[str]]:
             for batch in _batches(path):
                 for kind, identities in missing(ask, batch).items():
                     names = lacking.setdefault(kind, [])
-                    names += [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in identities]
+                    names += [
+                        " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+                        for name in identities
+                    ]
         except UsageError:
-            # The dump contradicts the archive, or is damaged itself: what was found until then stands.
+            # The dump contradicts the archive, or is damaged itself: what was found until then
+            # stands.
             pass
+
     return {kind: names for kind, names in lacking.items() if names}
 
 
@@ -215,7 +255,10 @@ def _copied(folder: Folder) -> Path:
     """Copy the data while no server can start."""
     lock = try_lock(folder.lock)
     if lock is None:
-        raise ServerStartError(f"another process has started the server over {folder.home} again: end it first")
+        raise ServerStartError(
+            f"another process has started the server over {folder.home} again: end it first"
+        )
+
     with holding(lock):
         try:
             return copies.copy(folder, "damaged")

@@ -1,7 +1,7 @@
 """Cypher statements of a load; each is idempotent.
 
-Every row is one node or one relationship. Neighbours are matched step by step from bound nodes: with a single pattern,
-ArcadeDB scans all nodes.
+Every row is one node or one relationship. Neighbours are matched step by step from bound nodes:
+with a single pattern, ArcadeDB scans all nodes.
 """
 
 from archive.database.statements import follows_from_state, rewritten

@@ -1,7 +1,7 @@
 """Rows of a study for other programs: one row a proposal, with its result.
 
-`rows_of` has metrics and hyperparameters as maps, `flat` has one column for each. Times are ISO 8601 in UTC, values in
-the task's own unit.
+`rows_of` has metrics and hyperparameters as maps, `flat` has one column for each. Times are ISO
+8601 in UTC, values in the task's own unit.
 """
 
 from __future__ import annotations
@@ -27,18 +27,37 @@ LARGEST_EXACT = 2**53
 MAPS = {"metrics": "metric_", "hyperparameters": "hyperparameter_"}
 """Columns that hold maps, with the prefix of the columns that they become."""
 
-TEXT, INTEGER, NUMBER, TRUTH = "string", "int64", "float64", "bool"
+TEXT = "string"
+INTEGER = "int64"
+NUMBER = "float64"
+TRUTH = "bool"
 """Types of columns, by their names in Arrow."""
 TYPES = {
-    **dict.fromkeys(("study", "proposal", "state", "architecture", "agent", "worker", "reason"), TEXT),
-    **dict.fromkeys(("created", "started", "finished", "device", "hardware", "answered_from"), TEXT),
+    **dict.fromkeys(
+        ("study", "proposal", "state", "architecture", "agent", "worker", "reason"), TEXT
+    ),
+    **dict.fromkeys(
+        ("created", "started", "finished", "device", "hardware", "answered_from"), TEXT
+    ),
     **dict.fromkeys(("number", "attempts", "epochs", "seed"), INTEGER),
-    **dict.fromkeys(("acquisition", "mean", "std", "priority", "fidelity", "value", "seconds"), NUMBER),
+    **dict.fromkeys(
+        ("acquisition", "mean", "std", "priority", "fidelity", "value", "seconds"), NUMBER
+    ),
     **dict.fromkeys(("cancelled", "partial"), TRUTH),
 }
 """Type of each column of a row, whatever the rows have; that of every metric is a number."""
 
-_OF_PROPOSAL = ("agent", "acquisition", "mean", "std", "priority", "fidelity", "attempts", "worker", "reason")
+_OF_PROPOSAL = (
+    "agent",
+    "acquisition",
+    "mean",
+    "std",
+    "priority",
+    "fidelity",
+    "attempts",
+    "worker",
+    "reason",
+)
 _TIMES = ("created", "started", "finished")
 _OF_RESULT = ("value", "epochs", "seconds", "seed", "device", "hardware", "answered_from")
 
@@ -55,24 +74,36 @@ def rows_of(archive: Archive, study: str) -> list[StudyRow]:
 
 
 def flat(rows: Sequence[StudyRow]) -> list[StudyRow]:
-    """Return rows with a column for each metric and hyperparameter, the same columns in all of them."""
+    """Return rows with a column for each metric and hyperparameter, the same columns in all of
+    them.
+    """
     columns = {column: sorted({name for row in rows for name in row[column]}) for column in MAPS}
     return [
         {
             **{name: value for name, value in row.items() if name not in MAPS},
-            **{f"{MAPS[column]}{name}": row[column].get(name) for column in MAPS for name in columns[column]},
+            **{
+                f"{MAPS[column]}{name}": row[column].get(name)
+                for column in MAPS
+                for name in columns[column]
+            },
         }
         for row in rows
     ]
 
 
 def to_csv(rows: Sequence[StudyRow]) -> str:
-    """Return flat rows as CSV with a line of names; lists, maps and booleans are JSON, None is empty."""
+    """Return flat rows as CSV with a line of names; lists, maps and booleans are JSON, None is
+    empty.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0] if rows else _row_names())
     for row in rows:
-        writer.writerow(json.dumps(each) if isinstance(each, list | dict | bool) else each for each in row.values())
+        writer.writerow(
+            json.dumps(each) if isinstance(each, list | dict | bool) else each
+            for each in row.values()
+        )
+
     return text.getvalue()
 
 
@@ -89,24 +120,36 @@ def to_parquet(rows: Sequence[StudyRow]) -> bytes:
     from pyarrow import parquet
 
     uniform = of_one_type(rows)
-    fields, columns = [], []
+    fields = []
+    columns = []
     for name in rows[0] if rows else _row_names():
         values = [row[name] for row in uniform]
         kind = _type_of(name, values)
         if kind == NUMBER:
             # Arrow refuses an integer that is not exact as a float.
             values = [None if value is None else float(value) for value in values]
+
         fields.append(pyarrow.field(name, pyarrow.type_for_alias(kind)))
         columns.append(pyarrow.array(values, fields[-1].type))
+
     content = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_arrays(columns, schema=pyarrow.schema(fields)), content)
     return content.getvalue()
 
 
 def of_one_type(rows: Sequence[StudyRow]) -> list[StudyRow]:
-    """Return flat rows whose columns hold numbers, text or booleans; any other column is JSON, None stays None."""
-    mixed = [name for name in (rows[0] if rows else ()) if not _is_of_one_type([row[name] for row in rows])]
-    return [{**row, **{name: None if row[name] is None else json.dumps(row[name]) for name in mixed}} for row in rows]
+    """Return flat rows whose columns hold numbers, text or booleans; any other column is JSON, None
+    stays None.
+    """
+    mixed = [
+        name
+        for name in (rows[0] if rows else ())
+        if not _is_of_one_type([row[name] for row in rows])
+    ]
+    return [
+        {**row, **{name: None if row[name] is None else json.dumps(row[name]) for name in mixed}}
+        for row in rows
+    ]
 
 
 def check_parquet() -> None:
@@ -120,16 +163,22 @@ def check_parquet() -> None:
 
 
 def _type_of(name: str, values: Sequence[Any]) -> str:
-    """Return the type of a column; that of a hyperparameter, which has none of its own, is that of its values."""
+    """Return the type of a column; that of a hyperparameter, which has none of its own, is that of
+    its values.
+    """
     if name in TYPES:
         return TYPES[name]
+
     known = [value for value in values if value is not None]
     if name.startswith(MAPS["metrics"]) or not known:
         return NUMBER
+
     if all(map(_is_text, known)):
         return TEXT
+
     if all(map(_is_truth, known)):
         return TRUTH
+
     # A study whose rates are all integers has the type of one whose rates are not.
     exact = all(isinstance(value, float) or abs(value) <= LARGEST_EXACT for value in known)
     return NUMBER if exact else INTEGER
@@ -142,7 +191,9 @@ def _is_of_one_type(column: Sequence[Any]) -> bool:
 
 def _is_number(value: Any) -> bool:
     # Parquet has no larger integers.
-    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
+    return isinstance(value, float) or (
+        isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    )
 
 
 def _is_text(value: Any) -> bool:
@@ -184,4 +235,8 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 def _time(milliseconds: int | None) -> str | None:
     if milliseconds is None:
         return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+    return (
+        datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
+        + "Z"
+    )

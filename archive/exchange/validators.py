@@ -1,6 +1,8 @@
-"""Validators of values in a dump: both servers must be able to store them, and this release to read them back.
+"""Validators of values in a dump: both servers must be able to store them, and this release to read
+them back.
 
-A file may be hostile. Each function returns whether a value, read from JSON, is of one kind; none of them raises.
+A file may be hostile. Each function returns whether a value, read from JSON, is of one kind; none
+of them raises.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from archive.errors import UsageError
 from archive.queue.successive_halving import Rungs
 
 CLAIM_OWN = frozenset(["at", "token"])
-"""Properties of a claim that are not exported with it: its time is a field, and its token is a secret."""
+"""Properties of a claim that are not exported with it: its time is a field, and its token is a
+secret."""
 
 _MOST_NESTED = 50
 _MOST_NAME = 500
@@ -28,10 +31,12 @@ def is_text(value: Any) -> bool:
     """Whether a value is text that a database can hold."""
     if not isinstance(value, str):
         return False
+
     try:
         value.encode()
     except UnicodeEncodeError:
         return False
+
     return True
 
 
@@ -57,7 +62,8 @@ def is_operators(value: Any) -> bool:
 
 def is_bounds(value: Any) -> bool:
     """Whether a value is a list of finite numbers, one for each constraint of a study."""
-    # Earlier releases stored the whole numbers of a program as such. Neo4j cannot store a list of both types.
+    # Earlier releases stored the whole numbers of a program as such. Neo4j cannot store a list of
+    # both types.
     return is_wholes(value) or (isinstance(value, list) and all(map(_is_finite_float, value)))
 
 
@@ -79,21 +85,27 @@ def is_settings(value: Any) -> bool:
     """Whether a value is the text of a JSON object of reasonable depth."""
     if not is_text(value):
         return False
+
     try:
         settings = json.loads(value)
     except (ValueError, RecursionError):
         return False
+
     return isinstance(settings, dict) and _depth(settings) <= _MOST_NESTED
 
 
 def is_study_settings(value: Any) -> bool:
-    """Whether a value is the text of a study's configuration; its rungs must be valid, if it has any."""
+    """Whether a value is the text of a study's configuration; its rungs must be valid, if it has
+    any.
+    """
     if not is_settings(value):
         return False
+
     try:
         Rungs.of(json.loads(value))
     except UsageError:
         return False
+
     return True
 
 
@@ -101,35 +113,55 @@ def is_basis(value: Any) -> bool:
     """Whether a value is the text of a proposal's basis: numbers of proposals, by study."""
     if not is_settings(value):
         return False
+
     basis = json.loads(value)
-    observed, partial = basis.get("observations"), basis.get("partial", {})
+    observed = basis.get("observations")
+    partial = basis.get("partial", {})
     if not is_map(partial) or not all(is_map(lengths) for lengths in partial.values()):
         return False
+
     if not all(length.isdecimal() for lengths in partial.values() for length in lengths):
         return False
+
     limits = {"wanted": _MOST_NUMBERS, "stream": 2**32}
-    if not all(0 <= number <= most for name, most in limits.items() if is_whole(number := basis.get(name))):
+    if not all(
+        0 <= number <= most for name, most in limits.items() if is_whole(number := basis.get(name))
+    ):
         return False
-    numbers = [basis.get("pending"), basis.get("failed"), *(observed.values() if is_map(observed) else [observed])]
+
+    numbers = [
+        basis.get("pending"),
+        basis.get("failed"),
+        *(observed.values() if is_map(observed) else [observed]),
+    ]
     numbers += [text for lengths in partial.values() for text in lengths.values()]
     return _are_numbers([text for text in numbers if isinstance(text, str)])
 
 
 def _are_numbers(texts: list[str]) -> bool:
-    """Return whether each string is a list of ranges of numbers, and their total count is bounded."""
+    """Return whether each string is a list of ranges of numbers, and their total count is
+    bounded.
+    """
     if not all(_RANGES.fullmatch(text) for text in texts):
         return False
+
     ends = [part.partition("-") for text in texts for part in text.split(",") if part]
     sizes = [int(last or first) - int(first) + 1 for first, _, last in ends]
     return all(size > 0 for size in sizes) and sum(sizes) <= _MOST_NUMBERS
 
 
 def _depth(value: Any) -> int:
-    depth, level = 0, [value]
+    depth = 0
+    level = [value]
     while level:
         depth += 1
-        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        inner = [
+            item.values() if isinstance(item, dict) else item
+            for item in level
+            if isinstance(item, dict | list)
+        ]
         level = [item for items in inner for item in items]
+
     return depth
 
 
@@ -141,7 +173,10 @@ def is_key(value: Any) -> bool:
 def is_property(value: Any) -> bool:
     """Whether both servers can store a value as a property."""
     if isinstance(value, list):
-        return any(all(check(item) for item in value) for check in (is_whole, is_real, is_text, is_truth))
+        return any(
+            all(check(item) for item in value) for check in (is_whole, is_real, is_text, is_truth)
+        )
+
     return is_real(value) or is_text(value) or is_truth(value)
 
 
@@ -167,13 +202,18 @@ def is_texts(value: Any) -> bool:
 
 def is_claims(value: Any) -> bool:
     """Whether a value is a list of claims of a proposal: worker, time, further properties."""
-    listed = isinstance(value, list) and all(isinstance(item, list) and len(item) == 3 for item in value)
-    return listed and all(is_name(worker) and is_whole(at) and _is_claim(about) for worker, at, about in value)
+    listed = isinstance(value, list) and all(
+        isinstance(item, list) and len(item) == 3 for item in value
+    )
+    return listed and all(
+        is_name(worker) and is_whole(at) and _is_claim(about) for worker, at, about in value
+    )
 
 
 def _is_claim(about: Any) -> bool:
     return is_map(about) and all(
-        is_name(name) and name not in CLAIM_OWN and is_property(value) for name, value in about.items()
+        is_name(name) and name not in CLAIM_OWN and is_property(value)
+        for name, value in about.items()
     )
 
 
@@ -191,7 +231,9 @@ def is_weights(value: Any) -> bool:
 def is_distances(value: Any) -> bool:
     """Whether a value is kinds of distance with their values, by key."""
     return isinstance(value, dict) and all(
-        is_key(key) and isinstance(kinds, dict) and all(is_name(k) and is_distance(v) for k, v in kinds.items())
+        is_key(key)
+        and isinstance(kinds, dict)
+        and all(is_name(k) and is_distance(v) for k, v in kinds.items())
         for key, kinds in value.items()
     )
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from archive.settings import Settings
 
 FRUITLESS_CODE = 3
-"""Exit code of a trainer that ended in order after trials that failed (`archive.cli.exit_codes`)."""
+"""Exit code of a trainer that ended in order after trials that failed
+(`archive.cli.exit_codes`)."""
 UNFIT_CODE = 4
 """Exit code of a trainer on a machine where trials cannot begin (`archive.cli.exit_codes`)."""
 
@@ -54,12 +55,14 @@ class TrainerFailure:
 class Launcher(ABC):
     """An engine that runs trainers.
 
-    A subclass is a dataclass. Its fields are its options, each made by `archive.launchers.options.launch_option`, all
-    with a default: `archive launch NAME` has them as options, `--on NAME:key=value` as keys, and `config.toml` in a
-    table `[launch.NAME]`. Constructing a launcher contacts no engine.
+    A subclass is a dataclass. Its fields are its options, each made by
+    `archive.launchers.options.launch_option`, all with a default: `archive launch NAME` has them as
+    options, `--on NAME:key=value` as keys, and `config.toml` in a table `[launch.NAME]`.
+    Constructing a launcher contacts no engine.
 
-    Every method may be called by any process of the user, not only by the one that has started the fleet: the engine,
-    or files in the fleet's folder, keep the list of its trainers. `FleetKeeper` calls them from one thread.
+    Every method may be called by any process of the user, not only by the one that has started the
+    fleet: the engine, or files in the fleet's folder, keep the list of its trainers. `FleetKeeper`
+    calls them from one thread.
 
     Attributes:
         name: Name in the registry.
@@ -67,7 +70,8 @@ class Launcher(ABC):
         requires: Modules that it imports and that the package does not install.
         extra: Extra of the package that installs them, if any.
         poll_seconds: Shortest time between two questions to the engine.
-        grace_seconds: Time that the engine gives a trainer between SIGTERM and SIGKILL, minus a reserve.
+        grace_seconds: Time that the engine gives a trainer between SIGTERM and SIGKILL, minus a
+            reserve.
         arguments: Options of `archive trainer` that precede the user's.
     """
 
@@ -81,14 +85,16 @@ class Launcher(ABC):
 
     @abstractmethod
     def elsewhere(self) -> bool:
-        """Whether trainers may run on other machines than this one, where no embedded server can be reached."""
+        """Whether trainers may run on other machines than this one, where no embedded server can be
+        reached.
+        """
 
     @abstractmethod
     def start(self, fleet: TrainerFleet, count: int) -> None:
         """Start trainers, beside those that the fleet has.
 
-        Returns as soon as the engine has accepted them; they may be pending for long. An engine that restarts a lost
-        trainer by itself keeps its id.
+        Returns as soon as the engine has accepted them; they may be pending for long. An engine
+        that restarts a lost trainer by itself keeps its id.
 
         Args:
             fleet: A fleet of this engine that `archive.launchers.records` has saved.
@@ -107,15 +113,18 @@ class Launcher(ABC):
         """
 
     def has_unlisted(self, fleet: TrainerFleet) -> bool:
-        """Whether a fleet may have trainers that `running` does not list, such as those of other machines."""
+        """Whether a fleet may have trainers that `running` does not list, such as those of other
+        machines.
+        """
         return False
 
     @abstractmethod
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
-        """Stop trainers: pending ones never start, running ones get SIGTERM and return their proposals.
+        """Stop trainers: pending ones never start, running ones get SIGTERM and return their
+        proposals.
 
-        Returns when they have ended, or when the engine has taken over to kill those that do not end in time. Ids that
-        are unknown, or whose trainers have ended, are ignored.
+        Returns when they have ended, or when the engine has taken over to kill those that do not
+        end in time. Ids that are unknown, or whose trainers have ended, are ignored.
 
         Args:
             fleet: The fleet.
@@ -127,11 +136,14 @@ class Launcher(ABC):
 
     @abstractmethod
     def preview(self, fleet: TrainerFleet, count: int) -> str:
-        """Return what `start` would submit, as text that a user can read and submit; nothing is started or written."""
+        """Return what `start` would submit, as text that a user can read and submit; nothing is
+        started or written.
+        """
 
     @abstractmethod
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
-        """Return the failures of trainers that have ended, as far as the engine remembers them, the last one last.
+        """Return the failures of trainers that have ended, as far as the engine remembers them, the
+        last one last.
 
         A trainer that `stop` has ended is none, however it ended.
 
@@ -161,6 +173,7 @@ def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
         other_machines.refuse_remote(settings, what)
         if settings.uri is not None and other_machines.is_loopback(settings.uri):
             raise SettingsError(
-                f"{what} needs an address that other machines reach, and {settings.uri} means each machine itself: "
+                f"{what} needs an address that other machines reach, and {settings.uri} means "
+                "each machine itself: "
                 "set ARCHIVE_DB to the name of the database's machine"
             )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def demand(work: int, slots: int, lower: int, upper: int) -> int:
-    """Return the number of trainers for an amount of work: `clip(ceil(work / slots), lower, upper)`.
+    """Return the number of trainers for an amount of work: `clip(ceil(work / slots), lower,
+    upper)`.
 
     Args:
         work: Number of proposals that wait or run.

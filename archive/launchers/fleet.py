@@ -1,4 +1,6 @@
-"""A fleet: trainers of one engine with the same command line, and how each of them reaches the archive."""
+"""A fleet: trainers of one engine with the same command line, and how each of them reaches the
+archive.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ from typing import Any
 from archive.queue.workers import FLEET
 from archive.settings import LOGIN, Settings, environment
 
-PASSWORD, PASSWORD_FILE = "ARCHIVE_PASSWORD", "ARCHIVE_PASSWORD_FILE"
+PASSWORD = "ARCHIVE_PASSWORD"
+PASSWORD_FILE = "ARCHIVE_PASSWORD_FILE"
 WITHOUT_LOGIN = frozenset(LOGIN)
-"""Variables of the caller that no engine may copy: engines store the environment of a job, and show it."""
+"""Variables of the caller that no engine may copy: engines store the environment of a job, and show
+it."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +53,30 @@ class TrainerFleet:
 
     @property
     def id(self) -> str:
-        """The name with a digest of the archive's home: unique among the fleets of a user of an engine."""
+        """The name with a digest of the archive's home: unique among the fleets of a user of an
+        engine.
+        """
         digest = hashlib.sha256(str(self.settings.home).encode()).hexdigest()[:6]
         return f"archive-{self.name}-{digest}"
 
     @property
     def folder(self) -> Path:
-        """Folder of the fleet's files, in the archive's home; it must exist on every machine of the engine."""
+        """Folder of the fleet's files, in the archive's home; it must exist on every machine of the
+        engine.
+        """
         return fleets_folder(self.settings.home) / self.name
 
     @property
     def password_file(self) -> Path | None:
-        """File of mode 0600 with the database's password, which `records.save` writes; None without a password."""
-        return None if self.settings.embedded or self.settings.password is None else self.folder / "password"
+        """File of mode 0600 with the database's password, which `records.save` writes;
+
+        None without a password.
+        """
+        return (
+            None
+            if self.settings.embedded or self.settings.password is None
+            else self.folder / "password"
+        )
 
     def command(self, python: str = sys.executable) -> list[str]:
         """Return the command of one trainer; it contains no password.
@@ -69,20 +84,32 @@ class TrainerFleet:
         Args:
             python: Interpreter with this package.
         """
-        # Not from the current folder: one named `archive` in it would hide an editable installation.
+        # Not from the current folder: one named `archive` in it would hide an editable
+        # installation.
         return [python, "-P", "-m", "archive.cli.main", "trainer", *self.arguments]
 
     def environment(self) -> dict[str, str]:
-        """Return a trainer's fleet and way to the archive as variables: the password by its file, never itself."""
-        variables = {name: value for name, value in environment(self.settings).items() if value and name != PASSWORD}
+        """Return a trainer's fleet and way to the archive as variables: the password by its file,
+        never itself.
+        """
+        variables = {
+            name: value
+            for name, value in environment(self.settings).items()
+            if value and name != PASSWORD
+        }
         variables[FLEET] = self.name
         if self.password_file is not None:
             variables[PASSWORD_FILE] = str(self.password_file)
+
         return variables
 
     def environment_from(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a trainer: that of the caller without its login, and `environment()`."""
-        return {name: value for name, value in inherited.items() if name not in WITHOUT_LOGIN} | self.environment()
+        """Return the environment of a trainer: that of the caller without its login, and
+        `environment()`.
+        """
+        return {
+            name: value for name, value in inherited.items() if name not in WITHOUT_LOGIN
+        } | self.environment()
 
 
 def fleets_folder(home: Path) -> Path:

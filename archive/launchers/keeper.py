@@ -7,14 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from archive.errors import LaunchError, SettingsError, TrainingError, UsageError
-from archive.launchers.base import FRUITLESS_CODE, UNFIT_CODE, LaunchedTrainer, Launcher, TrainerFailure
+from archive.launchers.base import (
+    FRUITLESS_CODE,
+    UNFIT_CODE,
+    LaunchedTrainer,
+    Launcher,
+    TrainerFailure,
+)
 from archive.launchers.demand import demand
 from archive.launchers.fleet import TrainerFleet
 
 EARLY_SECONDS = 60.0
 """Seconds of running below which the end of a trainer counts as early, even without a failure."""
 RESTART_LIMIT = 5
-"""Failures and early ends per trainer, without an evaluation in between, after which no trainer is started."""
+"""Failures and early ends per trainer, without an evaluation in between, after which no trainer is
+started."""
 UNFIT_LIMIT = 3
 """The same for the local engine, if trials cannot begin on this machine."""
 
@@ -28,8 +35,10 @@ class FleetState:
         running: Number of trainers whose process runs.
         pending: Number of trainers that the engine has not started yet.
         problem: Why the engine was not asked or did not answer; None where it did.
-        reason: Why a trainer is pending, in the engine's words; None where none is, or there is no reason.
-        refusal: Why the engine has started none or not all of the missing trainers, in its words; None where it has.
+        reason: Why a trainer is pending, in the engine's words; None where none is, or there is no
+            reason.
+        refusal: Why the engine has started none or not all of the missing trainers, in its words;
+            None where it has.
     """
 
     target: int
@@ -51,9 +60,10 @@ class FleetState:
 class FleetKeeper:
     """Starts trainers as the queue grows, and cancels pending ones as it shrinks.
 
-    A running trainer is never stopped because of a short queue: it ends by itself when it finds no work
-    (`archive trainer --idle`), or at the time limit of its job, and is replaced where the queue needs it. Only failures
-    and early ends are counted. An engine that does not answer for a while is asked again later.
+    A running trainer is never stopped because of a short queue: it ends by itself when it finds no
+    work (`archive trainer --idle`), or at the time limit of its job, and is replaced where the
+    queue needs it. Only failures and early ends are counted. An engine that does not answer for a
+    while is asked again later.
 
     Args:
         launcher: The engine.
@@ -61,8 +71,12 @@ class FleetKeeper:
         clock: Function that returns the time in seconds.
     """
 
-    def __init__(self, launcher: Launcher, fleet: TrainerFleet, clock: Callable[[], float] = time.monotonic) -> None:
-        self.launcher, self.fleet, self._clock = launcher, fleet, clock
+    def __init__(
+        self, launcher: Launcher, fleet: TrainerFleet, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.launcher = launcher
+        self.fleet = fleet
+        self._clock = clock
         self.state = FleetState(0)
         self._due = 0.0
         self._known: set[str] = set()
@@ -89,18 +103,23 @@ class FleetKeeper:
             TrainingError: Trainers fail or end early, one after another, without a result.
         """
         if progress > self._progress:
-            self._progress, self._ends = progress, 0
+            self._progress = progress
+            self._ends = 0
+
         if self._clock() < self._due:
             return self.state
+
         fleet = self.fleet
         target = demand(work, fleet.slots, fleet.lower, fleet.upper)
         if not target:
             # Without work for them, trainers end in order.
             self._ends = 0
+
         try:
             self.state = self._adjusted(target)
         except LaunchError as error:
             self.state = FleetState(target, self.state.running, self.state.pending, str(error))
+
         self._due = self._clock() + self.launcher.poll_seconds
         return self.state
 
@@ -115,7 +134,8 @@ class FleetKeeper:
             self.launcher.stop(self.fleet, [trainer.id for trainer in trainers])
 
     def _adjusted(self, target: int) -> FleetState:
-        trainers, refusal = self.launcher.running(self.fleet), None
+        trainers = self.launcher.running(self.fleet)
+        refusal = None
         self._count_ends(trainers)
         self._note(trainers)
         pending = [trainer.id for trainer in trainers if trainer.state == "pending"]
@@ -124,42 +144,56 @@ class FleetKeeper:
             cancelled = pending[-(len(trainers) - target) :]
             self.launcher.stop(self.fleet, cancelled)
             # An engine may still list the cancelled ones for a moment; their end is no failure.
-            trainers = [each for each in self.launcher.running(self.fleet) if each.id not in cancelled]
+            trainers = [
+                each for each in self.launcher.running(self.fleet) if each.id not in cancelled
+            ]
         elif len(trainers) < target:
             try:
                 self.launcher.start(self.fleet, target - len(trainers))
             except LaunchError as error:
                 # The engine may have accepted some of the trainers.
                 refusal = str(error)
+
             trainers = self.launcher.running(self.fleet)
+
         self._note(trainers)
         waiting = [trainer for trainer in trainers if trainer.state == "pending"]
         reason = next((trainer.reason for trainer in waiting if trainer.reason), None)
-        return FleetState(target, len(trainers) - len(waiting), len(waiting), reason=reason, refusal=refusal)
+        return FleetState(
+            target, len(trainers) - len(waiting), len(waiting), reason=reason, refusal=refusal
+        )
 
     def _note(self, trainers: list[LaunchedTrainer]) -> None:
         """Remember the trainers, and forget those that have ended or been cancelled."""
         self._known = {trainer.id for trainer in trainers}
-        running = dict.fromkeys((trainer.id for trainer in trainers if trainer.state == "running"), self._clock())
-        self._since = running | {id_: since for id_, since in self._since.items() if id_ in self._known}
+        running = dict.fromkeys(
+            (trainer.id for trainer in trainers if trainer.state == "running"), self._clock()
+        )
+        self._since = running | {
+            id_: since for id_, since in self._since.items() if id_ in self._known
+        }
 
     def _count_ends(self, trainers: list[LaunchedTrainer]) -> None:
         """Refuse further starts where trainers fail or end early again and again.
 
         Raises:
             SettingsError: A trainer refused its settings.
-            TrainingError: Too many such ends without a result, or trials that cannot begin on this machine.
+            TrainingError: Too many such ends without a result, or trials that cannot begin on this
+                machine.
         """
         ended = self._known - {trainer.id for trainer in trainers}
         if not ended:
             return
+
         failures = self.launcher.failures(self.fleet, ended)
         if ended - {failure.id for failure in failures}:
             self._left = self._clock()
+
         failed = {failure.id for failure in failures if failure.code != FRUITLESS_CODE}
         self._ends += len(failed | {id_ for id_ in ended if self._is_early(id_)})
         for failure in failures:
             self._check(failure)
+
         if self._ends > RESTART_LIMIT * max(1, self.fleet.upper):
             why = f"; {failures[-1].reason}" if failures else ""
             raise TrainingError(f"trainers fail or end as soon as they start{why}")
@@ -178,5 +212,10 @@ class FleetKeeper:
         where = self.launcher.where
         if failure.code == UsageError.exit_code:
             raise SettingsError(f"a trainer cannot run on {where}; {failure.reason}")
-        if failure.code == UNFIT_CODE and self.fleet.engine == "local" and self._ends >= UNFIT_LIMIT:
+
+        if (
+            failure.code == UNFIT_CODE
+            and self.fleet.engine == "local"
+            and self._ends >= UNFIT_LIMIT
+        ):
             raise TrainingError(f"trials cannot begin on {where}; {failure.reason}")

@@ -39,8 +39,8 @@ MOST_BYTES = 1 << 20
 class LocalLauncher(Launcher):
     """This machine: processes that survive the command, with their logs in HOME/logs/trainers.
 
-    Each trainer has a place, the lowest that is free: the number of its log, and of the file in the fleet's folder that
-    identifies its process by id and start time.
+    Each trainer has a place, the lowest that is free: the number of its log, and of the file in the
+    fleet's folder that identifies its process by id and start time.
     """
 
     name: ClassVar[str] = "local"
@@ -48,7 +48,9 @@ class LocalLauncher(Launcher):
     poll_seconds: ClassVar[float] = 0.0
     grace_seconds: ClassVar[float] = 8.0
 
-    threads: int | None = launch_option("CPU threads of each trainer.", "positive", shown="cores / trainers")
+    threads: int | None = launch_option(
+        "CPU threads of each trainer.", "positive", shown="cores / trainers"
+    )
 
     def elsewhere(self) -> bool:
         """No: all run here."""
@@ -62,7 +64,9 @@ class LocalLauncher(Launcher):
 
     def running(self, fleet: TrainerFleet) -> list[LaunchedTrainer]:
         """Return the processes that have not ended."""
-        return [LaunchedTrainer(id_, "running", platform.node()) for _, id_, _ in self._alive(fleet)]
+        return [
+            LaunchedTrainer(id_, "running", platform.node()) for _, id_, _ in self._alive(fleet)
+        ]
 
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
         """End processes, and wait for them."""
@@ -73,7 +77,9 @@ class LocalLauncher(Launcher):
     def preview(self, fleet: TrainerFleet, count: int) -> str:
         """Return a shell script."""
         command = self._command(fleet)
-        return shell_script(fleet, f"for place in $(seq {count}); do", command, "done", background=True)
+        return shell_script(
+            fleet, f"for place in $(seq {count}); do", command, "done", background=True
+        )
 
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
         """Return the failures of children of this process."""
@@ -81,7 +87,9 @@ class LocalLauncher(Launcher):
         return [failure for failure in _FAILURES.get(fleet.id, ()) if failure.id in ids]
 
     def has_ended(self, fleet: TrainerFleet) -> bool:
-        """Whether no trainer of a fleet is on record, neither of this machine nor of another with the same home."""
+        """Whether no trainer of a fleet is on record, neither of this machine nor of another with
+        the same home.
+        """
         return not list(self._alive(fleet)) and not list(_records(fleet))
 
     def has_unlisted(self, fleet: TrainerFleet) -> bool:
@@ -94,8 +102,10 @@ class LocalLauncher(Launcher):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and path.stat().st_size > MOST_BYTES:
                 path.replace(path.with_name(f"{path.name}.1"))
+
             with path.open("ab") as log:
-                # Not in this process's session: Ctrl-C reaches only this process, which then stops the trainers.
+                # Not in this process's session: Ctrl-C reaches only this process, which then stops
+                # the trainers.
                 child = subprocess.Popen(
                     self._command(fleet),
                     stdin=subprocess.DEVNULL,
@@ -106,7 +116,9 @@ class LocalLauncher(Launcher):
                 )
         except OSError as error:
             raise LaunchError(f"a trainer cannot be started: {error}") from None
-        process, record = psutil.Process(child.pid), fleet.folder / "local" / f"{place}.json"
+
+        process = psutil.Process(child.pid)
+        record = fleet.folder / "local" / f"{place}.json"
         content = {"pid": child.pid, "created": process.create_time(), "host": platform.node()}
         try:
             write_atomically(record, json.dumps(content).encode())
@@ -115,18 +127,25 @@ class LocalLauncher(Launcher):
             _end(fleet, [process])
             child.poll()
             if isinstance(error, OSError):
-                raise LaunchError(f"a trainer was ended, as its record {record} cannot be written: {error}") from None
+                raise LaunchError(
+                    f"a trainer was ended, as its record {record} cannot be written: {error}"
+                ) from None
+
             raise
+
         _CHILDREN[child.pid] = _Child(fleet.id, path, child)
 
     def _command(self, fleet: TrainerFleet) -> list[str]:
         threads = self.threads
         if threads is None and fleet.upper > 1:
             threads = max(1, cpu_count.available() // fleet.upper)
+
         command = fleet.command()
         # Before the user's options, of which the last one counts.
         at = command.index("trainer") + 1
-        return command[:at] + ([] if threads is None else ["--threads", str(threads)]) + command[at:]
+        return (
+            command[:at] + ([] if threads is None else ["--threads", str(threads)]) + command[at:]
+        )
 
     def _alive(self, fleet: TrainerFleet) -> Iterator[tuple[int, str, psutil.Process]]:
         """Yield place, id and process of the trainers that have not ended; forget the others."""
@@ -137,16 +156,21 @@ class LocalLauncher(Launcher):
                 content = json.loads(path.read_text(encoding="utf-8"))
                 if content["host"] != platform.node():
                     continue
+
                 if process_alive(content["pid"], content["created"], ("trainer", *fleet.arguments)):
                     yield place, str(content["pid"]), psutil.Process(content["pid"])
                     continue
             except (psutil.NoSuchProcess, OSError, ValueError, KeyError):
                 pass
+
             path.unlink(missing_ok=True)
 
     @staticmethod
     def _log(fleet: TrainerFleet, place: int) -> Path:
-        return trainer_logs(fleet.settings.home) / f"{file_name(fleet.study or fleet.name)}-{place}.log"
+        return (
+            trainer_logs(fleet.settings.home)
+            / f"{file_name(fleet.study or fleet.name)}-{place}.log"
+        )
 
 
 @dataclass(frozen=True)
@@ -180,9 +204,11 @@ def _end(fleet: TrainerFleet, processes: Sequence[psutil.Process]) -> None:
     """End trainers of a fleet in order, and kill those that do not end in time."""
     for process in processes:
         _signal(process, signal.SIGTERM)
+
     _, late = psutil.wait_procs(processes, timeout=fleet.grace_seconds + RESERVE_SECONDS)
     for process in late:
         _signal(process, signal.SIGKILL)
+
     psutil.wait_procs(late, timeout=RESERVE_SECONDS)
 
 

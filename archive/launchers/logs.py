@@ -17,7 +17,8 @@ def tail(path: Path, code: int | None) -> str:
         path: The log.
         code: Exit code of the trainer; None where it is unknown.
     """
-    # The last line of a trainer on a machine where trials cannot begin has the reason, and those before it have not.
+    # The last line of a trainer on a machine where trials cannot begin has the reason, and those
+    # before it have not.
     number = 1 if code == UNFIT_CODE else LINES
     try:
         lines = last_lines(path, number)
@@ -26,4 +27,5 @@ def tail(path: Path, code: int | None) -> str:
     except OSError as error:
         # The failure of the trainer is the message; it must not get lost for its log.
         lines = [f"the log cannot be read: {error.strerror or error}"]
+
     return f"see {path}: " + " | ".join(lines)

@@ -1,4 +1,6 @@
-"""Options of launchers: fields of a dataclass, with values from a command line, a text or `config.toml`."""
+"""Options of launchers: fields of a dataclass, with values from a command line, a text or
+`config.toml`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from archive.errors import UnknownNameError, UsageError
 from archive.launchers.base import Launcher
 
 OptionKind = Literal["text", "count", "positive", "number", "truth", "duration", "size", "texts"]
-"""Kind of a value: `str`, `int` >= 0, `int` >= 1, `float` >= 0, `bool`, seconds, bytes, or a tuple of texts (an option
-that may be repeated)."""
+"""Kind of a value: `str`, `int` >= 0, `int` >= 1, `float` >= 0, `bool`, seconds, bytes, or a tuple
+of texts (an option that may be repeated)."""
 
 _NEXT = re.compile(r",(?=\w+=)")
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -48,17 +50,25 @@ class LaunchOption:
     shown: str | None
 
 
-def launch_option(help: str, kind: OptionKind = "text", default: Any = None, shown: str | None = None) -> Any:
+def launch_option(
+    help: str, kind: OptionKind = "text", default: Any = None, shown: str | None = None
+) -> Any:
     """Return the field of an option, for the body of a launcher."""
     return dataclasses.field(default=default, metadata={"help": help, "kind": kind, "shown": shown})
 
 
 def options_of(launcher: type[Launcher]) -> dict[str, LaunchOption]:
     """Return the options of a launcher by name."""
-    fields: Collection[dataclasses.Field[Any]] = getattr(launcher, "__dataclass_fields__", {}).values()
+    fields: Collection[dataclasses.Field[Any]] = getattr(
+        launcher, "__dataclass_fields__", {}
+    ).values()
     return {
         field.name: LaunchOption(
-            field.name, field.metadata["kind"], field.metadata["help"], field.default, field.metadata["shown"]
+            field.name,
+            field.metadata["kind"],
+            field.metadata["help"],
+            field.default,
+            field.metadata["shown"],
         )
         for field in fields
         if "kind" in field.metadata
@@ -83,7 +93,10 @@ def parse(launcher: type[Launcher], text: str) -> dict[str, Any]:
     for pair in _NEXT.split(text) if text else []:
         key, separator, value = pair.partition("=")
         if not separator:
-            raise UsageError(f"an option of the launcher {launcher.name} must be key=value, got {pair!r}")
+            raise UsageError(
+                f"an option of the launcher {launcher.name} must be key=value, got {pair!r}"
+            )
+
         option = _option(launcher, key)
         if option.kind == "texts":
             pairs.setdefault(key, []).append(value)
@@ -91,6 +104,7 @@ def parse(launcher: type[Launcher], text: str) -> dict[str, Any]:
             raise UsageError(f"the option {key} of the launcher {launcher.name} is given twice")
         else:
             pairs[key] = value
+
     return convert(launcher, pairs)
 
 
@@ -101,15 +115,21 @@ def convert(launcher: type[Launcher], values: Mapping[str, Any]) -> dict[str, An
         UnknownNameError: There is no such option.
         UsageError: A value cannot be used.
     """
-    return {key: _converted(launcher, _option(launcher, key), value) for key, value in values.items()}
+    return {
+        key: _converted(launcher, _option(launcher, key), value) for key, value in values.items()
+    }
 
 
 def _option(launcher: type[Launcher], key: str) -> LaunchOption:
     options = options_of(launcher)
     if key not in options:
         raise UnknownNameError(
-            f"option of the launcher {launcher.name}", key, options, f"the launcher {launcher.name} has no options"
+            f"option of the launcher {launcher.name}",
+            key,
+            options,
+            f"the launcher {launcher.name} has no options",
         )
+
     return options[key]
 
 
@@ -119,7 +139,9 @@ def _converted(launcher: type[Launcher], option: LaunchOption, value: Any) -> An
     except ValueError:
         what = _ARTICLES.get(option.kind, "a text")
         name = launcher.name
-        raise UsageError(f"the option {option.name} of the launcher {name} must be {what}, got {value!r}") from None
+        raise UsageError(
+            f"the option {option.name} of the launcher {name} must be {what}, got {value!r}"
+        ) from None
 
 
 def _value(kind: OptionKind, value: Any) -> Any:
@@ -129,25 +151,34 @@ def _value(kind: OptionKind, value: Any) -> Any:
         ValueError: It cannot be converted.
     """
     if kind == "texts":
-        return tuple(str(each) for each in ([value] if isinstance(value, str) or not _many(value) else value))
+        return tuple(
+            str(each) for each in ([value] if isinstance(value, str) or not _many(value) else value)
+        )
+
     if _many(value) or (isinstance(value, bool) and kind != "truth"):
         raise ValueError
+
     text = str(value)
     if kind == "text":
         if not text or not text.isprintable():
             raise ValueError
+
         return text
+
     if kind == "truth":
         return _truth(text)
+
     number = _NUMBERS[kind](text)
     if number is None or not (1 if kind == "positive" else 0) <= number < math.inf:
         raise ValueError
+
     return number
 
 
 def _truth(text: str) -> bool:
     if text.lower() not in _TRUTHS:
         raise ValueError
+
     return _TRUTHS[text.lower()]
 
 

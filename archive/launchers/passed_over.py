@@ -1,4 +1,6 @@
-"""Waiting proposals that the trainers of a fleet pass over, because they lack the study's task, space or recipe."""
+"""Waiting proposals that the trainers of a fleet pass over, because they lack the study's task,
+space or recipe.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from archive.api import Archive
 
 TRUST_SECONDS = 600.0
-"""Time after the end of a trainer in which what it lacks is taken for what the next one would lack."""
+"""Time after the end of a trainer in which what it lacks is taken for what the next one would
+lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,18 @@ class PassedOver:
         one = self.waiting == 1
         count = "1 proposal waits" if one else f"{self.waiting} proposals wait"
         them = "it" if one else "them"
-        return f"{count} in the study {self.study}, and no trainer of the fleet can run {them}: {self.reason}"
+        return (
+            f"{count} in the study {self.study}, and no trainer of the fleet can run {them}: "
+            f"{self.reason}"
+        )
 
 
 def passed_over(archive: Archive, fleet: TrainerFleet) -> list[PassedOver]:
-    """Return the waiting proposals that none of the trainers since the fleet's beginning can run, by study.
+    """Return the waiting proposals that none of the trainers since the fleet's beginning can run,
+    by study.
 
-    Trainers of other fleets may be among them. If one of those can run a study, its proposals are left out.
+    Trainers of other fleets may be among them. If one of those can run a study, its proposals are
+    left out.
 
     Args:
         archive: The archive.
@@ -57,6 +65,7 @@ def passed_over(archive: Archive, fleet: TrainerFleet) -> list[PassedOver]:
     }
     if not waiting:
         return []
+
     lacking = reachability.lacking(archive.connection, waiting, list(_trainers(archive, fleet)))
     return [PassedOver(study, waiting[study], reason) for study, reason in sorted(lacking.items())]
 

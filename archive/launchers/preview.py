@@ -12,11 +12,18 @@ def exports(fleet: TrainerFleet) -> list[str]:
     """Return the lines by which a shell gives a trainer its way to the archive, and no password."""
     variables = fleet.environment()
     removed = sorted(WITHOUT_LOGIN - set(variables))
-    return [f"unset {' '.join(removed)}"] + [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return [f"unset {' '.join(removed)}"] + [
+        f"export {name}={shlex.quote(value)}" for name, value in variables.items()
+    ]
 
 
 def shell_script(
-    fleet: TrainerFleet, before: str, command: Sequence[str], after: str, *, background: bool = False
+    fleet: TrainerFleet,
+    before: str,
+    command: Sequence[str],
+    after: str,
+    *,
+    background: bool = False,
 ) -> str:
     """Return a script that starts trainers.
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def queue_length(archive: Archive, study: str | None) -> tuple[int, int]:
     """Return the number of proposals that wait or run, and the number of those that have ended.
 
-    The cost does not grow with the number of proposals that have ended: a fleet's keeper asks every second.
+    The cost does not grow with the number of proposals that have ended: a fleet's keeper asks every
+    second.
 
     Args:
         archive: The archive.
@@ -25,6 +26,8 @@ def queue_length(archive: Archive, study: str | None) -> tuple[int, int]:
     # Counted first: a proposal that is added meanwhile must not look like a result.
     proposals = total(archive.connection, study)
     work = sum(
-        depth.waiting + depth.running for name, depth in depths(archive.connection).items() if study in (None, name)
+        depth.waiting + depth.running
+        for name, depth in depths(archive.connection).items()
+        if study in (None, name)
     )
     return work, max(0, proposals - work)

@@ -4,8 +4,9 @@
     running    asks each actor by name; one that has not answered yet is pending: it waits for a node
     stop       SIGTERM through the actor, then the actor's end
 
-Ray keeps the list: the actors outlive the process that has created them. Actors of a lost node are started again on
-another one, under the same name. Needs the package `ray` in the cluster's release, and Python of the cluster's version.
+Ray keeps the list: the actors outlive the process that has created them. Actors of a lost node are
+started again on another one, under the same name. Needs the package `ray` in the cluster's release,
+and Python of the cluster's version.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ RESERVE_SECONDS = 2.0
 
 @dataclass
 class RayLauncher(Launcher):
-    """A Ray cluster whose nodes share the archive's home with this machine, and have this package installed."""
+    """A Ray cluster whose nodes share the archive's home with this machine, and have this package
+    installed.
+    """
 
     name: ClassVar[str] = "ray"
     where: ClassVar[str] = "the nodes of Ray"
@@ -41,13 +44,18 @@ class RayLauncher(Launcher):
     poll_seconds: ClassVar[float] = 5.0
 
     address: str = launch_option(
-        "Address of the cluster: auto, HOST:6379 on one of its nodes, or ray://HOST:10001.", default="auto"
+        "Address of the cluster: auto, HOST:6379 on one of its nodes, or ray://HOST:10001.",
+        default="auto",
     )
     gpus: float = launch_option("GPUs of each trainer; 0.5 lets two share one.", "number", 0.0)
     cpus: float = launch_option("Processor cores of each trainer.", "number", 1.0)
-    memory: int | None = launch_option("Memory of each trainer, which Ray counts and does not enforce.", "size")
+    memory: int | None = launch_option(
+        "Memory of each trainer, which Ray counts and does not enforce.", "size"
+    )
     resource: tuple[str, ...] = launch_option(
-        "Further resource of each trainer as NAME=AMOUNT, such as accelerator_type:A100=0.01.", "texts", ()
+        "Further resource of each trainer as NAME=AMOUNT, such as accelerator_type:A100=0.01.",
+        "texts",
+        (),
     )
 
     def elsewhere(self) -> bool:
@@ -57,6 +65,7 @@ class RayLauncher(Launcher):
                 nodes = [node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]]
         except LaunchError:
             return True
+
         return any(node != platform.node() for node in nodes)
 
     def start(self, fleet: TrainerFleet, count: int) -> None:
@@ -65,17 +74,24 @@ class RayLauncher(Launcher):
 
         threads = None if "--threads" in fleet.arguments else max(1, int(self.cpus) // fleet.slots)
         job = RayTrainerJob(
-            fleet.command(PYTHON), fleet.environment(), fleet.folder, trainer_logs(fleet.settings.home), threads
+            fleet.command(PYTHON),
+            fleet.environment(),
+            fleet.folder,
+            trainer_logs(fleet.settings.home),
+            threads,
         )
         with connected(self.address) as ray:
             # Ray starts it again after the loss of its node only: it ends itself for good.
-            actor, request = ray.remote(RayTrainer), self.request() | {"max_restarts": -1}
+            actor = ray.remote(RayTrainer)
+            request = self.request() | {"max_restarts": -1}
             number = max(map(_number, self._names(fleet)), default=-1)
             for name in (f"{fleet.id}-{number + 1 + at}" for at in range(count)):
                 # Names return when all actors have ended.
                 failure_path(fleet.folder, name).unlink(missing_ok=True)
                 try:
-                    actor.options(name=name, namespace=NAMESPACE, lifetime="detached", **request).remote(name, job)
+                    actor.options(
+                        name=name, namespace=NAMESPACE, lifetime="detached", **request
+                    ).remote(name, job)
                 except ValueError as error:
                     raise LaunchError(f"Ray refuses a trainer: {_line(error)}") from None
 
@@ -84,8 +100,11 @@ class RayLauncher(Launcher):
         with connected(self.address):
             names = self._names(fleet)
             hosts = self._hosts(names)
+
         return [
-            LaunchedTrainer(name, "running", hosts[name]) if name in hosts else LaunchedTrainer(name, "pending")
+            LaunchedTrainer(name, "running", hosts[name])
+            if name in hosts
+            else LaunchedTrainer(name, "pending")
             for name in names
         ]
 
@@ -95,20 +114,36 @@ class RayLauncher(Launcher):
             chosen = [name for name in self._names(fleet) if name in set(ids)]
             started = self._hosts(chosen)
             handles = {name: handle for name in chosen if (handle := self._actor(name)) is not None}
-            ending = [handles[name].stop.remote(fleet.grace_seconds) for name in started if name in handles]
+            ending = [
+                handles[name].stop.remote(fleet.grace_seconds)
+                for name in started
+                if name in handles
+            ]
             if ending:
-                ray.wait(ending, num_returns=len(ending), timeout=fleet.grace_seconds + RESERVE_SECONDS)
+                ray.wait(
+                    ending, num_returns=len(ending), timeout=fleet.grace_seconds + RESERVE_SECONDS
+                )
+
             for handle in handles.values():
                 ray.kill(handle, no_restart=True)
 
     def preview(self, fleet: TrainerFleet, count: int) -> str:
         """Return the actors and their command, in Ray's terms."""
-        request = self.request() | {"max_restarts": -1, "lifetime": "detached", "namespace": NAMESPACE}
+        request = self.request() | {
+            "max_restarts": -1,
+            "lifetime": "detached",
+            "namespace": NAMESPACE,
+        }
         lines = [f"# {count} actors on the Ray cluster at {self.address}, each with this process:"]
-        lines += [f"#     {name}={shlex.quote(value)}" for name, value in fleet.environment().items()]
+        lines += [
+            f"#     {name}={shlex.quote(value)}" for name, value in fleet.environment().items()
+        ]
         lines += [f"#     {shlex.join(fleet.command())}", f"for number in range({count}):"]
         options = ", ".join(f"{name}={value!r}" for name, value in request.items())
-        lines.append(f"    ray.remote(RayTrainer).options(name=f'{fleet.id}-{{number}}', {options}).remote(…)")
+        lines.append(
+            f"    ray.remote(RayTrainer).options(name=f'{fleet.id}-{{number}}', "
+            f"{options}).remote(…)"
+        )
         return "\n".join([*lines, ""])
 
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
@@ -118,15 +153,19 @@ class RayLauncher(Launcher):
         records = [path for id_ in ids if (path := failure_path(fleet.folder, id_)).exists()]
         records.sort(key=lambda path: path.stat().st_mtime_ns)
         contents = [(path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in records]
-        return [TrainerFailure(id_, content["code"], content["reason"]) for id_, content in contents]
+        return [
+            TrainerFailure(id_, content["code"], content["reason"]) for id_, content in contents
+        ]
 
     def request(self) -> dict[str, Any]:
         """Return the resources of a trainer, or of a trial, as options of an actor."""
         request: dict[str, Any] = {"num_cpus": self.cpus, "num_gpus": self.gpus}
         if self.memory is not None:
             request["memory"] = self.memory
+
         if self.resource:
             request["resources"] = dict(_resource(text) for text in self.resource)
+
         return request
 
     def _names(self, fleet: TrainerFleet) -> list[str]:
@@ -148,9 +187,12 @@ class RayLauncher(Launcher):
         """Return the host of each actor that has started."""
         import ray
 
-        asked = {actor.host.remote(): name for name in names if (actor := self._actor(name)) is not None}
+        asked = {
+            actor.host.remote(): name for name in names if (actor := self._actor(name)) is not None
+        }
         if not asked:
             return {}
+
         answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=ANSWER_SECONDS)
         hosts = {}
         for answer in answered:
@@ -158,6 +200,7 @@ class RayLauncher(Launcher):
                 hosts[asked[answer]] = str(ray.get(answer))
             except ray.exceptions.RayError:  # It is being moved to another node, or has just ended.
                 continue
+
         return hosts
 
 

@@ -1,10 +1,12 @@
-"""A trainer as an actor of Ray: the process of one `archive trainer`, from the actor's start to its end.
+"""A trainer as an actor of Ray: the process of one `archive trainer`, from the actor's start to its
+end.
 
     actor starts ──> process starts         on a node of the requested resources; Ray sets CUDA_VISIBLE_DEVICES
     process ends ──> actor ends for good    its resources are free, and the autoscaler may remove the node
     node is lost ──> Ray starts the actor on another node, hence the process
 
-A process whose actor is gone ends by itself (`archive trainer --parent`). Imported on the nodes of the cluster.
+A process whose actor is gone ends by itself (`archive trainer --parent`). Imported on the nodes of
+the cluster.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ class RayTrainer:
     """
 
     def __init__(self, name: str, job: RayTrainerJob) -> None:
-        self._name, self._job = name, job
+        self._name = name
+        self._job = job
         self._own = ray.get_runtime_context().current_actor
         self._stopping = threading.Event()
         self._log = job.logs / f"{name}.log"
@@ -69,7 +72,9 @@ class RayTrainer:
         return platform.node()
 
     def stop(self, seconds: float) -> None:
-        """Send SIGTERM, wait for the process, and kill it after so many seconds; its exit code is no failure."""
+        """Send SIGTERM, wait for the process, and kill it after so many seconds; its exit code is
+        no failure.
+        """
         self._stopping.set()
         self._process.terminate()
         try:
@@ -84,10 +89,12 @@ class RayTrainer:
         variables |= job.environment
         if job.threads is not None:
             variables["OMP_NUM_THREADS"] = str(job.threads)
+
         command = [sys.executable if word == PYTHON else word for word in job.command]
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
-            # Not in the actor's session: what ends the actor must leave the process the time to return its proposals.
+            # Not in the actor's session: what ends the actor must leave the process the time to
+            # return its proposals.
             return subprocess.Popen(
                 [*command, "--parent", str(os.getpid())],
                 stdin=subprocess.DEVNULL,
@@ -102,7 +109,10 @@ class RayTrainer:
         # A process that still starts has no handler of SIGTERM, and ends by the signal.
         if code and not self._stopping.is_set():
             content = {"code": code, "reason": f"on {platform.node()}; {tail(self._log, code)}"}
-            write_atomically(failure_path(self._job.folder, self._name), json.dumps(content).encode())
+            write_atomically(
+                failure_path(self._job.folder, self._name), json.dumps(content).encode()
+            )
+
         # For good: an actor that only ended would be restarted.
         ray.kill(self._own, no_restart=True)
 

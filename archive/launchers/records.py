@@ -1,4 +1,5 @@
-"""Fleets on disk: what each engine was asked for, so that other commands can list and stop its trainers.
+"""Fleets on disk: what each engine was asked for, so that other commands can list and stop its
+trainers.
 
 HOME/fleets/NAME/fleet.json    the fleet, without a password
 HOME/fleets/NAME/password      the database's password, mode 0600; exists where there is one
@@ -29,8 +30,22 @@ from archive.ownership import check_obeyed
 from archive.settings import Settings
 from archive.trainer.storage.atomic import write_atomically
 
-RECORD, STOPPING, LOCK, ATTENDED = "fleet.json", "stopping", "lock", "attended"
-_STORED = ("name", "engine", "arguments", "study", "slots", "lower", "upper", "grace_seconds", "options", "created")
+RECORD = "fleet.json"
+STOPPING = "stopping"
+LOCK = "lock"
+ATTENDED = "attended"
+_STORED = (
+    "name",
+    "engine",
+    "arguments",
+    "study",
+    "slots",
+    "lower",
+    "upper",
+    "grace_seconds",
+    "options",
+    "created",
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _LONGEST = 60
 
@@ -47,20 +62,26 @@ def save(fleet: TrainerFleet) -> TrainerFleet:
         fleet.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if fleet.password_file is not None and fleet.settings.password is not None:
             write_private(fleet.password_file, fleet.settings.password)
+
         content = {name: getattr(fleet, name) for name in _STORED}
         # Left by a stop that was interrupted, of a fleet that a search takes over.
         (fleet.folder / STOPPING).unlink(missing_ok=True)
         write_atomically(fleet.folder / RECORD, json.dumps(content, indent=1).encode())
     except OSError as error:
-        raise SettingsError(f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}") from None
+        raise SettingsError(
+            f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}"
+        ) from None
+
     return fleet
 
 
 def add(fleet: TrainerFleet) -> TrainerFleet:
-    """Save a new fleet: of two commands that choose the same name at the same moment, one is refused.
+    """Save a new fleet: of two commands that choose the same name at the same moment, one is
+    refused.
 
     Raises:
-        SettingsError: There is a fleet of this name, the name is invalid, or the folder cannot be written.
+        SettingsError: There is a fleet of this name, the name is invalid, or the folder cannot be
+            written.
     """
     check_name(fleet.name)
     try:
@@ -68,7 +89,10 @@ def add(fleet: TrainerFleet) -> TrainerFleet:
     except FileExistsError:
         raise _taken(fleet.name) from None
     except OSError as error:
-        raise SettingsError(f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}") from None
+        raise SettingsError(
+            f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}"
+        ) from None
+
     try:
         return save(fleet)
     except BaseException:
@@ -101,12 +125,15 @@ def get(settings: Settings, name: str) -> TrainerFleet:
     fleets = {fleet.name: fleet for fleet in _all(settings)}
     if name not in fleets:
         raise UnknownNameError("fleet", name, fleets, "start one with: archive launch")
+
     return fleets[name]
 
 
 @contextlib.contextmanager
 def adjusting(fleet: TrainerFleet) -> Iterator[bool]:
-    """Keep a stop of the fleet waiting for the length of the block, and yield whether none has begun before."""
+    """Keep a stop of the fleet waiting for the length of the block, and yield whether none has
+    begun before.
+    """
     with _locked(fleet):
         yield _kept(fleet)
 
@@ -119,17 +146,23 @@ def attending(fleet: TrainerFleet) -> Iterator[None]:
 
 
 def is_attended(fleet: TrainerFleet) -> bool:
-    """Whether a process may start trainers of the fleet: `attending`, or unknown as the file system has no locks."""
+    """Whether a process may start trainers of the fleet:
+
+    `attending`, or unknown as the file system has no locks.
+    """
     try:
         with (fleet.folder / ATTENDED).open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return True
+
     return False
 
 
 def begin_stop(fleet: TrainerFleet) -> None:
-    """Keep the fleet's command or search from starting further trainers; waits while it starts some."""
+    """Keep the fleet's command or search from starting further trainers; waits while it starts
+    some.
+    """
     # A full disk must not keep trainers from being stopped.
     with _locked(fleet), contextlib.suppress(OSError):
         (fleet.folder / STOPPING).touch()
@@ -139,21 +172,29 @@ def remove(fleet: TrainerFleet) -> None:
     """Delete the folder of a fleet, its password first."""
     if fleet.password_file is not None:
         fleet.password_file.unlink(missing_ok=True)
+
     shutil.rmtree(fleet.folder, ignore_errors=True)
 
 
 def new_name(settings: Settings, engine: str, study: str | None) -> str:
     """Return a name that no fleet has: `slurm-STUDY`, then `slurm-STUDY-2` and so on."""
-    base, number = base_name(engine, study), 1
-    while (fleets_folder(settings.home) / (name := base if number == 1 else f"{base}-{number}")).exists():
+    base = base_name(engine, study)
+    number = 1
+    while (
+        fleets_folder(settings.home) / (name := base if number == 1 else f"{base}-{number}")
+    ).exists():
         number += 1
+
     return name
 
 
 def base_name(engine: str, study: str | None) -> str:
-    """Return the name of an engine and a study, with a digest where the study's name holds other characters."""
+    """Return the name of an engine and a study, with a digest where the study's name holds other
+    characters.
+    """
     if study is None:
         return engine
+
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", study)[:_LONGEST]
     digest = "" if plain == study else f"-{hashlib.sha256(study.encode()).hexdigest()[:6]}"
     return f"{engine}-{plain}{digest}"
@@ -166,19 +207,25 @@ def check_name(name: str) -> None:
         SettingsError: It is none.
     """
     if not _NAME.fullmatch(name) or len(name) > 2 * _LONGEST:
-        raise SettingsError(f"the name of a fleet has letters, digits, -, _ and . only, got {name!r}")
+        raise SettingsError(
+            f"the name of a fleet has letters, digits, -, _ and . only, got {name!r}"
+        )
 
 
 def write_private(path: Path, content: str) -> None:
     """Write a file that only its owner can read, from its first byte on."""
     path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(content)
 
 
 def _kept(fleet: TrainerFleet) -> bool:
     # A file system that does not answer says nothing.
-    return _exists(fleet.folder / RECORD, unknown=True) and not _exists(fleet.folder / STOPPING, unknown=False)
+    return _exists(fleet.folder / RECORD, unknown=True) and not _exists(
+        fleet.folder / STOPPING, unknown=False
+    )
 
 
 def _exists(path: Path, *, unknown: bool) -> bool:
@@ -188,11 +235,14 @@ def _exists(path: Path, *, unknown: bool) -> bool:
         return False
     except OSError:
         return unknown
+
     return True
 
 
 def _taken(name: str) -> SettingsError:
-    return SettingsError(f"there is a fleet {name!r}: stop it with archive launch stop {name}, or choose a name")
+    return SettingsError(
+        f"there is a fleet {name!r}: stop it with archive launch stop {name}, or choose a name"
+    )
 
 
 @contextlib.contextmanager
@@ -201,6 +251,7 @@ def _locked(fleet: TrainerFleet, name: str = LOCK, kind: int = fcntl.LOCK_EX) ->
         # Some file systems of clusters have no locks; the fleet's folder may be gone.
         with contextlib.suppress(OSError):
             fcntl.flock(stack.enter_context((fleet.folder / name).open("a")), kind)
+
         yield
 
 
@@ -215,4 +266,6 @@ def _all(settings: Settings) -> Iterator[TrainerFleet]:
         except FileNotFoundError:
             continue  # the fleet has ended meanwhile
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise SettingsError(f"cannot read the fleet {path}: {error}; delete {path.parent}") from None
+            raise SettingsError(
+                f"cannot read the fleet {path}: {error}; delete {path.parent}"
+            ) from None

@@ -1,7 +1,7 @@
 """Launchers by name, with their options: `NAME[:key=value,…]`, as `--on` takes them.
 
-Another package adds a launcher with an entry point of the group `archive.launchers` that loads to a subclass of
-`Launcher`.
+Another package adds a launcher with an entry point of the group `archive.launchers` that loads to a
+subclass of `Launcher`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def create(name: str, values: Mapping[str, Any], settings: Settings) -> Launcher
 
     Args:
         name: Name of the launcher.
-        values: Values of options, as texts or of the right type. They precede those of `config.toml`.
+        values: Values of options, as texts or of the right type. They precede those of
+            `config.toml`.
         settings: Settings, with the options of `config.toml`.
 
     Raises:
@@ -64,24 +65,29 @@ def create(name: str, values: Mapping[str, Any], settings: Settings) -> Launcher
         if table not in names():
             error = UnknownNameError("launcher", table, names())
             raise SettingsError(f"[launch.{table}] in {settings.home / CONFIG_NAME}: {error}")
+
     try:
         configured = options.convert(kind, settings.launch.get(name, {}))
     except UsageError as error:
         raise SettingsError(f"[launch.{name}] in {settings.home / CONFIG_NAME}: {error}") from None
+
     return kind(**configured | options.convert(kind, values))
 
 
 def of_fleet(fleet: TrainerFleet) -> Launcher:
-    """Return the launcher of a fleet with the options that it was started with, whatever `config.toml` has by now.
+    """Return the launcher of a fleet with the options that it was started with, whatever
+    `config.toml` has by now.
 
     Raises:
         UnknownNameError: There is no such launcher or option.
         SettingsError: A package that the launcher needs is not installed, or it cannot be loaded.
         UsageError: The value of an option cannot be used.
     """
-    kind, given = _usable(fleet.engine), {name: value for name, value in fleet.options.items() if value is not None}
+    kind = _usable(fleet.engine)
+    given = {name: value for name, value in fleet.options.items() if value is not None}
     if options.options_of(kind).keys() <= fleet.options.keys():
         return kind(**options.convert(kind, given))
+
     # The record of an earlier release lacks options that had their defaults.
     return create(fleet.engine, given, fleet.settings)
 
@@ -90,7 +96,10 @@ def _usable(name: str) -> type[Launcher]:
     kind = get(name)
     if absent := [module for module in kind.requires if find_spec(module) is None]:
         remedy = f": pip install 'nas-archive[{kind.extra}]'" if kind.extra else ""
-        raise SettingsError(f"the launcher {name} needs the package {absent[0]}, which is not installed{remedy}")
+        raise SettingsError(
+            f"the launcher {name} needs the package {absent[0]}, which is not installed{remedy}"
+        )
+
     return kind
 
 

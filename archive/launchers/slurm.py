@@ -4,7 +4,8 @@
     squeue    lists the jobs by their name, which is the fleet's id: Slurm keeps the list, no file does
     scancel   sends SIGTERM, upon which a trainer returns its proposals, and kills after KillWait (30 s by default)
 
-A job that Slurm requeues, after the failure of its node or a preemption, keeps its id and counts as pending.
+A job that Slurm requeues, after the failure of its node or a preemption, keeps its id and counts as
+pending.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from archive.launchers.slurm_script import SlurmRequest, log_path, script
 COMMAND_SECONDS = 60.0
 """Longest wait for an answer of Slurm's controller."""
 MOST_AT_ONCE = 1000
-"""Largest array of jobs (Slurm's default MaxArraySize is 1001), and number of ids in one command."""
+"""Largest array of jobs (Slurm's default MaxArraySize is 1001), and number of ids in one
+command."""
 RUNNING = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "STOPPED", "SUSPENDED")
 """States of jobs whose trainer has started and may not have ended."""
 FAILED = ("FAILED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
@@ -33,7 +35,9 @@ FAILED = ("FAILED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 
 @dataclass
 class SlurmLauncher(SlurmRequest, Launcher):
-    """A Slurm cluster whose nodes share the archive's home with this machine, and this Python environment."""
+    """A Slurm cluster whose nodes share the archive's home with this machine, and this Python
+    environment.
+    """
 
     name: ClassVar[str] = "slurm"
     where: ClassVar[str] = "the nodes of Slurm"
@@ -44,6 +48,7 @@ class SlurmLauncher(SlurmRequest, Launcher):
             lines = self._run("sinfo", "--noheader", "--Node", "--format=%n").split()
         except LaunchError:
             return True
+
         here = platform.node().partition(".")[0]
         return any(line.partition(".")[0] not in (here, "localhost") for line in lines)
 
@@ -55,14 +60,21 @@ class SlurmLauncher(SlurmRequest, Launcher):
 
     def running(self, fleet: TrainerFleet) -> list[LaunchedTrainer]:
         """Return the jobs that are pending or running."""
-        rows = self._run("squeue", "--noheader", "--array", "--me", f"--name={fleet.id}", "--format=%i|%T|%N|%r")
+        rows = self._run(
+            "squeue", "--noheader", "--array", "--me", f"--name={fleet.id}", "--format=%i|%T|%N|%r"
+        )
         trainers = []
         for row in rows.splitlines():
             id_, state, host, reason = [*row.split("|"), "", "", ""][:4]
             if state in RUNNING:
                 trainers.append(LaunchedTrainer(id_, "running", host or None))
             else:
-                trainers.append(LaunchedTrainer(id_, "pending", reason=None if reason in ("", "None") else reason))
+                trainers.append(
+                    LaunchedTrainer(
+                        id_, "pending", reason=None if reason in ("", "None") else reason
+                    )
+                )
+
         return sorted(trainers, key=lambda trainer: _order(trainer.id))
 
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
@@ -76,10 +88,18 @@ class SlurmLauncher(SlurmRequest, Launcher):
         return "\n".join(script(fleet, self, size) for size in _chunks(count))
 
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
-        """Return the failed jobs by number; Slurm forgets jobs after MinJobAge (5 minutes by default)."""
+        """Return the failed jobs by number;
+
+        Slurm forgets jobs after MinJobAge (5 minutes by default).
+        """
         columns = "JobArrayID:|,State:|,exit_code:|"
         rows = self._run(
-            *("squeue", "--noheader", "--array", "--me", f"--name={fleet.id}", f"--states={','.join(FAILED)}"),
+            "squeue",
+            "--noheader",
+            "--array",
+            "--me",
+            f"--name={fleet.id}",
+            f"--states={','.join(FAILED)}",
             f"--Format={columns}",
         ).splitlines()
         failures = []
@@ -87,8 +107,11 @@ class SlurmLauncher(SlurmRequest, Launcher):
             id_, state, status = ([part.strip() for part in row.split("|")] + ["", ""])[:3]
             if id_ in ids:
                 code = _exit_code(status)
-                words = f"job {id_} is {state}, exit code {code}; {tail(log_path(fleet, id_), code)}"
+                words = (
+                    f"job {id_} is {state}, exit code {code}; {tail(log_path(fleet, id_), code)}"
+                )
                 failures.append(TrainerFailure(id_, code, words))
+
         return failures
 
     def _run(self, *command: str, text: str | None = None) -> str:
@@ -98,19 +121,27 @@ class SlurmLauncher(SlurmRequest, Launcher):
             LaunchError: It is missing, fails, or does not answer.
         """
         # Slurm stores the environment of sbatch, and gives it to the jobs.
-        environment = {name: value for name, value in os.environ.items() if name not in WITHOUT_LOGIN}
+        environment = {
+            name: value for name, value in os.environ.items() if name not in WITHOUT_LOGIN
+        }
         try:
             done = subprocess.run(
                 command, input=text, capture_output=True, text=True, errors="replace", timeout=COMMAND_SECONDS,
                 env=environment, stdin=subprocess.DEVNULL if text is None else None,
             )  # fmt: skip
         except FileNotFoundError:
-            raise LaunchError(f"{command[0]} is not on this machine: run this on a login node of Slurm") from None
+            raise LaunchError(
+                f"{command[0]} is not on this machine: run this on a login node of Slurm"
+            ) from None
         except subprocess.TimeoutExpired:
-            raise LaunchError(f"{command[0]} has not answered within {COMMAND_SECONDS:g} s") from None
+            raise LaunchError(
+                f"{command[0]} has not answered within {COMMAND_SECONDS:g} s"
+            ) from None
+
         if done.returncode:
             words = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
             raise LaunchError(f"{command[0]} failed: {words}")
+
         return done.stdout
 
 
@@ -120,7 +151,9 @@ def _chunks(count: int) -> Iterator[int]:
 
 
 def _order(row: str) -> tuple[int, int]:
-    """Return the order of submission of the job with the id `ARRAY_TASK` at the beginning of a row."""
+    """Return the order of submission of the job with the id `ARRAY_TASK` at the beginning of a
+    row.
+    """
     array, _, task = row.partition("|")[0].strip().partition("_")
     return int(array) if array.isdigit() else 0, int(task) if task.isdigit() else 0
 

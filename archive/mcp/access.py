@@ -1,4 +1,6 @@
-"""The archive of a server of tools: opened by the first call that needs it, and again after a failure."""
+"""The archive of a server of tools: opened by the first call that needs it, and again after a
+failure.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ if TYPE_CHECKING:
 class ArchiveAccess:
     """Lazy access to one archive, shared by threads.
 
-    A client starts its servers when it starts, and lists their tools at once. The archive is opened later: a database
-    that cannot be reached is then an error of one call, and the next call tries again.
+    A client starts its servers when it starts, and lists their tools at once. The archive is opened
+    later: a database that cannot be reached is then an error of one call, and the next call tries
+    again.
 
     Args:
         connect: Opens the archive.
@@ -22,7 +25,8 @@ class ArchiveAccess:
 
     def __init__(self, connect: Callable[[], Archive]) -> None:
         """Open nothing yet."""
-        self._connect, self._lock = connect, Lock()
+        self._connect = connect
+        self._lock = Lock()
         self._archive: Archive | None = None
 
     def archive(self) -> Archive:
@@ -34,6 +38,7 @@ class ArchiveAccess:
         with self._lock:
             if self._archive is None:
                 self._archive = self._connect()
+
             return self._archive
 
     def close(self) -> None:
@@ -41,4 +46,5 @@ class ArchiveAccess:
         with self._lock:
             if self._archive is not None:
                 self._archive.close()
+
             self._archive = None

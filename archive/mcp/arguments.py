@@ -1,4 +1,6 @@
-"""Arguments that several tools share, with their descriptions, and the networks that they describe."""
+"""Arguments that several tools share, with their descriptions, and the networks that they
+describe.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.architecture.graph import Architecture
 
-LEAST_KEY, MOST_KEY = 4, 64
+LEAST_KEY = 4
+MOST_KEY = 64
 """Characters of a key, or of the beginning of one, in an argument."""
 
 NetworkArgument = Annotated[
@@ -29,7 +32,10 @@ StudyName = Annotated[str, Field(description="Name of a study.")]
 RowCount = Annotated[int, Field(ge=1, le=MOST_ROWS, description="Most rows to return.")]
 TaskName = Annotated[str, Field(description="Name of a task.")]
 ProtocolName = Annotated[
-    str | None, Field(description="Training protocol of the task; needed where the task has results of several.")
+    str | None,
+    Field(
+        description="Training protocol of the task; needed where the task has results of several."
+    ),
 ]
 
 
@@ -44,9 +50,15 @@ def network_of(archive: Archive, described: str | dict[str, Any]) -> Architectur
     text = described.strip() if isinstance(described, str) else json.dumps(described)
     if texts.is_text(text):
         return texts.from_text(text)
+
     if len(text) < LEAST_KEY:
-        raise UsageError(f"the key of a network is given with at least {LEAST_KEY} characters, got {text!r}")
+        raise UsageError(
+            f"the key of a network is given with at least {LEAST_KEY} characters, got {text!r}"
+        )
+
     try:
         return archive.architectures.get(archive.architectures.find(text[:MOST_KEY]))
     except UnknownNameError as error:
-        raise UsageError(f"{error}; or describe a network by JSON, a cell string or a genotype") from None
+        raise UsageError(
+            f"{error}; or describe a network by JSON, a cell string or a genotype"
+        ) from None

@@ -1,4 +1,7 @@
-"""Limits of one answer: rows, bytes, seconds. A language model pays for every character that it reads."""
+"""Limits of one answer: rows, bytes, seconds.
+
+A language model pays for every character that it reads.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer", bound="DataclassInstance")
 
 
-def largest(build: Callable[[int], Answer], most: int, *, least: int = 0, text: int = MOST_TEXT) -> Answer:
+def largest(
+    build: Callable[[int], Answer], most: int, *, least: int = 0, text: int = MOST_TEXT
+) -> Answer:
     """Return the answer with the largest number of items that fits into the limit of bytes.
 
     Args:
@@ -44,10 +49,15 @@ def largest(build: Callable[[int], Answer], most: int, *, least: int = 0, text: 
     answer = build(most)
     if size_of(answer, text) <= MOST_BYTES:
         return answer
+
     low = min(least, most)
     size = size_of(build(low), text)
     if size > MOST_BYTES:
-        raise UsageError(f"the shortest answer has {size} bytes, at most {MOST_BYTES} fit: request less of each row")
+        raise UsageError(
+            f"the shortest answer has {size} bytes, at most {MOST_BYTES} fit: "
+            "request less of each row"
+        )
+
     high = most - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -55,32 +65,42 @@ def largest(build: Callable[[int], Answer], most: int, *, least: int = 0, text: 
             low = middle
         else:
             high = middle - 1
+
     return build(low)
 
 
 def fitting(rows: Sequence[Item]) -> list[Item]:
-    """Return the first rows, as many as may fit into the limit of bytes beside nothing else, but at least one."""
+    """Return the first rows, as many as may fit into the limit of bytes beside nothing else, but at
+    least one.
+    """
     kept: list[Item] = []
     size = 0
     for row in rows:
         size += size_of(row)
         if size > MOST_BYTES and kept:
             break
+
         kept.append(row)
+
     return kept
 
 
 def shared(count: int, *lists: Sequence[Any]) -> list[list[Any]]:
-    """Return the first items of several lists, so many in all: those of the first list before those of the next."""
+    """Return the first items of several lists, so many in all: those of the first list before those
+    of the next.
+    """
     shown = []
     for items in lists:
         shown.append(list(items[:count]))
         count -= len(shown[-1])
+
     return shown
 
 
 def size_of(value: Any, text: int = MOST_TEXT) -> int:
-    """Return the bytes of a JSON value, or of a dataclass, in an answer that cuts texts at so many characters."""
+    """Return the bytes of a JSON value, or of a dataclass, in an answer that cuts texts at so many
+    characters.
+    """
     document = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     return len(compact(plain(document, text)).encode())
 
@@ -91,8 +111,13 @@ def compact(value: Any) -> str:
 
 
 def plain(value: Any, longest: int = MOST_TEXT) -> Any:
-    """Return a value as JSON has it: NaN and infinities become null, and texts of more characters are cut."""
-    return mapped(value, lambda item: _cut(item, longest) if isinstance(item, str) else finite_or_null(item))
+    """Return a value as JSON has it:
+
+    NaN and infinities become null, and texts of more characters are cut.
+    """
+    return mapped(
+        value, lambda item: _cut(item, longest) if isinstance(item, str) else finite_or_null(item)
+    )
 
 
 def _cut(text: str, longest: int) -> str:

@@ -43,22 +43,35 @@ class GraphSchema:
 def schema(
     archive: Archive,
     label: Annotated[
-        str | None, Field(description="A label or type of relationship, for the meaning of each of its properties.")
+        str | None,
+        Field(
+            description="A label or type of relationship, for the meaning of each "
+            "of its properties."
+        ),
     ] = None,
 ) -> GraphSchema:
-    """Describe the graph for Cypher queries: labels, relationships, properties with their types, numbers of nodes.
+    """Describe the graph for Cypher queries: labels, relationships, properties with their types,
+    numbers of nodes.
 
-    Without `label`: all parts with the types of their properties. With it: one part with types and meanings.
+    Without `label`: all parts with the types of their properties. With it: one part with types and
+    meanings.
     """
     model = data_model.read()
     parts = {**model["labels"], **model["relationships"]}
     if label is not None and label not in parts:
         raise UnknownNameError("label", label, parts)
+
     names = [name for name in parts if name not in HIDDEN and label in (None, name)]
-    described = {name: _part(archive, name, parts[name], meanings=label is not None) for name in names}
+    described = {
+        name: _part(archive, name, parts[name], meanings=label is not None) for name in names
+    }
     return GraphSchema(
         archive.connection.dialect,
-        [pattern for pattern in model["patterns"] if label is None or re.search(rf":{label}\b", pattern)],
+        [
+            pattern
+            for pattern in model["patterns"]
+            if label is None or re.search(rf":{label}\b", pattern)
+        ],
         model["conventions"],
         [part for name, part in described.items() if name in model["labels"]],
         [part for name, part in described.items() if name in model["relationships"]],
@@ -74,4 +87,5 @@ def _part(archive: Archive, name: str, part: PartModel, *, meanings: bool) -> Gr
     if name in data_model.read()["labels"]:
         # The only clause of its query: both servers then answer it without counting.
         ((nodes,),) = archive.query(f"MATCH (n:{name}) RETURN count(n) AS nodes").rows
+
     return GraphPart(name, part["summary"], nodes, types)

@@ -26,7 +26,10 @@ MOST_RESULTS = 200
 
 @dataclass(frozen=True)
 class NetworkGraph:
-    """A network; `architecture` is its JSON, as other tools accept it, or null where that is too long."""
+    """A network;
+
+    `architecture` is its JSON, as other tools accept it, or null where that is too long.
+    """
 
     key: str
     functional_key: str
@@ -46,9 +49,9 @@ class NetworkGraph:
 class KnownNetwork:
     """What the archive knows of a network.
 
-    `valid` says whether it is a network at all, `member` whether it is in the space of the study, or in its own space
-    with default settings; `reason` says why not. Results are those of all networks with the same `functional_key`:
-    these compute the same function.
+    `valid` says whether it is a network at all, `member` whether it is in the space of the study,
+    or in its own space with default settings; `reason` says why not. Results are those of all
+    networks with the same `functional_key`: these compute the same function.
     """
 
     valid: bool
@@ -66,17 +69,33 @@ class KnownNetwork:
 def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
     """Show a network: layers and edges as JSON, its keys, size, parents and children."""
     shown = network_of(archive, network).canonical
-    stored = bool(archive.query("MATCH (a:Architecture {key: $key}) RETURN a.key", {"key": shown.key}).rows)
-    details = archive.architectures.details(shown.key) if stored else {"parents": [], "children": []}
-    listed: list[Sequence[Any]] = [details["parents"][:MOST_RESULTS], details["children"][:MOST_RESULTS]]
+    stored = bool(
+        archive.query("MATCH (a:Architecture {key: $key}) RETURN a.key", {"key": shown.key}).rows
+    )
+    details = (
+        archive.architectures.details(shown.key) if stored else {"parents": [], "children": []}
+    )
+    listed: list[Sequence[Any]] = [
+        details["parents"][:MOST_RESULTS],
+        details["children"][:MOST_RESULTS],
+    ]
     cut = listed != [details["parents"], details["children"]]
     items = sum(map(len, listed))
 
     def described(graph: dict[str, Any] | None, count: int) -> NetworkGraph:
         parents, children = shared(count, *listed)
         return NetworkGraph(
-            *(shown.key, shown.functional_key, shown.space, shown.depth, len(shown.layers), len(shown.edges)),
-            *(texts.to_text(shown), graph, stored, parents, children),
+            shown.key,
+            shown.functional_key,
+            shown.space,
+            shown.depth,
+            len(shown.layers),
+            len(shown.edges),
+            texts.to_text(shown),
+            graph,
+            stored,
+            parents,
+            children,
             truncated=cut or graph is None or count < items,
         )
 
@@ -90,31 +109,44 @@ def is_known(
     archive: Archive,
     network: NetworkArgument,
     study: Annotated[
-        str | None, Field(description="A study: whether its space has the network, and a known result answers it.")
+        str | None,
+        Field(
+            description="A study: whether its space has the network, and a known result answers it."
+        ),
     ] = None,
 ) -> KnownNetwork:
-    """Look up a network before it is trained: every result that any study or import has, and proposals on their way.
+    """Look up a network before it is trained: every result that any study or import has, and
+    proposals on their way.
 
-    An invalid network is answered with the reason. `reusable` is the value that a proposal in the study would get at
-    once, without a training.
+    An invalid network is answered with the reason. `reusable` is the value that a proposal in the
+    study would get at once, without a training.
     """
     try:
         described = network_of(archive, network)
     except (CodecError, InvalidArchitectureError, UnknownNameError) as error:
         # An unknown name here is that of a space or an operation: an unknown key is another error.
         return KnownNetwork(False, False, str(error), None, None, False, [], [], None, False)
+
     fault = _fault(archive, described, study)
     evaluations = results(archive.connection, described.functional_key, MOST_RESULTS + 1)
     pending = open_proposals(archive.connection, described.functional_key, MOST_RESULTS + 1)
     listed: list[Sequence[Any]] = [evaluations[:MOST_RESULTS], pending[:MOST_RESULTS]]
-    items, more = sum(map(len, listed)), len(evaluations) + len(pending)
+    items = sum(map(len, listed))
+    more = len(evaluations) + len(pending)
     reusable = _reusable(archive, described, study)
 
     def first(count: int) -> KnownNetwork:
         shown, proposals = shared(count, *listed)
         return KnownNetwork(
-            *(True, fault is None, fault, described.key, described.functional_key, bool(evaluations)),
-            *(shown, proposals, reusable),
+            True,
+            fault is None,
+            fault,
+            described.key,
+            described.functional_key,
+            bool(evaluations),
+            shown,
+            proposals,
+            reusable,
             truncated=count < more,
         )
 
@@ -127,16 +159,21 @@ def _fault(archive: Archive, network: Architecture, study: str | None) -> str | 
         space = spaces.get(network.space)
     else:
         record = archive.studies.get(study)
-        space = stored_spaces.of_record(record.space, record.space_config, archive.connection.settings.home)
+        space = stored_spaces.of_record(
+            record.space, record.space_config, archive.connection.settings.home
+        )
+
     try:
         space.validate(network)
     except InvalidArchitectureError as error:
         return str(error)
+
     return None
 
 
 def _reusable(archive: Archive, network: Architecture, study: str | None) -> float | None:
     if study is None:
         return None
+
     (known,) = archive.answers.known(archive.studies.get(study), [EnqueuedArchitecture(network)])
     return None if known is None else known.value

@@ -20,7 +20,9 @@ from archive.mcp.limits import compact
 
 @dataclass(frozen=True)
 class NetworkPicture:
-    """A picture of a network, or of its difference to a second one: lines of text, or one SVG document."""
+    """A picture of a network, or of its difference to a second one: lines of text, or one SVG
+    document.
+    """
 
     key: str
     second: str | None
@@ -32,16 +34,22 @@ def draw(
     archive: Archive,
     network: NetworkArgument,
     second: Annotated[
-        NetworkArgument | None, Field(description="Another network: the picture then shows what differs.")
+        NetworkArgument | None,
+        Field(description="Another network: the picture then shows what differs."),
     ] = None,
     form: Annotated[
-        Literal["text", "svg"], Field(description="Lines of text with the wiring, or an SVG document to save.")
+        Literal["text", "svg"],
+        Field(description="Lines of text with the wiring, or an SVG document to save."),
     ] = "text",
 ) -> NetworkPicture:
-    """Draw a network, input on top, with repeated parts folded; or what turns it into a second one."""
+    """Draw a network, input on top, with repeated parts folded; or what turns it into a second
+    one.
+    """
     drawn = network_of(archive, network)
     other = None if second is None else network_of(archive, second)
-    shown = diagram(drawn) if other is None else pictured(difference(drawn.canonical, other.canonical))
+    shown = (
+        diagram(drawn) if other is None else pictured(difference(drawn.canonical, other.canonical))
+    )
     lines = (str(line).rstrip() for line in drawing.text(shown))
     content = drawing.svg(shown) if form == "svg" else "\n".join(lines)
     picture = NetworkPicture(drawn.key, None if other is None else other.key, form, content)
@@ -49,6 +57,8 @@ def draw(
     size = len(compact(asdict(picture)).encode())
     if size > limits.MOST_BYTES:
         raise UsageError(
-            f"the picture has {size} bytes, at most {limits.MOST_BYTES} fit: archive arch draw writes a file"
+            f"the picture has {size} bytes, at most {limits.MOST_BYTES} fit: archive arch draw "
+            "writes a file"
         )
+
     return picture

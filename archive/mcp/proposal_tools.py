@@ -30,8 +30,9 @@ ENDED = (State.COMPLETE, State.PRUNED, State.FAILED)
 class ProposalStatus:
     """A proposal and its result.
 
-    `new` says whether this call added it: a study has one proposal of each network. `value` is the objective, in the
-    task's own unit; `epochs` are those trained so far. `truncated` says whether metrics were left out for their size.
+    `new` says whether this call added it: a study has one proposal of each network. `value` is the
+    objective, in the task's own unit; `epochs` are those trained so far. `truncated` says whether
+    metrics were left out for their size.
     """
 
     proposal: str
@@ -53,30 +54,45 @@ def propose(
     network: NetworkArgument,
     motivation: Annotated[
         str,
-        Field(min_length=1, max_length=4000, description="Why this network should be good; kept with the proposal."),
+        Field(
+            min_length=1,
+            max_length=4000,
+            description="Why this network should be good; kept with the proposal.",
+        ),
     ],
     parent: Annotated[
-        str | None, Field(description="Key of the network that this one is a change of; kept as its lineage.")
+        str | None,
+        Field(description="Key of the network that this one is a change of; kept as its lineage."),
     ] = None,
     operations: Annotated[
-        list[str] | None, Field(description="The changes that make the network of its parent, one a text.")
+        list[str] | None,
+        Field(description="The changes that make the network of its parent, one a text."),
     ] = None,
     inspired_by: Annotated[
-        list[str] | None, Field(description="Keys of the networks that the motivation goes back to.")
+        list[str] | None,
+        Field(description="Keys of the networks that the motivation goes back to."),
     ] = None,
-    model: Annotated[str | None, Field(max_length=200, description="Name of the model that proposes.")] = None,
+    model: Annotated[
+        str | None, Field(max_length=200, description="Name of the model that proposes.")
+    ] = None,
     retrain: Annotated[
-        bool, Field(description="Train even if the archive has a result of the study's task and protocol.")
+        bool,
+        Field(
+            description="Train even if the archive has a result of the study's task and protocol."
+        ),
     ] = False,
 ) -> ProposalStatus:
     """Propose a network for training in a study, before the proposals of its agents.
 
-    Look it up with `is_known` and `nearest` first. A known result of the same task and protocol completes the proposal
-    at once, without a training. A network that the study has already is not added again: the answer is its proposal.
+    Look it up with `is_known` and `nearest` first. A known result of the same task and protocol
+    completes the proposal at once, without a training. A network that the study has already is not
+    added again: the answer is its proposal.
     """
     if operations and parent is None:
         raise UsageError("operations need the parent that they change")
-    record, find = archive.studies.get(study), archive.architectures.find
+
+    record = archive.studies.get(study)
+    find = archive.architectures.find
     enqueued = EnqueuedArchitecture(
         network_of(archive, network),
         1.0,
@@ -92,6 +108,7 @@ def propose(
     )
     if proposal is None:
         raise enqueueing.budget_spent(record)
+
     return _status(read_view(archive.connection, proposal.id), new)
 
 
@@ -100,9 +117,11 @@ async def wait(
     proposal: Annotated[str, Field(description="Id of a proposal, STUDY#NUMBER.")],
     seconds: Annotated[float, Field(ge=0, le=WAIT_SECONDS, description="Longest wait.")] = 30.0,
 ) -> ProposalStatus:
-    """Wait until a proposal has ended, at most `seconds`, and return its state: value, metrics, reason of a failure.
+    """Wait until a proposal has ended, at most `seconds`, and return its state: value, metrics,
+    reason of a failure.
 
-    Without a trainer at work (`study` tells their number) a proposal waits forever. Call again while `ended` is false.
+    Without a trainer at work (`study` tells their number) a proposal waits forever. Call again
+    while `ended` is false.
     """
     id_ = whole_id(proposal)
     deadline = time.monotonic() + seconds
@@ -111,13 +130,17 @@ async def wait(
         left = deadline - time.monotonic()
         if view.state in ENDED or left <= 0:
             return _status(view, new=False)
+
         await anyio.sleep(min(POLL_SECONDS, left))
 
 
 def _known_costs(archive: Archive, study: Study) -> KnownCosts:
-    """Return the known costs of a study; none without constraints, for which alone they are needed."""
+    """Return the known costs of a study; none without constraints, for which alone they are
+    needed.
+    """
     if not study.constraints:
         return NO_COSTS
+
     # Imported here because it loads the builders of networks.
     from archive.trainer.tasks import known_costs
 
@@ -130,8 +153,17 @@ def _status(view: ProposalView, new: bool) -> ProposalStatus:
 
     def first(count: int) -> ProposalStatus:
         return ProposalStatus(
-            *(view.id, view.architecture_key, view.state.value, new, ended, view.value, dict(metrics[:count])),
-            *(view.epochs, view.seconds, view.reason, count < len(metrics)),
+            view.id,
+            view.architecture_key,
+            view.state.value,
+            new,
+            ended,
+            view.value,
+            dict(metrics[:count]),
+            view.epochs,
+            view.seconds,
+            view.reason,
+            count < len(metrics),
         )
 
     return largest(first, len(metrics))

@@ -14,8 +14,12 @@ from archive.mcp.arguments import RowCount
 from archive.mcp.limits import QUERY_SECONDS, ROWS, fitting, largest, plain
 from archive.queries import catalogue, saved
 
-SkippedRows = Annotated[int, Field(ge=0, description="Rows to skip, for the next page; the query then needs ORDER BY.")]
-QueryParameters = Annotated[dict[str, Any] | None, Field(description="Values of the query's parameters by name.")]
+SkippedRows = Annotated[
+    int, Field(ge=0, description="Rows to skip, for the next page; the query then needs ORDER BY.")
+]
+QueryParameters = Annotated[
+    dict[str, Any] | None, Field(description="Values of the query's parameters by name.")
+]
 
 
 @dataclass(frozen=True)
@@ -56,15 +60,18 @@ class SavedQueryEntries:
 
 def query(
     archive: Archive,
-    cypher: Annotated[str, Field(description="One Cypher statement that only reads; `schema` describes the graph.")],
+    cypher: Annotated[
+        str,
+        Field(description="One Cypher statement that only reads; `schema` describes the graph."),
+    ],
     parameters: QueryParameters = None,
     limit: RowCount = ROWS,
     skip: SkippedRows = 0,
 ) -> QueryAnswer:
     """Run a read-only Cypher query; one that could write is refused.
 
-    Return single properties rather than whole nodes, and aggregate in Cypher: answers are cut at `limit` rows and at 60
-    kB. A query that takes longer than 30 seconds is ended.
+    Return single properties rather than whole nodes, and aggregate in Cypher: answers are cut at
+    `limit` rows and at 60 kB. A query that takes longer than 30 seconds is ended.
     """
     try:
         answer = archive.query(cypher, parameters, limit=limit, skip=skip, timeout=QUERY_SECONDS)
@@ -73,6 +80,7 @@ def query(
     except ReadOnlyError as error:
         # The rest of the message has the option of another command.
         raise ReadOnlyError(f"{str(error).partition(';')[0]}; this tool only reads") from None
+
     return _answer(answer, skip)
 
 
@@ -90,8 +98,12 @@ def run_saved_query(
 ) -> QueryAnswer:
     """Run a saved query by its name; `saved_queries` lists them with their parameters."""
     values = parameters or {}
-    answer = saved.run(archive.connection, name, values, limit=limit, skip=skip, timeout=QUERY_SECONDS)
-    why = saved.why_empty(archive.connection, name, values) if not answer.rows and not skip else None
+    answer = saved.run(
+        archive.connection, name, values, limit=limit, skip=skip, timeout=QUERY_SECONDS
+    )
+    why = (
+        saved.why_empty(archive.connection, name, values) if not answer.rows and not skip else None
+    )
     return _answer(answer, skip, why)
 
 
@@ -102,12 +114,19 @@ def _answer(answer: QueryResult, skip: int, why_empty: str | None = None) -> Que
         cut = answer.truncated or count < len(answer.rows)
         note = None if rows else why_empty or "no rows"
         if cut:
-            note = f"cut off after {count} rows: narrow the query, or continue with skip={skip + count}"
+            note = (
+                f"cut off after {count} rows: narrow the query, or continue with "
+                f"skip={skip + count}"
+            )
+
         return QueryAnswer(answer.columns, rows[:count], cut, note)
 
     return largest(first, len(rows), least=1)
 
 
 def _item(query: catalogue.SavedQuery) -> SavedQueryEntry:
-    parameters = [QueryParameter(one.name, one.help, one.needed, one.default) for one in query.parameters.values()]
+    parameters = [
+        QueryParameter(one.name, one.help, one.needed, one.default)
+        for one in query.parameters.values()
+    ]
     return SavedQueryEntry(query.name, query.summary, parameters)

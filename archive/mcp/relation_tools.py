@@ -24,7 +24,9 @@ MOST_STEPS = 100
 KERNELS = ", ".join(kernels.names())
 """Names of all kernels, for descriptions."""
 
-TaskFilter = Annotated[str | None, Field(description="Name of a task, to leave out values of others.")]
+TaskFilter = Annotated[
+    str | None, Field(description="Name of a task, to leave out values of others.")
+]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,10 @@ class NearNetwork:
 
 @dataclass(frozen=True)
 class NearNetworks:
-    """The nearest networks, nearest first; `certain` of them are proven nearest among `among` networks."""
+    """The nearest networks, nearest first;
+
+    `certain` of them are proven nearest among `among` networks.
+    """
 
     kernel: str
     networks: list[NearNetwork]
@@ -51,7 +56,8 @@ class NearNetworks:
 
 @dataclass(frozen=True)
 class KernelDistance:
-    """Distance of two networks by a kernel, the mean of its components; null where it is not defined.
+    """Distance of two networks by a kernel, the mean of its components; null where it is not
+    defined.
 
     `normalised` is in [0, 1], for kernels that have such components.
     """
@@ -64,9 +70,11 @@ class KernelDistance:
 
 @dataclass(frozen=True)
 class NetworkChange:
-    """One change on the way from the first network to the second, with its share of the edit distance.
+    """One change on the way from the first network to the second, with its share of the edit
+    distance.
 
-    `subject` is a layer, or a skip with its two ends; `first` and `second` are those of each network.
+    `subject` is a layer, or a skip with its two ends; `first` and `second` are those of each
+    network.
     """
 
     subject: str
@@ -106,7 +114,9 @@ class LineageStep:
 
 @dataclass(frozen=True)
 class LineageReport:
-    """Steps that led to a network, the last one first, its children, and the values of all of them."""
+    """Steps that led to a network, the last one first, its children, and the values of all of
+    them.
+    """
 
     architecture: str
     steps: list[LineageStep]
@@ -120,22 +130,29 @@ def nearest(
     network: NetworkArgument,
     k: Annotated[int, Field(ge=1, le=50, description="Number of neighbours.")] = 10,
     kernel: Annotated[str, Field(description=f"Distance: {KERNELS}.")] = "otmann",
-    study: Annotated[str | None, Field(description="Search only networks that this study evaluated.")] = None,
+    study: Annotated[
+        str | None, Field(description="Search only networks that this study evaluated.")
+    ] = None,
     task: TaskFilter = None,
 ) -> NearNetworks:
-    """Find the networks of the archive that are nearest to one, with their results, from which to guess its own.
+    """Find the networks of the archive that are nearest to one, with their results, from which to
+    guess its own.
 
-    The network need not be in the archive. All studies and imports of its space are searched, without itself.
+    The network need not be in the archive. All studies and imports of its space are searched,
+    without itself.
     """
     similarity = similar(archive, network_of(archive, network), k, kernel, study=study)
     values = means(archive.connection, [one.key for one in similarity.neighbours], task)
     networks = [
-        NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key]) for one in similarity.neighbours
+        NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key])
+        for one in similarity.neighbours
     ]
 
     def first(count: int) -> NearNetworks:
         certain = min(count, similarity.certain)
-        return NearNetworks(kernel, networks[:count], certain, similarity.among, count < len(networks))
+        return NearNetworks(
+            kernel, networks[:count], certain, similarity.among, count < len(networks)
+        )
 
     return largest(first, len(networks))
 
@@ -146,15 +163,23 @@ def compare(
     second: NetworkArgument,
     names: Annotated[
         list[str] | None,
-        Field(description=f"Kernels whose distances to return, otmann and edit by default: {KERNELS}."),
+        Field(
+            description=f"Kernels whose distances to return, otmann and edit by default: {KERNELS}."
+        ),
     ] = None,
 ) -> Comparison:
-    """Compare two networks: distances between them, what turns the first into the second, and the results of both."""
+    """Compare two networks: distances between them, what turns the first into the second, and the
+    results of both.
+    """
     pair = network_of(archive, first).canonical, network_of(archive, second).canonical
     values = means(archive.connection, [network.key for network in pair])
     changes = _changes(*pair)
     distances = [_distance(name, *pair) for name in dict.fromkeys(names or ("otmann", "edit"))]
-    listed: list[Sequence[Any]] = [values[pair[0].key], values[pair[1].key], (changes or [])[:MOST_STEPS]]
+    listed: list[Sequence[Any]] = [
+        values[pair[0].key],
+        values[pair[1].key],
+        (changes or [])[:MOST_STEPS],
+    ]
     items = sum(map(len, listed))
 
     def first_parts(count: int) -> Comparison:
@@ -177,16 +202,22 @@ def compare(
 def lineage(
     archive: Archive,
     network: NetworkArgument,
-    generations: Annotated[int, Field(ge=1, le=40, description="Number of generations to go back.")] = 6,
+    generations: Annotated[
+        int, Field(ge=1, le=40, description="Number of generations to go back.")
+    ] = 6,
     task: TaskFilter = None,
 ) -> LineageReport:
-    """Show how a network came about: its ancestors with the operations of each step, its children, and all values."""
+    """Show how a network came about: its ancestors with the operations of each step, its children,
+    and all values.
+    """
     key = network_of(archive, network).key
     steps = archive.lineage.of(key, generations)
     children = archive.architectures.details(key)["children"]
-    shown, listed = steps[:MOST_STEPS], children[:MOST_STEPS]
+    shown = steps[:MOST_STEPS]
+    listed = children[:MOST_STEPS]
     values = means(archive.connection, _keys(key, shown, listed), task)
-    items, more = len(shown) + len(listed), len(steps) + len(children)
+    items = len(shown) + len(listed)
+    more = len(steps) + len(children)
 
     def first(count: int) -> LineageReport:
         made, born = shared(count, shown, listed)
@@ -206,6 +237,7 @@ def _keys(key: str, steps: Sequence[Descent], children: Sequence[str]) -> list[s
     keys = [key]
     for step in steps:
         keys += [step.parent, step.child]
+
     return list(dict.fromkeys([*keys, *children]))
 
 
@@ -214,6 +246,7 @@ def _distance(name: str, first: Architecture, second: Architecture) -> KernelDis
         components = kernels.get(name).distances([first], [second])
     except InvalidArchitectureError as error:
         return KernelDistance(name, None, None, str(error))
+
     normalised = float(components.normalised.mean()) if components.normalised.size else None
     return KernelDistance(name, float(components.unnormalised.mean()), normalised)
 
@@ -223,10 +256,15 @@ def _changes(first: Architecture, second: Architecture) -> list[NetworkChange] |
         parts = difference(first, second).parts
     except InvalidArchitectureError:
         return None
+
     return [
         NetworkChange(
-            *(part.subject, part.change, _end(first, part.first), _end(second, part.second)),
-            *(part.cost, part.reason),
+            part.subject,
+            part.change,
+            _end(first, part.first),
+            _end(second, part.second),
+            part.cost,
+            part.reason,
         )
         for part in parts
         if part.change != "matched"

@@ -64,18 +64,29 @@ def create(access: ArchiveAccess, *, write: bool = False) -> MCPServer[Any]:
     tools = [tool_of(access, function) for function in READING]
     tools += [tool_of(access, function, longest=MOST_BYTES) for function in WHOLE]
     if write:
-        tools += [tool_of(access, proposal_tools.propose, writes=True), tool_of(access, proposal_tools.wait)]
+        tools += [
+            tool_of(access, proposal_tools.propose, writes=True),
+            tool_of(access, proposal_tools.wait),
+        ]
+
     with _own_logging():
         return MCPServer(
-            "nas-archive", title="Architecture Archive", instructions=instructions, version=__version__, tools=tools
+            "nas-archive",
+            title="Architecture Archive",
+            instructions=instructions,
+            version=__version__,
+            tools=tools,
         )
 
 
 @contextmanager
 def _own_logging() -> Iterator[None]:
-    """Leave the process's logging as it is: the SDK would print what all libraries log, each retry of the driver."""
+    """Leave the process's logging as it is: the SDK would print what all libraries log, each retry
+    of the driver.
+    """
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    level = root.level
     try:
         yield
     finally:

@@ -63,7 +63,10 @@ class StudyEntries:
 
 @dataclass(frozen=True)
 class RankedNetwork:
-    """A network with one of its results; `text` is its NAS-Bench-201 string or genotype, if it has one."""
+    """A network with one of its results;
+
+    `text` is its NAS-Bench-201 string or genotype, if it has one.
+    """
 
     architecture: str
     text: str | None
@@ -77,7 +80,8 @@ class RankedNetwork:
 class StudyProgress:
     """A study and its progress; `trainers` is the number of trainers at work that serve it.
 
-    `best` meets all `constraints`. `truncated` says whether `space_config` was left out, or sources, for their size.
+    `best` meets all `constraints`. `truncated` says whether `space_config` was left out, or
+    sources, for their size.
     """
 
     name: str
@@ -115,12 +119,21 @@ class Ranking:
 
 
 def studies(archive: Archive) -> StudyEntries:
-    """List the studies of the archive, the newest first, with task, space, progress and best value."""
+    """List the studies of the archive, the newest first, with task, space, progress and best
+    value.
+    """
     newest = archive.studies.list()[::-1]
     entries = [
         StudyEntry(
-            *(each.study.name, each.study.task, each.study.protocol, each.study.space, each.study.objective),
-            *(each.study.direction, each.counts.get(State.COMPLETE, 0), each.study.budget, each.best),
+            each.study.name,
+            each.study.task,
+            each.study.protocol,
+            each.study.space,
+            each.study.objective,
+            each.study.direction,
+            each.counts.get(State.COMPLETE, 0),
+            each.study.budget,
+            each.best,
         )
         for each in newest[:MOST_STUDIES]
     ]
@@ -128,15 +141,28 @@ def studies(archive: Archive) -> StudyEntries:
 
 
 def study(archive: Archive, study: StudyName) -> StudyProgress:
-    """Show one study: task, space with its limits, budget, proposals in each state, best network, trainers at work."""
+    """Show one study: task, space with its limits, budget, proposals in each state, best network,
+    trainers at work.
+    """
     snapshot = archive.studies.snapshot(study)
-    record, best = snapshot.study, snapshot.incumbent
+    record = snapshot.study
+    best = snapshot.incumbent
     agents = agent_names(record, (view.agent for view in snapshot.proposals))
-    serving = [one for one in workers.statuses(archive.connection) if one.state in SERVING and one.trainer]
+    serving = [
+        one for one in workers.statuses(archive.connection) if one.state in SERVING and one.trainer
+    ]
     sources = archive.studies.sources(study)
     progress = StudyProgress(
-        *(record.name, record.task, record.protocol, record.space, dict(record.space_config), record.objective),
-        *(record.direction, record.budget, record.seed, ", ".join(agents) or None),
+        record.name,
+        record.task,
+        record.protocol,
+        record.space,
+        dict(record.space_config),
+        record.objective,
+        record.direction,
+        record.budget,
+        record.seed,
+        ", ".join(agents) or None,
         snapshot.counts[State.WAITING],
         snapshot.counts[State.RUNNING],
         snapshot.counts[State.COMPLETE],
@@ -149,27 +175,35 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
     )
     if size_of(progress) <= limits.MOST_BYTES:
         return progress
+
     # The settings of a space of choices may be as long as all the rest.
     short = replace(progress, space_config={}, truncated=True)
-    return largest(lambda count: replace(short, warm_started_from=shared(count, sources)[0]), len(sources))
+    return largest(
+        lambda count: replace(short, warm_started_from=shared(count, sources)[0]), len(sources)
+    )
 
 
 def top(
     archive: Archive,
     study: Annotated[str | None, Field(description="Name of a study; or give a task.")] = None,
-    task: Annotated[str | None, Field(description="Name of a task, for results of all studies and imports.")] = None,
+    task: Annotated[
+        str | None, Field(description="Name of a task, for results of all studies and imports.")
+    ] = None,
     protocol: ProtocolName = None,
     k: RowCount = 10,
 ) -> Ranking:
-    """List the best results of a study, or of a task over all studies and imported tables, the best first.
+    """List the best results of a study, or of a task over all studies and imported tables, the best
+    first.
 
-    Values of one protocol are comparable, others are not. For the frontier of value and cost: the saved query
-    `frontier`.
+    Values of one protocol are comparable, others are not. For the frontier of value and cost: the
+    saved query `frontier`.
     """
     if (study is None) == (task is None):
         raise UsageError("give either a study or a task")
+
     if task is not None:
         return _of_task(archive, task, protocol, k)
+
     snapshot = archive.studies.snapshot(study or "")
     return _ranking(snapshot.study, _proposed(archive, snapshot.best(k)))
 
@@ -187,11 +221,16 @@ def _of_task(archive: Archive, task: str, protocol: str | None, k: int) -> Ranki
     if not of_task:
         known = {row[0] for row in archive.query(PROTOCOLS).rows}
         raise UnknownNameError("task", task, known, "the archive has results of none yet")
+
     names = sorted(row[1] for row in of_task)
     if protocol is None and len(names) > 1:
-        raise UsageError(f"values of different protocols are not comparable: give one of {', '.join(names)}")
+        raise UsageError(
+            f"values of different protocols are not comparable: give one of {', '.join(names)}"
+        )
+
     if protocol not in (None, *names):
         raise UnknownNameError(f"protocol of the task {task!r}", str(protocol), names)
+
     chosen = next(row for row in of_task if protocol in (None, row[1]))
     minimise = chosen[3] == ["minimise"] if chosen[3] else chosen[2] == "minimise"
     values = {"task": task, "protocol": chosen[1], "minimise": minimise, "k": k}
@@ -210,12 +249,18 @@ def _proposed(archive: Archive, views: list[ProposalView]) -> list[RankedNetwork
     described = _texts(archive, [view.architecture_key for view in views])
     return [
         RankedNetwork(
-            *(view.architecture_key, described[view.architecture_key], view.value, view.id),
-            *(view.epochs or None, view.seconds),
+            view.architecture_key,
+            described[view.architecture_key],
+            view.value,
+            view.id,
+            view.epochs or None,
+            view.seconds,
         )
         for view in views
     ]
 
 
 def _texts(archive: Archive, keys: list[str]) -> dict[str, str | None]:
-    return {key: texts.to_text(network) for key, network in archive.architectures.get_many(keys).items()}
+    return {
+        key: texts.to_text(network) for key, network in archive.architectures.get_many(keys).items()
+    }

@@ -1,4 +1,6 @@
-"""Transports of a server: standard input and output for a local client, HTTP for a page that mounts it."""
+"""Transports of a server: standard input and output for a local client, HTTP for a page that mounts
+it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class WholeRequests:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; of one that is too large, the application gets the beginning, and refuses it.
+        """Answer a request; of one that is too large, the application gets the beginning, and
+        refuses it.
 
         Args:
             scope: The request.
@@ -40,11 +43,13 @@ class WholeRequests:
             send: Takes the answer.
         """
         received: deque[Message] = deque()
-        size, whole = 0, False
+        size = 0
+        whole = False
         while not whole and size <= DEFAULT_MAX_REQUEST_BODY_SIZE:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
+
             received.append(message)
             size += len(message.get("body", b""))
             whole = not message.get("more_body", False)
@@ -52,7 +57,8 @@ class WholeRequests:
         async def replay() -> Message:
             return received.popleft() if received else await receive()
 
-        # There are no sessions, hence no stream to continue: the SDK would leave such a request without an answer.
+        # There are no sessions, hence no stream to continue: the SDK would leave such a request
+        # without an answer.
         headers = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
         await self._application({**scope, "headers": headers}, replay, send)
 
@@ -60,28 +66,37 @@ class WholeRequests:
 def serve_stdio(server: MCPServer[Any]) -> None:
     """Serve one client over standard input and output, until it closes the input.
 
-    While the server runs, nothing else reaches standard output: the SDK points it at standard error.
+    While the server runs, nothing else reaches standard output: the SDK points it at standard
+    error.
     """
     anyio.run(server.run_stdio_async)
 
 
-def application(server: MCPServer[Any], *, path: str = PATH, hosts: Sequence[str] | None = None) -> Starlette:
-    """Return the server as an ASGI application with one route, for streamable HTTP without sessions.
+def application(
+    server: MCPServer[Any], *, path: str = PATH, hosts: Sequence[str] | None = None
+) -> Starlette:
+    """Return the server as an ASGI application with one route, for streamable HTTP without
+    sessions.
 
-    A page takes its `routes`, and enters `running(server)` in its own lifespan. Authentication is the page's.
+    A page takes its `routes`, and enters `running(server)` in its own lifespan. Authentication is
+    the page's.
 
     Args:
         server: The server; it has one application.
         path: Path of the route.
-        hosts: Accepted values of the headers Host and, with their scheme, Origin, `:*` for any port; None for those of
-            this machine. An empty list leaves the check to the page.
+        hosts: Accepted values of the headers Host and, with their scheme, Origin, `:*` for any
+            port; None for those of this machine. An empty list leaves the check to the page.
     """
     answering = server.streamable_http_app(
-        streamable_http_path=path, json_response=True, stateless_http=True, transport_security=_security(hosts)
+        streamable_http_path=path,
+        json_response=True,
+        stateless_http=True,
+        transport_security=_security(hosts),
     )
     for route in answering.routes:
         if isinstance(route, Route):
             route.app = WholeRequests(route.app)
+
     return answering
 
 
@@ -95,7 +110,10 @@ async def running(server: MCPServer[Any]) -> AsyncIterator[None]:
 def _security(hosts: Sequence[str] | None) -> TransportSecuritySettings | None:
     if hosts is None:
         return None
+
     origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
     return TransportSecuritySettings(
-        enable_dns_rebinding_protection=bool(hosts), allowed_hosts=list(hosts), allowed_origins=origins
+        enable_dns_rebinding_protection=bool(hosts),
+        allowed_hosts=list(hosts),
+        allowed_origins=origins,
     )

@@ -35,7 +35,9 @@ class ArchiveCollector(Collector):
         self._reader = reader
 
     def describe(self) -> list[Metric]:
-        """Return the metrics without values, so that the registration does not wait for the database."""
+        """Return the metrics without values, so that the registration does not wait for the
+        database.
+        """
         return [_up(None), *_queue(_NOTHING), *_trainers(_NOTHING)]
 
     def collect(self) -> Iterator[Metric]:
@@ -52,14 +54,19 @@ def _up(answers: bool | None) -> Metric:
 
 
 def _queue(reading: ArchiveReading) -> Iterator[Metric]:
-    proposals = GaugeMetricFamily(f"{PREFIX}proposals", "Open proposals.", labels=["study", "state"])
+    proposals = GaugeMetricFamily(
+        f"{PREFIX}proposals", "Open proposals.", labels=["study", "state"]
+    )
     oldest = GaugeMetricFamily(
-        f"{PREFIX}oldest_waiting_proposal_seconds", "Age of the oldest waiting proposal.", labels=["study"]
+        f"{PREFIX}oldest_waiting_proposal_seconds",
+        "Age of the oldest waiting proposal.",
+        labels=["study"],
     )
     for study, depth in reading.depths.items():
         proposals.add_metric([study, "waiting"], depth.waiting)
         proposals.add_metric([study, "running"], depth.running)
         oldest.add_metric([study], depth.oldest_seconds)
+
     yield from (proposals, oldest)
 
 
@@ -67,5 +74,8 @@ def _trainers(reading: ArchiveReading) -> Iterator[Metric]:
     trainers = GaugeMetricFamily(f"{PREFIX}trainers", "Trainers by state.", labels=["state"])
     for state in TRAINER_STATES:
         trainers.add_metric([state], reading.trainers.get(state, 0))
+
     yield trainers
-    yield GaugeMetricFamily(f"{PREFIX}trainer_capacity", "Trials that live trainers can run.", reading.slots)
+    yield GaugeMetricFamily(
+        f"{PREFIX}trainer_capacity", "Trials that live trainers can run.", reading.slots
+    )

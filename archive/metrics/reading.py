@@ -1,4 +1,6 @@
-"""Readings of the queue, the trainers and the names of studies, kept for a moment: many readers cost one query."""
+"""Readings of the queue, the trainers and the names of studies, kept for a moment: many readers
+cost one query.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 KEPT_SECONDS = 1.0
 """Age up to which a reading is used again."""
 ANSWER_SECONDS = 8.0
-"""Longest wait for the database: one that is frozen keeps its connections, and Prometheus gives up after 10 s."""
+"""Longest wait for the database: one that is frozen keeps its connections, and Prometheus gives up
+after 10 s."""
 
 STUDIES: LiteralString = "MATCH (s:Study) RETURN s.name AS name"
 
@@ -36,7 +39,8 @@ class ArchiveReading:
     """What the database held at one moment.
 
     Attributes:
-        depths: Depth of the queue by the name of the study; studies without open proposals are left out.
+        depths: Depth of the queue by the name of the study; studies without open proposals are left
+            out.
         trainers: Number of trainers by state; those that have left are not counted.
         slots: Number of trials that the live trainers can run at a time.
         problem: Why the database could not be read; None where it answered.
@@ -70,34 +74,46 @@ class ArchiveReader:
     """
 
     def __init__(self, connection: Connection, clock: Callable[[], float] = time.monotonic) -> None:
-        self._connection, self._clock = connection, clock
+        self._connection = connection
+        self._clock = clock
         self._lock = threading.Lock()
         self._begun: dict[str, LateCall[Any]] = {}
         self._last: tuple[float, ArchiveReading] | None = None
         self._last_studies: tuple[float, StudyNames] | None = None
 
     def read(self) -> ArchiveReading:
-        """Return a reading that is at most `KEPT_SECONDS` old; one with a `problem` during an outage."""
+        """Return a reading that is at most `KEPT_SECONDS` old; one with a `problem` during an
+        outage.
+        """
         with self._lock:
             self._last = self._kept(self._last, self._reading, ArchiveReading(problem=SILENT))
             return self._last[1]
 
     def studies(self) -> StudyNames:
-        """Return the names of all studies, at most `KEPT_SECONDS` old; with a `problem` during an outage."""
+        """Return the names of all studies, at most `KEPT_SECONDS` old; with a `problem` during an
+        outage.
+        """
         with self._lock:
-            self._last_studies = self._kept(self._last_studies, self._studies, StudyNames(problem=SILENT))
+            self._last_studies = self._kept(
+                self._last_studies, self._studies, StudyNames(problem=SILENT)
+            )
             return self._last_studies[1]
 
-    def _kept(self, last: tuple[float, T] | None, read: Callable[[], T], absent: T) -> tuple[float, T]:
+    def _kept(
+        self, last: tuple[float, T] | None, read: Callable[[], T], absent: T
+    ) -> tuple[float, T]:
         if last is not None and self._clock() - last[0] <= KEPT_SECONDS:
             return last
+
         # A reading that comes late is that of the next scrape; no second one begins beside it.
         begun = self._begun.pop(read.__name__, None)
         if begun is None or time.monotonic() - begun.ended > LATE_SECONDS:
             begun = LateCall(read, "reading")
+
         if not begun.ends_within(ANSWER_SECONDS):
             self._begun[read.__name__] = begun
             return self._clock(), absent
+
         return self._clock(), begun.answer()
 
     def _reading(self) -> ArchiveReading:
@@ -106,6 +122,7 @@ class ArchiveReader:
             statuses = workers.statuses(self._connection)
         except StoreError as error:
             return ArchiveReading(problem=_problem(error))
+
         # A program that asks and tells counts while it evaluates.
         serving = [one for one in statuses if (one.trainer or one.trials) and one.state != "left"]
         trainers: Counter[str] = Counter(one.state for one in serving)
@@ -117,6 +134,7 @@ class ArchiveReader:
             rows = self._connection.read(lambda tx: tx.run(STUDIES).data())
         except StoreError as error:
             return StudyNames(problem=_problem(error))
+
         return StudyNames(frozenset(row["name"] for row in rows))
 
 
@@ -124,4 +142,5 @@ def _problem(error: StoreError) -> str:
     if isinstance(error, StoreUnavailableError):
         # The port needs no login: it must not tell the database's address, which is in the error.
         return SILENT
+
     return f"the database refuses the queries: {type(error).__name__}"

@@ -5,9 +5,10 @@
                               unknown, 503 during an outage
     GET /healthz              200 while the process serves
 
-`/queue` is for autoscalers that read one number from JSON, such as KEDA's trigger `metrics-api`. An autoscaler shows an
-error, and asks again: with 0 for a misspelt study it would start no trainer, and nobody would see the reason. No login
-is needed, and nothing but numbers and names of studies is served.
+`/queue` is for autoscalers that read one number from JSON, such as KEDA's trigger `metrics-api`. An
+autoscaler shows an error, and asks again: with 0 for a misspelt study it would start no trainer,
+and nobody would see the reason. No login is needed, and nothing but numbers and names of studies is
+served.
 """
 
 from __future__ import annotations
@@ -54,12 +55,15 @@ class MetricsServer:
     def __init__(self, reader: ArchiveReader, address: str = "127.0.0.1", port: int = PORT) -> None:
         shown = hosts.in_url(address)
         try:
-            self._server = make_server(address, port, application(reader), _ThreadingServer, _QuietHandler)
+            self._server = make_server(
+                address, port, application(reader), _ThreadingServer, _QuietHandler
+            )
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise SettingsError(
                 f"metrics cannot be served at {shown}:{port}: {why}; try another port or address"
             ) from None
+
         self.port = int(self._server.server_port)
         self.url = f"http://{shown}:{self.port}/metrics"
 
@@ -80,16 +84,22 @@ def application(reader: ArchiveReader) -> WSGIApplication:
     metrics = make_wsgi_app(registry, disable_compression=True)
     routes: dict[str, Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]] = {
         "/metrics": metrics,
-        "/queue": lambda environ, respond: _json(respond, *_queue(reader, environ.get("QUERY_STRING", ""))),
+        "/queue": lambda environ, respond: _json(
+            respond, *_queue(reader, environ.get("QUERY_STRING", ""))
+        ),
         "/healthz": lambda environ, respond: _json(respond, HTTPStatus.OK, {"status": "ok"}),
     }
 
     def answer(environ: WSGIEnvironment, respond: StartResponse) -> Iterable[bytes]:
         if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
             return _json(respond, HTTPStatus.METHOD_NOT_ALLOWED, {"error": "only GET is served"})
+
         route = routes.get(environ.get("PATH_INFO", ""))
         if route is None:
-            return _json(respond, HTTPStatus.NOT_FOUND, {"error": f"known paths: {', '.join(routes)}"})
+            return _json(
+                respond, HTTPStatus.NOT_FOUND, {"error": f"known paths: {', '.join(routes)}"}
+            )
+
         return route(environ, respond)
 
     return answer
@@ -99,16 +109,24 @@ def _queue(reader: ArchiveReader, query: str) -> tuple[HTTPStatus, dict[str, Any
     reading = reader.read()
     if reading.problem is not None:
         return HTTPStatus.SERVICE_UNAVAILABLE, {"error": reading.problem}
+
     studies = parse_qs(query, keep_blank_values=True).get("study")
     # A study without open proposals is no part of the reading.
     if unread := [study for study in studies or () if study not in reading.depths]:
         known = reader.studies()
         if known.problem is not None:
             return HTTPStatus.SERVICE_UNAVAILABLE, {"error": known.problem}
+
         if unknown := [study for study in unread if study not in known.names]:
-            return HTTPStatus.NOT_FOUND, {"error": str(UnknownNameError("study", unknown[0], known.names))}
-    depths = [depth for study, depth in reading.depths.items() if studies is None or study in studies]
-    waiting, running = sum(depth.waiting for depth in depths), sum(depth.running for depth in depths)
+            return HTTPStatus.NOT_FOUND, {
+                "error": str(UnknownNameError("study", unknown[0], known.names))
+            }
+
+    depths = [
+        depth for study, depth in reading.depths.items() if studies is None or study in studies
+    ]
+    waiting = sum(depth.waiting for depth in depths)
+    running = sum(depth.running for depth in depths)
     return HTTPStatus.OK, {"waiting": waiting, "running": running, "open": waiting + running}
 
 

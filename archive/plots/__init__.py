@@ -1,4 +1,5 @@
-"""Plots of studies as matplotlib figures, and their data as arrays: `pip install 'nas-archive[plots]'`.
+"""Plots of studies as matplotlib figures, and their data as arrays: `pip install
+'nas-archive[plots]'`.
 
     from archive import plots
 
@@ -16,8 +17,9 @@
 | `worker_timeline`      | which worker held which proposal, when, and how the attempt ended                       |
 | `network_map`          | all networks on a plane, searches as paths                                              |
 
-`data` has the same as arrays, without matplotlib; `figures` draws them. matplotlib is loaded by the first figure. No
-function changes matplotlib's settings or uses pyplot. Imports the store, the queries and kernels.
+`data` has the same as arrays, without matplotlib; `figures` draws them. matplotlib is loaded by the
+first figure. No function changes matplotlib's settings or uses pyplot. Imports the store, the
+queries and kernels.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ def __getattr__(name: str) -> Any:
     """Load a function when it is first used: `archive.plots.data` needs none of them."""
     if name not in __all__:
         raise AttributeError(f"module 'archive.plots' has no attribute {name!r}")
+
     value = getattr(import_module("archive.plots.figures.functions"), name)
     globals()[name] = value
     return value

@@ -32,16 +32,22 @@ class PlotKind:
 
 KINDS: Mapping[str, PlotKind] = MappingProxyType(
     {
-        "best-so-far": PlotKind("best value against evaluations, seconds or epochs", ("against", "by")),
+        "best-so-far": PlotKind(
+            "best value against evaluations, seconds or epochs", ("against", "by")
+        ),
         "value-and-cost": PlotKind("value against a cost, with the Pareto front", ("cost",)),
-        "learning-curves": PlotKind("curves of the best, other and running trainings", ("metric",), several=False),
+        "learning-curves": PlotKind(
+            "curves of the best, other and running trainings", ("metric",), several=False
+        ),
         "parallel-coordinates": PlotKind(
             "hyperparameters, decisions or sizes beside the value", ("axes",), several=False
         ),
         "predictions": PlotKind("predicted against observed values, and coverage"),
         "operation-gains": PlotKind("what each operation of the agents gained", several=False),
         "worker-timeline": PlotKind("which worker ran which trial, when", ("hours",)),
-        "network-map": PlotKind("all networks on a plane, searches as paths", ("distance", "whole")),
+        "network-map": PlotKind(
+            "all networks on a plane, searches as paths", ("distance", "whole")
+        ),
     }
 )
 
@@ -60,8 +66,10 @@ def check(kind: str, studies: Sequence[str], options: Mapping[str, Any]) -> None
     """
     if kind not in KINDS:
         raise UnknownNameError("kind of plot", kind, KINDS)
+
     if len(studies) > 1 and not KINDS[kind].several:
         raise UsageError(f"{kind} plots one study at a time, got {len(studies)}")
+
     for name, value in options.items():
         if value is not None and name not in KINDS[kind].options:
             owners = ", ".join(each for each, about in KINDS.items() if name in about.options)
@@ -76,5 +84,7 @@ def draw(archive: Archive, kind: str, studies: Sequence[str], **options: Any) ->
 
     function = getattr(functions, kind.replace("-", "_"))
     named = list(studies) if KINDS[kind].several else studies[0]
-    figure: Figure = function(archive, named, **{name: value for name, value in options.items() if value is not None})
+    figure: Figure = function(
+        archive, named, **{name: value for name, value in options.items() if value is not None}
+    )
     return figure

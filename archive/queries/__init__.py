@@ -1,1 +1,4 @@
-"""Saved queries: one documented Cypher file each, and the fast forms of those over all results. Imports the store."""
+"""Saved queries: one documented Cypher file each, and the fast forms of those over all results.
+
+Imports the store.
+"""

@@ -4,7 +4,8 @@
     catalogue.get("cost").parameters
 
 A file begins with comments: a summary, then one line for each parameter, `// $name = default    Description.`; a
-parameter without a default is required. Values have the type of the default, or the one in brackets after it:
+parameter without a default is required. Values have the type of the default, or the one in brackets
+after it:
 `// $name = null (true or false)    Description.` All queries only read, and run on both servers.
 """
 
@@ -22,7 +23,8 @@ from typing import Any
 from archive.errors import UnknownNameError, UsageError
 
 _PARAMETER = re.compile(
-    r"// \$(\w+)(?: = (?P<default>.+?)(?: \((?P<type>true or false)\))?)?(?:\s{2,}|\s*$)\s*(?P<help>.*)"
+    r"// \$(\w+)(?: = (?P<default>.+?)(?: \((?P<type>true or "
+    r"false)\))?)?(?:\s{2,}|\s*$)\s*(?P<help>.*)"
 )
 
 
@@ -66,6 +68,7 @@ class SavedQuery:
         line = re.search(rf"^// {mark}: .*\n", self.cypher, re.MULTILINE)
         if line is None:
             raise UsageError(f"the saved query {self.name} has no line that begins with // {mark}:")
+
         return self.cypher[line.end() :]
 
 
@@ -74,7 +77,11 @@ def names() -> tuple[str, ...]:
     """Return the names of all saved queries, alphabetically."""
     folder = files("archive.queries")
     return tuple(
-        sorted(file.name.removesuffix(".cypher") for file in folder.iterdir() if file.name.endswith(".cypher"))
+        sorted(
+            file.name.removesuffix(".cypher")
+            for file in folder.iterdir()
+            if file.name.endswith(".cypher")
+        )
     )
 
 
@@ -87,6 +94,7 @@ def get(name: str) -> SavedQuery:
     """
     if name not in names():
         raise UnknownNameError("saved query", name, names())
+
     text = (files("archive.queries") / f"{name}.cypher").read_text(encoding="utf-8")
     head = list(takewhile(lambda line: line.startswith("//"), text.splitlines()))
     summary = " ".join(line.removeprefix("// ") for line in head if not line.startswith("// $"))
@@ -95,7 +103,8 @@ def get(name: str) -> SavedQuery:
 
 
 def check(name: str, values: Mapping[str, Any]) -> None:
-    """Check that a saved query has these parameters, that their values fit, and that none is missing.
+    """Check that a saved query has these parameters, that their values fit, and that none is
+    missing.
 
     Raises:
         UnknownNameError: There is no such query, or it has no such parameter.
@@ -104,22 +113,30 @@ def check(name: str, values: Mapping[str, Any]) -> None:
     parameters = get(name).parameters
     for each, value in values.items():
         if each not in parameters:
-            raise UnknownNameError("parameter", each, parameters, "it has none", owner=f"the saved query {name}")
+            raise UnknownNameError(
+                "parameter", each, parameters, "it has none", owner=f"the saved query {name}"
+            )
+
         declared = parameters[each]
         is_default = value is None and declared.default is None
         if declared.type is not None and not is_default and _type(value) != declared.type:
             raise UsageError(f"the parameter {each!r} must be {declared.type}, got {value!r:.60}")
+
     for parameter in parameters.values():
         if parameter.needed and values.get(parameter.name) is None:
-            raise UsageError(f"the saved query {name} needs the parameter {parameter.name!r}: {parameter.help}")
+            raise UsageError(
+                f"the saved query {name} needs the parameter {parameter.name!r}: {parameter.help}"
+            )
 
 
 def _type(value: Any) -> str:
     """Return the name of a JSON value's type for errors; numbers of both kinds are one type."""
     if isinstance(value, bool):
         return "true or false"
+
     if isinstance(value, list | tuple):
         return "a list of texts" if all(isinstance(item, str) for item in value) else "a list"
+
     kinds = {str: "text", int: "a number", float: "a number"}
     return kinds.get(type(value), f"a {type(value).__name__}")
 
@@ -127,7 +144,10 @@ def _type(value: Any) -> str:
 def _parameter(line: str) -> Parameter:
     match = _PARAMETER.fullmatch(line)
     if match is None:
-        raise UsageError(f"a saved query declares parameters as // $name = default (type)    help, got {line!r}")
+        raise UsageError(
+            f"a saved query declares parameters as // $name = default (type)    help, got {line!r}"
+        )
+
     default = None if match["default"] is None else json.loads(match["default"])
     # Null has no type of its own, and text is true in Python, also the text False.
     of_values = match["type"] or (None if default is None else _type(default))

@@ -1,9 +1,11 @@
-"""Saved queries over all results of a task, computed from columns of results: fast for long histories.
+"""Saved queries over all results of a task, computed from columns of results: fast for long
+histories.
 
-The Cypher text of a saved query is its definition and runs on any server. Over a hundred thousand results ArcadeDB
-takes a minute for some texts and runs out of memory for others; here, the same rows are computed from columns
-(`archive.store.result_columns`). The tests compare both. A function returns None if columns do not contain the answer,
-as for imported results, which belong to no study; the text is run then.
+The Cypher text of a saved query is its definition and runs on any server. Over a hundred thousand
+results ArcadeDB takes a minute for some texts and runs out of memory for others; here, the same
+rows are computed from columns (`archive.store.result_columns`). The tests compare both. A function
+returns None if columns do not contain the answer, as for imported results, which belong to no
+study; the text is run then.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ RETURN s.name AS study, t.id AS id, t.name AS task, t.protocol AS protocol ORDER
 # Without other clauses, both servers know this number without reading the evaluations.
 MEASURED = "MATCH (t:Task {id: $id})<-[:ON]-(e:Evaluation) RETURN count(e) AS measured"
 
-TASKS = "MATCH (t:Task) RETURN t.id AS id, t.name AS task, t.protocol AS protocol ORDER BY task, protocol"
+TASKS = (
+    "MATCH (t:Task) RETURN t.id AS id, t.name AS task, t.protocol AS protocol ORDER BY task, "
+    "protocol"
+)
 
 SECONDS = """
 UNWIND $ids AS id
@@ -58,11 +63,27 @@ MATCH (e:Evaluation {id: id}) RETURN id, e.seconds AS seconds
 """
 
 
-def best_per_operation(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def best_per_operation(
+    connection: Connection, params: Parameters, deadline: float = math.inf
+) -> QueryResult | None:
     """Answer `best-per-operation`."""
-    columns = ["task", "protocol", "objective", "operation", "networks", "evaluations", "best", "mean", "architecture"]
+    columns = [
+        "task",
+        "protocol",
+        "objective",
+        "operation",
+        "networks",
+        "evaluations",
+        "best",
+        "mean",
+        "architecture",
+    ]
     groups = _of_tasks(connection, params, [*_VALUED, "operations"], deadline)
-    return None if groups is None else QueryResult(columns, [row for group in groups for row in _best(group, params)])
+    return (
+        None
+        if groups is None
+        else QueryResult(columns, [row for group in groups for row in _best(group, params)])
+    )
 
 
 def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
@@ -77,22 +98,39 @@ def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
         best = chosen[better * values[chosen] == (better * values[chosen]).max()]
         first = min(keys[networks[at]] for at in best)
         mean = float(values[chosen].mean())
-        rows.append((operation, _different(networks[chosen]), len(chosen), float(values[best[0]]), mean, first))
+        rows.append(
+            (
+                operation,
+                _different(networks[chosen]),
+                len(chosen),
+                float(values[best[0]]),
+                mean,
+                first,
+            )
+        )
+
     rows.sort(key=lambda row: (-better * row[3], row[0]))
     yield from ((*places, *row) for row in rows)
 
 
-def motif(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def motif(
+    connection: Connection, params: Parameters, deadline: float = math.inf
+) -> QueryResult | None:
     """Answer `motif`."""
     columns = ["task", "protocol", "objective", "space", "motif", "networks", "evaluations"]
     columns += ["mean", "std", "lowest", "highest"]
     groups = _of_tasks(connection, params, [*_VALUED, "space", "motifs"], deadline)
-    return None if groups is None else QueryResult(columns, [row for group in groups for row in _motif(group, params)])
+    return (
+        None
+        if groups is None
+        else QueryResult(columns, [row for group in groups for row in _motif(group, params)])
+    )
 
 
 def _motif(group: Sequence[StudyResults], params: Parameters) -> Rows:
     columns, values, places = _usable(group)
-    convolutions, past = set(params["operations"]), {"", *params["skips"]}
+    convolutions = set(params["operations"])
+    past = {"", *params["skips"]}
     ways, texts = _codes(columns["motifs"])
     has = np.array([_has(text, convolutions, past) for text in texts], bool)[ways]
     networks, _ = _codes(columns["architecture"])
@@ -104,39 +142,55 @@ def _motif(group: Sequence[StudyResults], params: Parameters) -> Rows:
             if len(chosen_values):
                 std = float(chosen_values.std(ddof=1)) if len(chosen_values) > 1 else 0.0
                 count = _different(networks[chosen])
-                numbers = (float(chosen_values.mean()), std, float(chosen_values.min()), float(chosen_values.max()))
+                numbers = (
+                    float(chosen_values.mean()),
+                    std,
+                    float(chosen_values.min()),
+                    float(chosen_values.max()),
+                )
                 yield (*places, space, motif, count, len(chosen_values), *numbers)
 
 
 def _has(text: str, convolutions: set[str], past: set[str]) -> bool:
     named = (part.split(">") for part in result_columns.parts(text))
-    return any(one in convolutions and two in convolutions and skip in past for one, two, skip in named)
+    return any(
+        one in convolutions and two in convolutions and skip in past for one, two, skip in named
+    )
 
 
-def cost(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def cost(
+    connection: Connection, params: Parameters, deadline: float = math.inf
+) -> QueryResult | None:
     """Answer `cost`."""
     columns = "task protocol study evaluations seconds hours mean_seconds epochs unmeasured".split()
     groups = _of_tasks(connection, params, ["seconds", "epochs", "answered_from"], deadline)
     if groups is None:
         return None
+
     rows = []
     for one in (one for group in groups for one in group):
         trained = [source is None for source in one.columns["answered_from"]]
         seconds = [*filter(is_duration, compress(one.columns["seconds"], trained))]
-        epochs = sum(value for value in compress(one.columns["epochs"], trained) if value is not None)
+        epochs = sum(
+            value for value in compress(one.columns["epochs"], trained) if value is not None
+        )
         spent = math.fsum(seconds) if seconds else 0
         mean = spent / len(seconds) if seconds else None
         if count := sum(trained):
             times = (spent, spent / 3600, mean, epochs, count - len(seconds))
             rows.append((one.task, one.protocol, one.study, count, *times))
+
     return QueryResult(columns, sorted(rows, key=lambda row: row[:3]))
 
 
-def frontier(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def frontier(
+    connection: Connection, params: Parameters, deadline: float = math.inf
+) -> QueryResult | None:
     """Answer `frontier`."""
     names = [result_columns.NETWORK + params["cost"], METRIC + params["cost"]]
     names += [params["cost"]] if params["cost"] in ("value", "seconds", "epochs") else []
-    every, trained = connection.read(studies.within), params["cost"] == "seconds"
+    every = connection.read(studies.within)
+    trained = params["cost"] == "seconds"
     limits = {study.name: study.constraints for study in every if study.task == params["task"]}
     limited = [METRIC + each.name for constraints in limits.values() for each in constraints]
     groups = _of_tasks(connection, params, [*_VALUED, "answered_from", *names, *limited], deadline)
@@ -145,23 +199,36 @@ def frontier(connection: Connection, params: Parameters, deadline: float = math.
     # The text handles other properties of nodes, and values that are no numbers.
     if groups is None or not costs or costs - {int, float}:
         return None
+
     met = ([_met(one, limits.get(one.study, ()), trained) for one in group] for group in groups)
     rows = [row for group in met for row in _frontier(group, params, names)]
     return QueryResult(["protocol", "objective", "architecture", "value", "cost"], rows)
 
 
 def _met(one: StudyResults, constraints: Sequence[Constraint], trained: bool) -> StudyResults:
-    """Return the results that meet constraints, those alone that reuse no other one if `trained`."""
+    """Return the results that meet constraints, those alone that reuse no other one if
+    `trained`.
+    """
     feasible = result_columns.feasible(constraints, one.columns)
     if trained:
-        feasible = [met and source is None for met, source in zip(feasible, one.columns["answered_from"], strict=True)]
-    return replace(one, columns={name: list(compress(column, feasible)) for name, column in one.columns.items()})
+        feasible = [
+            met and source is None
+            for met, source in zip(feasible, one.columns["answered_from"], strict=True)
+        ]
+
+    return replace(
+        one,
+        columns={name: list(compress(column, feasible)) for name, column in one.columns.items()},
+    )
 
 
 def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence[str]) -> Rows:
     columns, values, (_, *places) = _usable(group)
     sources = [columns.get(name, [None] * len(values)) for name in names]
-    known = [next((value for value in row if value is not None), None) for row in zip(*sources, strict=True)]
+    known = [
+        next((value for value in row if value is not None), None)
+        for row in zip(*sources, strict=True)
+    ]
     usable = np.flatnonzero([value is not None and not math.isnan(value) for value in known])
     costs = np.array([known[at] for at in usable], np.float64)
     scores = values[usable] * _sign(group, params)
@@ -171,44 +238,81 @@ def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence
         yield *places, first, float(values[usable[at]]), known[usable[at]]
 
 
-def duplicates(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def duplicates(
+    connection: Connection, params: Parameters, deadline: float = math.inf
+) -> QueryResult | None:
     """Answer `duplicates`."""
-    columns = ["task", "protocol", "proposals", "networks", "in_several_studies", "answered", "seconds_saved"]
+    columns = [
+        "task",
+        "protocol",
+        "proposals",
+        "networks",
+        "in_several_studies",
+        "answered",
+        "seconds_saved",
+    ]
     rows = []
     for task, protocol, names in _tasks(connection, params):
-        results = result_columns.read(connection, names, ["functional_key", "answered_from"], deadline)
+        results = result_columns.read(
+            connection, names, ["functional_key", "answered_from"], deadline
+        )
         if any(one.columns["number"] or one.others for one in results):
             rows.append((task, protocol, *_repeats(connection, results)))
+
     return QueryResult([*columns, "trained_again"], rows)
 
 
 def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[Any, ...]:
     proposals, trainings, studies = (defaultdict[str, int](int) for _ in range(3))
     for one in results:
-        keys, sources = one.columns["functional_key"], one.columns["answered_from"]
+        keys = one.columns["functional_key"]
+        sources = one.columns["answered_from"]
         every = [*keys, *(row["functional_key"] for row in one.others)]
         for key in every:
             proposals[key] += 1
+
         for key in set(every):
             studies[key] += 1
+
         for key in compress(keys, (source is None for source in sources)):
             trainings[key] += 1
-    answers = [source for one in results for source in one.columns["answered_from"] if source is not None]
-    known = connection.read(lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))})
+
+    answers = [
+        source for one in results for source in one.columns["answered_from"] if source is not None
+    ]
+    known = connection.read(
+        lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))}
+    )
     saved = [known[source] for source in answers if known.get(source) is not None]
-    several, answered = sum(count > 1 for count in studies.values()), sum(source in known for source in answers)
+    several = sum(count > 1 for count in studies.values())
+    answered = sum(source in known for source in answers)
     again = sum(count - 1 for count in trainings.values())
-    return sum(proposals.values()), len(proposals), several, answered, math.fsum(saved) if saved else 0, again
+    return (
+        sum(proposals.values()),
+        len(proposals),
+        several,
+        answered,
+        math.fsum(saved) if saved else 0,
+        again,
+    )
 
 
 _BASED = ("number", "agent", "value", "based_on")
 
 
-def proposals_of(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
-    """Return the rows of the text of `contributions`, of those proposals that its answer depends on."""
+def proposals_of(
+    connection: Connection, params: Parameters, deadline: float = math.inf
+) -> QueryResult | None:
+    """Return the rows of the text of `contributions`, of those proposals that its answer depends
+    on.
+    """
     requested = params["study"]
     named = requested is not None
-    every = [requested] if named else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
+    every = (
+        [requested]
+        if named
+        else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
+    )
     results = result_columns.read(connection, every, _BASED, deadline)
     texts = {text for one in results for text in one.columns["based_on"]}
     texts |= {row["based_on"] for one in results for row in one.others}
@@ -224,6 +328,7 @@ def _proposals(one: StudyResults, requested: bool) -> list[tuple[Any, ...]]:
     if one.others:
         rows += [(row["number"], row["agent"], None, row["based_on"]) for row in one.others]
         rows.sort(key=lambda row: int(row[0]))
+
     return [(one.study, one.direction, number, agent, value, basis if requested else None)
             for number, agent, value, basis in rows]  # fmt: skip
 
@@ -246,24 +351,38 @@ def _tasks(connection: Connection, params: Parameters) -> list[tuple[str, str, l
     """Return the requested tasks with studies: name, protocol, names of studies."""
     studies_of: dict[tuple[str, str], list[str]] = {}
     for row in connection.read(lambda tx: tx.run(STUDIES).data()):
-        if params["task"] in (None, row["task"]) and params.get("protocol") in (None, row["protocol"]):
+        if params["task"] in (None, row["task"]) and params.get("protocol") in (
+            None,
+            row["protocol"],
+        ):
             studies_of.setdefault((row["task"], row["protocol"]), []).append(row["study"])
+
     return [(*names, studies) for names, studies in studies_of.items()]
 
 
 def _of_tasks(
     connection: Connection, params: Parameters, columns: Sequence[str], deadline: float
 ) -> list[list[StudyResults]] | None:
-    """Return columns of the studies of each task and objective; None if a task has results without a study."""
+    """Return columns of the studies of each task and objective;
+
+    None if a task has results without a study.
+    """
     groups = {(task, protocol): names for task, protocol, names in _tasks(connection, params)}
     per_task = []
     for row in connection.read(lambda tx: tx.run(TASKS).data()):
-        if params["task"] in (None, row["task"]) and params.get("protocol") in (None, row["protocol"]):
+        if params["task"] in (None, row["task"]) and params.get("protocol") in (
+            None,
+            row["protocol"],
+        ):
             measured = connection.read(partial(_measured, id_=row["id"]))
-            group = result_columns.read(connection, groups.get((row["task"], row["protocol"]), []), columns, deadline)
+            group = result_columns.read(
+                connection, groups.get((row["task"], row["protocol"]), []), columns, deadline
+            )
             if measured > sum(len(one.columns["number"]) for one in group):
                 return None
+
             per_task += result_columns.by_objective(group, params.get("objective"))
+
     return per_task
 
 
@@ -272,29 +391,41 @@ def _measured(tx: ManagedTransaction, id_: str) -> int:
 
 
 def _sign(group: Sequence[StudyResults], params: Parameters) -> float:
-    """Return the sign that makes larger values better: as requested, or as in all studies of the group."""
+    """Return the sign that makes larger values better: as requested, or as in all studies of the
+    group.
+    """
     minimise = params["minimise"]
     if minimise is None:
         minimise = {one.direction for one in group} == {"minimise"}
+
     return -1.0 if minimise else 1.0
 
 
-def _usable(group: Sequence[StudyResults]) -> tuple[result_columns.Columns, NDArray[np.float64], tuple[str, ...]]:
-    """Return the columns of whole results with a number as value, these values, and task, protocol and objective."""
+def _usable(
+    group: Sequence[StudyResults],
+) -> tuple[result_columns.Columns, NDArray[np.float64], tuple[str, ...]]:
+    """Return the columns of whole results with a number as value, these values, and task, protocol
+    and objective.
+    """
     columns = result_columns.joined([one.columns for one in group])
     values = np.array(columns["value"], np.float64)
     usable = ~np.isnan(values) & np.array([partial is None for partial in columns["partial"]], bool)
     if not usable.all():
         columns = {name: list(compress(column, usable)) for name, column in columns.items()}
+
     return columns, values[usable], (group[0].task, group[0].protocol, group[0].objective)
 
 
 def _different(codes: NDArray[np.int64]) -> int:
-    """Return the number of different codes; they are small, so counting is faster than `numpy.unique`."""
+    """Return the number of different codes; they are small, so counting is faster than
+    `numpy.unique`.
+    """
     return int(np.count_nonzero(np.bincount(codes)))
 
 
 def _codes(column: Iterable[str]) -> tuple[NDArray[np.int64], list[str]]:
     """Return the index of each text among the different ones, (n,), and the different ones."""
     places: dict[str, int] = {}
-    return np.array([places.setdefault(text, len(places)) for text in column], np.int64), list(places)
+    return np.array([places.setdefault(text, len(places)) for text in column], np.int64), list(
+        places
+    )

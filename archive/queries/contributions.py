@@ -1,7 +1,9 @@
-"""Contributions between agents: the results that each agent's proposals were based on, counted by their proposer.
+"""Contributions between agents: the results that each agent's proposals were based on, counted by
+their proposer.
 
-The basis of a proposal names the results that its agent knew (`archive.agents.provenance`): numbers of proposals, by
-study. A known result counts as used, whether or not it influenced the agent's decision.
+The basis of a proposal names the results that its agent knew (`archive.agents.provenance`): numbers
+of proposals, by study. A known result counts as used, whether or not it influenced the agent's
+decision.
 """
 
 from __future__ import annotations
@@ -38,33 +40,44 @@ def contributions(rows: QueryResult) -> QueryResult:
     """Return one row for each study, agent, and agent with results that the former knew.
 
     Args:
-        rows: `study`, `direction`, `number`, `agent`, `value` and `based_on`, in this order, of every proposal.
+        rows: `study`, `direction`, `number`, `agent`, `value` and `based_on`, in this order, of
+            every proposal.
 
     Returns:
-        `study` and `agent` of the proposals; `used`, the agent that had proposed the known results; `proposals`, the
-        number of those based on such results; `points`, the number of different results; `mean_points` of one
-        proposal; `best_point`, the best value among the results, None where they are of studies with different
-        directions.
+        `study` and `agent` of the proposals; `used`, the agent that had proposed the known results;
+        `proposals`, the number of those based on such results; `points`, the number of different
+        results; `mean_points` of one proposal; `best_point`, the best value among the results, None
+        where they are of studies with different directions.
     """
     table = [dict(zip(rows.columns, row, strict=True)) for row in rows.rows if row[-1] is not None]
     known = {(row[0], row[2]): _Point(*row[:5]) for row in rows.rows} if table else {}
     last = {row[0]: row[2] for row in rows.rows}
     used: dict[tuple[str, str, str], _Used] = defaultdict(_Used)
-    basis, makers = None, dict[str, set[tuple[str, int]]]()
+    basis = None
+    makers = dict[str, set[tuple[str, int]]]()
     for row in table:
         # The proposals of one call of an agent follow each other, and have one basis.
         if row["based_on"] != basis:
-            basis, makers = row["based_on"], defaultdict(set)
+            basis = row["based_on"]
+            makers = defaultdict(set)
             for point in _points(basis, last):
                 if point in known:
                     makers[known[point].agent or "?"].add(point)
+
         for maker, points in makers.items():
             entry = used[row["study"], row["agent"] or "?", maker]
             entry.proposals += 1
             entry.known += len(points)
             entry.points |= points
+
     counted = [
-        (*names, entry.proposals, len(entry.points), entry.known / entry.proposals, _best(entry, known))
+        (
+            *names,
+            entry.proposals,
+            len(entry.points),
+            entry.known / entry.proposals,
+            _best(entry, known),
+        )
         for names, entry in sorted(used.items())
     ]
     return QueryResult(COLUMNS, counted)
@@ -90,8 +103,11 @@ def _observed(based_on: str | None) -> dict[str, Any]:
 
 def _best(entry: _Used, known: Mapping[tuple[str, int], _Point]) -> float | None:
     points = [known[point] for point in entry.points]
-    values = [point.value for point in points if point.value is not None and not math.isnan(point.value)]
+    values = [
+        point.value for point in points if point.value is not None and not math.isnan(point.value)
+    ]
     directions = {point.direction for point in points}
     if len(directions) > 1:
         return None
+
     return max(values, key=lambda value: sign(*directions) * value, default=None)

@@ -1,9 +1,10 @@
-"""Data model of the graph for programs that explain it: labels, relationships, properties with type and meaning.
+"""Data model of the graph for programs that explain it: labels, relationships, properties with type
+and meaning.
 
     read()["labels"]["Evaluation"]["properties"]["value"]   # {"type": "FLOAT", "meaning": …}
 
-`data_model.json` is made from `docs/data-model.md` by `docs/scripts/data_model.py`. A test compares that page with an
-archive after real searches.
+`data_model.json` is made from `docs/data-model.md` by `docs/scripts/data_model.py`. A test compares
+that page with an archive after real searches.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from typing import TypedDict
 
 
 class PropertyModel(TypedDict):
-    """A property: its type, and its meaning in one sentence. `metric_*` stands for all names of that prefix."""
+    """A property: its type, and its meaning in one sentence.
+
+    `metric_*` stands for all names of that prefix.
+    """
 
     type: str
     meaning: str
@@ -31,8 +35,8 @@ class PartModel(TypedDict):
 class DataModel(TypedDict):
     """The whole graph.
 
-    `patterns` are the relationships with the labels at their ends; `conventions` hold for all properties;
-    `relationships` are the types that have properties.
+    `patterns` are the relationships with the labels at their ends; `conventions` hold for all
+    properties; `relationships` are the types that have properties.
     """
 
     patterns: list[str]
@@ -44,5 +48,7 @@ class DataModel(TypedDict):
 @cache
 def read() -> DataModel:
     """Return the data model; it is shared, and callers must not change it."""
-    model: DataModel = json.loads((files("archive.queries") / "data_model.json").read_text(encoding="utf-8"))
+    model: DataModel = json.loads(
+        (files("archive.queries") / "data_model.json").read_text(encoding="utf-8")
+    )
     return model

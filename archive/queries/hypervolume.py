@@ -6,9 +6,10 @@
 | r      | reference point                                                                      | (M,)   |
 | H      | hypervolume: volume of the union over P of the boxes between r and a row of P        | scalar |
 
-H = vol(union of [r, p], p in P), in the product of the objectives' units (Zitzler and Thiele, 1998). Reports have the
-worst value of each objective among the results as r, so that no result is left out and no choice is needed; H then
-compares stages of one study. Two studies are compared with a reference point that is given.
+H = vol(union of [r, p], p in P), in the product of the objectives' units (Zitzler and Thiele,
+1998). Reports have the worst value of each objective among the results as r, so that no result is
+left out and no choice is needed; H then compares stages of one study. Two studies are compared with
+a reference point that is given.
 """
 
 from __future__ import annotations
@@ -40,13 +41,16 @@ class ParetoSet:
 
     Attributes:
         objectives: The objectives.
-        proposals: Proposals of the Pareto set, the best in the first objective first; of replicates the first one.
+        proposals: Proposals of the Pareto set, the best in the first objective first; of replicates
+            the first one.
         values: Their values of each objective, in the objectives' units; of replicates the means.
         reference: The reference point, in the objectives' units.
         hypervolume: Hypervolume of all results.
-        history: Number of a proposal and hypervolume of the results up to it, in the order of the proposals. It
-            decreases where a replicate lowers the mean of a network in the Pareto set.
-        left_out: Number of results that meet the constraints, without a finite value of every objective.
+        history: Number of a proposal and hypervolume of the results up to it, in the order of the
+            proposals. It decreases where a replicate lowers the mean of a network in the Pareto
+            set.
+        left_out: Number of results that meet the constraints, without a finite value of every
+            objective.
         evaluations: Number of evaluations that the values of each proposal are the means of.
     """
 
@@ -61,28 +65,33 @@ class ParetoSet:
 
 
 def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> ParetoSet | None:
-    """Return the Pareto set of a study's whole trainings; None before the first result with all objectives.
+    """Return the Pareto set of a study's whole trainings; None before the first result with all
+    objectives.
 
-    Results that do not meet the study's constraints are left out, of the hypervolume as well. Of replicates the mean
-    quantities must meet them.
+    Results that do not meet the study's constraints are left out, of the hypervolume as well. Of
+    replicates the mean quantities must meet them.
 
     Args:
         snapshot: The study with its proposals.
-        reference: Reference point in the objectives' units; None for the worst values among the results.
+        reference: Reference point in the objectives' units; None for the worst values among the
+            results.
 
     Raises:
         UsageError: The reference point is not one finite number for each objective.
     """
-    study, objectives = snapshot.study, snapshot.study.objectives
+    study = snapshot.study
+    objectives = snapshot.study.objectives
     signs = np.array([sign(each.direction) for each in objectives])
     point = None if reference is None else _point(reference, objectives)
     complete = [view for view in snapshot.proposals if view.state is State.COMPLETE]
     means = list(averaged(complete))
-    latest, counts = dict(means), Counter(key for key, _ in means)
+    latest = dict(means)
+    counts = Counter(key for key, _ in means)
     met = sum(not violation_of(study, view) for view in latest.values())
     views, scores = scored(study, latest.values())
     if not views:
         return None
+
     worst = scores.min(axis=0) if point is None else signs * point
     stages = [(key, _scores(study, view, signs)) for key, view in means]
     reached = [
@@ -109,43 +118,61 @@ def _point(reference: Sequence[float], objectives: Sequence[Objective]) -> Array
         point: Array = np.array(reference, np.float64)
     except (TypeError, ValueError):
         point = np.empty(0)
+
     if point.shape != (len(objectives),) or not np.isfinite(point).all():
         names = ", ".join(each.name for each in objectives)
-        raise UsageError(f"the reference point needs a finite number for each of {names}, got {reference!r:.80}")
+        raise UsageError(
+            f"the reference point needs a finite number for each of {names}, got {reference!r:.80}"
+        )
+
     return point
 
 
 def _scores(study: Study, view: ProposalView, signs: Array) -> Array | None:
-    """Return the scores of a result, (M,) float64; None where it violates a constraint, or lacks an objective."""
+    """Return the scores of a result, (M,) float64;
+
+    None where it violates a constraint, or lacks an objective.
+    """
     values = None if violation_of(study, view) else values_of(view, study.objectives)
     return None if values is None else signs * np.array(values)
 
 
-def volumes(stages: Sequence[tuple[Hashable, Array | None]], reference: Array) -> list[float | None]:
-    """Return the hypervolume after each evaluation; None where it neither adds nor changes a row of Y.
+def volumes(
+    stages: Sequence[tuple[Hashable, Array | None]], reference: Array
+) -> list[float | None]:
+    """Return the hypervolume after each evaluation; None where it neither adds nor changes a row of
+    Y.
 
     Args:
-        stages: The group of each evaluation, and the scores of the group's mean after it, (M,) float64; None for a mean
-            that is no row of Y.
+        stages: The group of each evaluation, and the scores of the group's mean after it, (M,)
+            float64; None for a mean that is no row of Y.
         reference: (M,) float64: r.
     """
     place = {group: at for at, group in enumerate(dict.fromkeys(group for group, _ in stages))}
     # Groups without a row are dominated by every row.
     rows = np.full((len(place), len(reference)), -np.inf)
     front: list[int] = []
-    reached, volume = list[float | None](), 0.0
+    reached = list[float | None]()
+    volume = 0.0
     for group, row in stages:
         at = place[group]
         changed = row is not None or np.isfinite(rows[at]).all()
         rows[at] = -np.inf if row is None else row
         if at in front:
-            # Points that it dominated may belong to the front now. Without it, the front would stay as it is.
-            front = [one for one in np.flatnonzero(nondominated(rows)).tolist() if np.isfinite(rows[one]).all()]
+            # Points that it dominated may belong to the front now. Without it, the front would stay
+            # as it is.
+            front = [
+                one
+                for one in np.flatnonzero(nondominated(rows)).tolist()
+                if np.isfinite(rows[one]).all()
+            ]
             volume = hypervolume(rows[front], reference)
         elif row is not None and not (rows[front] >= row).all(axis=1).any():
             front = [*np.compress(~(rows[front] <= row).all(axis=1), front).tolist(), at]
             volume = max(volume, hypervolume(rows[front], reference))
+
         reached.append(volume if changed else None)
+
     return reached
 
 
@@ -153,7 +180,8 @@ def hypervolume(scores: Array, reference: Array) -> float:
     """Return H.
 
     Args:
-        scores: (n, M) float64, larger is better; rows that do not exceed the reference point add nothing.
+        scores: (n, M) float64, larger is better; rows that do not exceed the reference point add
+            nothing.
         reference: (M,) float64: r.
     """
     import moocore

@@ -1,8 +1,9 @@
 """Lineage of a study's best network, found by generations.
 
-The text of the query follows every path to the best network, and their number multiplies with the generations. Here the
-edges are read a generation at a time, and a parent counts if the study proposed it before its child. Such edges have no
-circles, so that the longest path is found in one pass.
+The text of the query follows every path to the best network, and their number multiplies with the
+generations. Here the edges are read a generation at a time, and a parent counts if the study
+proposed it before its child. Such edges have no circles, so that the longest path is found in one
+pass.
 """
 
 from __future__ import annotations
@@ -60,27 +61,48 @@ class _PathStep(NamedTuple):
     operations: list[str]
 
 
-def lineage(connection: Connection, params: Mapping[str, Any], deadline: float = math.inf) -> QueryResult | None:
+def lineage(
+    connection: Connection, params: Mapping[str, Any], deadline: float = math.inf
+) -> QueryResult | None:
     """Answer `lineage`."""
     study = studies.read(connection, params["study"])
     best = _best(connection, study, deadline)
     if best is None:
         return None
+
     path = _longest(connection, study.name, best, deadline)
     steps = [
-        {"step": at, "key": key, "parent": path[at - 1][0] if at else None, "operations": operations}
+        {
+            "step": at,
+            "key": key,
+            "parent": path[at - 1][0] if at else None,
+            "operations": operations,
+        }
         for at, (key, operations) in enumerate(path)
     ]
-    return _run(connection, STEPS + catalogue.get("lineage").after("steps"), {**params, "steps": steps}, deadline)
+    return _run(
+        connection,
+        STEPS + catalogue.get("lineage").after("steps"),
+        {**params, "steps": steps},
+        deadline,
+    )
 
 
-def _longest(connection: Connection, study: str, best: str, deadline: float) -> list[tuple[str, list[str]]]:
-    """Return the networks of the longest path to the best one, with the operations that made each of its parent."""
+def _longest(
+    connection: Connection, study: str, best: str, deadline: float
+) -> list[tuple[str, list[str]]]:
+    """Return the networks of the longest path to the best one, with the operations that made each
+    of its parent.
+    """
     numbers = {best: _run(connection, NUMBER, {"key": best, "study": study}, deadline).rows[0][0]}
     made: dict[str, list[tuple[str, list[str]]]] = {}
     generation = [best]
     for _ in range(MOST_STEPS):
-        found = _run(connection, PARENTS, {"keys": generation, "study": study}, deadline).rows if generation else []
+        found = (
+            _run(connection, PARENTS, {"keys": generation, "study": study}, deadline).rows
+            if generation
+            else []
+        )
         generation = []
         for child, parent, number, operations in found:
             if number < numbers[child]:
@@ -88,6 +110,7 @@ def _longest(connection: Connection, study: str, best: str, deadline: float) -> 
                 if parent not in numbers:
                     numbers[parent] = number
                     generation.append(parent)
+
     steps = {best: _PathStep(0, None, [])}
     # A child comes before its parents, which have smaller numbers.
     for child in sorted(numbers, key=lambda key: -numbers[key]):
@@ -95,39 +118,51 @@ def _longest(connection: Connection, study: str, best: str, deadline: float) -> 
         for parent, operations in made.get(child, ()) if distance <= MOST_STEPS else ():
             if parent not in steps or steps[parent].distance < distance:
                 steps[parent] = _PathStep(distance, child, operations)
+
     first: str | None = max(steps, key=lambda key: (steps[key].distance, -numbers[key], key))
-    path, operations = list[tuple[str, list[str]]](), list[str]()
+    path = list[tuple[str, list[str]]]()
+    operations = list[str]()
     while first is not None:
         path.append((first, operations))
-        operations, first = steps[first].operations, steps[first].child
+        operations = steps[first].operations
+        first = steps[first].child
+
     return path
 
 
-def _run(connection: Connection, query: str, params: Mapping[str, Any], deadline: float) -> QueryResult:
+def _run(
+    connection: Connection, query: str, params: Mapping[str, Any], deadline: float
+) -> QueryResult:
     left = deadline - time.monotonic()
     if left <= 0:
         raise QueryError("the query took longer than its limit: narrow it, or allow it more time")
+
     return run_query(connection, query, params, timeout=None if left == math.inf else left)
 
 
 def _best(connection: Connection, study: Study, deadline: float) -> str | None:
     """Return the key of the best network.
 
-    Results that meet the constraints come first, then whole ones, then those with a finite value of each objective.
+    Results that meet the constraints come first, then whole ones, then those with a finite value of
+    each objective.
     """
     further = [METRIC + each.name for each in study.further]
     names = ["value", "partial", "architecture", *further]
     limited = [METRIC + each.name for each in study.constraints]
     best: tuple[tuple[bool, bool, bool, float], str] | None = None
-    for one in result_columns.read(connection, [study.name], [*dict.fromkeys([*names, *limited])], deadline):
+    for one in result_columns.read(
+        connection, [study.name], [*dict.fromkeys([*names, *limited])], deadline
+    ):
         met = result_columns.feasible(study.constraints, one.columns)
         rows = zip(met, *(one.columns[name] for name in names), strict=True)
         for feasible, value, partial, key, *others in rows:
             if value is None or math.isnan(value):
                 continue
+
             told = all(other is not None and math.isfinite(other) for other in others)
             rank = (feasible, not partial, told, sign(study.direction) * value)
             # Of equal results, the first one.
             if best is None or rank > best[0]:
                 best = rank, key
+
     return None if best is None else best[1]

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 
 def front(costs: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the positions on the front, from the cheapest to the best; of equal points, the first one only.
+    """Return the positions on the front, from the cheapest to the best; of equal points, the first
+    one only.
 
-    A point is on the front if no other is at least as cheap and at least as good, and better in one of both.
-    O(n log n).
+    A point is on the front if no other is at least as cheap and at least as good, and better in one
+    of both. O(n log n).
 
     Args:
         costs: (n,), smaller is better; no NaN.

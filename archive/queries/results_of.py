@@ -49,7 +49,10 @@ ORDER BY key, task, protocol
 
 @dataclass(frozen=True)
 class StoredResult:
-    """One evaluation of a network; `study` is null for an imported one, `answered_from` the result that it repeats."""
+    """One evaluation of a network;
+
+    `study` is null for an imported one, `answered_from` the result that it repeats.
+    """
 
     evaluation: str
     architecture: str
@@ -80,7 +83,10 @@ class OpenProposal:
 
 @dataclass(frozen=True)
 class MeanValue:
-    """Mean of the whole trainings of a network under one protocol; `direction` says which values are better."""
+    """Mean of the whole trainings of a network under one protocol;
+
+    `direction` says which values are better.
+    """
 
     task: str
     protocol: str
@@ -90,7 +96,9 @@ class MeanValue:
 
 
 def results(connection: Connection, functional_key: str, most: int) -> list[StoredResult]:
-    """Return the evaluations of all networks with a functional key, in any study or import, by task."""
+    """Return the evaluations of all networks with a functional key, in any study or import, by
+    task.
+    """
     rows = run_query(connection, RESULTS, {"key": functional_key}, limit=most).rows
     return [StoredResult(*row) for row in rows]
 
@@ -101,9 +109,12 @@ def open_proposals(connection: Connection, functional_key: str, most: int) -> li
     return [OpenProposal(*row) for row in rows]
 
 
-def means(connection: Connection, keys: Sequence[str], task: str | None = None) -> dict[str, list[MeanValue]]:
+def means(
+    connection: Connection, keys: Sequence[str], task: str | None = None
+) -> dict[str, list[MeanValue]]:
     """Return the mean values of networks by key; each network has a list, empty without results."""
     values: dict[str, list[MeanValue]] = {key: [] for key in keys}
     for key, *mean in run_query(connection, MEANS, {"keys": list(values), "task": task}).rows:
         values[key].append(MeanValue(*mean))
+
     return values

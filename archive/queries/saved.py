@@ -2,9 +2,10 @@
 
     saved.run(connection, "cost", {"task": "digits"})
 
-The rows are those of the query's text. Two kinds of queries are computed in Python: what Cypher cannot express
-(`archive.queries.contributions`), and queries over all results of a task, which are faster from columns of results
-(`archive.queries.columnar`). A study, task, protocol or objective in a parameter must exist.
+The rows are those of the query's text. Two kinds of queries are computed in Python: what Cypher
+cannot express (`archive.queries.contributions`), and queries over all results of a task, which are
+faster from columns of results (`archive.queries.columnar`). A study, task, protocol or objective in
+a parameter must exist.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ RETURN keys(e) AS result, keys(a) AS network
 
 _NAMES = ("study", "task", "protocol", "objective")
 
-FINISHING: Mapping[str, Callable[[QueryResult], QueryResult]] = MappingProxyType({"contributions": contributions})
+FINISHING: Mapping[str, Callable[[QueryResult], QueryResult]] = MappingProxyType(
+    {"contributions": contributions}
+)
 """Functions that compute the answer from the rows of a query."""
 
 
@@ -78,44 +81,60 @@ def run(
         timeout: Seconds after which the server ends it.
 
     Raises:
-        UnknownNameError: There is no such query, study, task, protocol or objective, or the query has no such
-            parameter.
+        UnknownNameError: There is no such query, study, task, protocol or objective, or the query
+            has no such parameter.
         UsageError: A parameter is missing.
         QueryError: It took too long.
     """
-    query, values = catalogue.get(name), _values(name, parameters)
+    query = catalogue.get(name)
+    values = _values(name, parameters)
     _check_names(connection, values)
     # Imported lazily: it imports numpy, and commands without a query should not pay for that.
     from archive.queries.columnar import ANSWERS
 
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    finish, answer = FINISHING.get(name), ANSWERS[name](connection, values, deadline) if name in ANSWERS else None
+    finish = FINISHING.get(name)
+    answer = ANSWERS[name](connection, values, deadline) if name in ANSWERS else None
     if finish is None and answer is None:
         return run_query(connection, query.cypher, values, limit=limit, skip=skip, timeout=timeout)
+
     whole = answer or run_query(connection, query.cypher, values, timeout=timeout)
     whole = whole if finish is None else finish(whole)
     end = None if limit is None else skip + limit
-    return replace(whole, rows=whole.rows[skip:end], truncated=end is not None and len(whole.rows) > end)
+    return replace(
+        whole, rows=whole.rows[skip:end], truncated=end is not None and len(whole.rows) > end
+    )
 
 
-def why_empty(connection: Connection, name: str, parameters: Mapping[str, Any] | None = None) -> str | None:
-    """Return why a saved query has no rows, if there is a specific reason; arguments as for `run`."""
+def why_empty(
+    connection: Connection, name: str, parameters: Mapping[str, Any] | None = None
+) -> str | None:
+    """Return why a saved query has no rows, if there is a specific reason; arguments as for
+    `run`.
+    """
     if name != "frontier":
         return None
+
     values = _values(name, parameters)
     (counts,) = run_query(connection, PRICED, values).rows
     results, priced = counts
     if priced or not results:
         under = "" if values["protocol"] is None else f" under {values['protocol']}"
         return None if priced else f"the task {values['task']!r} has no results{under} yet"
+
     return f"none of the {results} results has {values['cost']}{_known_costs(connection, values)}"
 
 
 def _known_costs(connection: Connection, values: Mapping[str, Any]) -> str:
     known: set[str] = set()
     for result, network in run_query(connection, COSTS, values).rows:
-        known |= {key.removeprefix(METRIC) for key in result if key.startswith(METRIC) or key in ("seconds", "epochs")}
+        known |= {
+            key.removeprefix(METRIC)
+            for key in result
+            if key.startswith(METRIC) or key in ("seconds", "epochs")
+        }
         known |= {"params", "flops", "mass"} & set(network)
+
     return f"; they have {', '.join(sorted(known))}" if known else ""
 
 
@@ -123,22 +142,34 @@ def _values(name: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return all parameters of a query with their values or defaults."""
     set_values = dict(parameters or {})
     catalogue.check(name, set_values)
-    values = {each.name: set_values.get(each.name, each.default) for each in catalogue.get(name).parameters.values()}
+    values = {
+        each.name: set_values.get(each.name, each.default)
+        for each in catalogue.get(name).parameters.values()
+    }
     # The name of a study may be 7, which the command line parses as a number.
-    return {key: str(value) if key in _NAMES and value is not None else value for key, value in values.items()}
+    return {
+        key: str(value) if key in _NAMES and value is not None else value
+        for key, value in values.items()
+    }
 
 
 def _check_names(connection: Connection, values: Mapping[str, Any]) -> None:
     study, task, protocol, objective = (values.get(name) for name in _NAMES)
     if study is not None:
         studies.read(connection, study)
+
     if task is not None or protocol is not None:
         _check_task(connection, task, protocol)
+
     if objective is not None:
         asked = {"task": task, "protocol": protocol}
-        objectives = connection.read(lambda tx: [row["objective"] for row in tx.run(OBJECTIVES, asked)])
+        objectives = connection.read(
+            lambda tx: [row["objective"] for row in tx.run(OBJECTIVES, asked)]
+        )
         if objective not in objectives:
-            of = "".join(f" of the {kind} {each!r}" for kind, each in asked.items() if each is not None)
+            of = "".join(
+                f" of the {kind} {each!r}" for kind, each in asked.items() if each is not None
+            )
             raise UnknownNameError(f"objective{of}", objective, objectives, "no study has one")
 
 
@@ -147,6 +178,7 @@ def _check_task(connection: Connection, task: str | None, protocol: str | None) 
     tasks = {name for name, _ in known}
     if task is not None and task not in tasks:
         raise UnknownNameError("task", task, tasks, "the archive has results of none yet")
+
     protocols = {each for name, each in known if task in (None, name)}
     if protocol is not None and protocol not in protocols:
         of = "" if task is None else f" of the task {task!r}"

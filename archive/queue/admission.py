@@ -1,12 +1,14 @@
 """Admission: suggestions become proposals of a study, decided and stored in one transaction.
 
-Every addition to a study first locks its node, so that additions happen one after the other: numbers have no gaps, the
-budget is never exceeded, and no network is proposed twice, however many searches share the study.
+Every addition to a study first locks its node, so that additions happen one after the other:
+numbers have no gaps, the budget is never exceeded, and no network is proposed twice, however many
+searches share the study.
 
-The cost of an addition does not grow with the study. The study's node has the number of proposals (`admitted`) and the
-next free number (`next_number`). Any other write that adds or deletes proposals, by a load or a user's query, removes
-both, and the next addition counts the proposals. Networks are looked up by their functional key. Failed proposals are
-counted only if the budget is nearly used up.
+The cost of an addition does not grow with the study. The study's node has the number of proposals
+(`admitted`) and the next free number (`next_number`). Any other write that adds or deletes
+proposals, by a load or a user's query, removes both, and the next addition counts the proposals.
+Networks are looked up by their functional key. Failed proposals are counted only if the budget is
+nearly used up.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ if TYPE_CHECKING:
 class SuggestionLike(Protocol):
     """Protocol of a suggestion: at least an architecture.
 
-    Any of `acquisition`, `mean`, `std`, `priority`, `fidelity`, `hyperparameters`, `motivation`, `inspired_by` (keys),
-    `repeat`, `parent` (an Architecture) and `operations` (from the parent to this network) is stored if the suggestion
-    has it; so are `created`, `started` and `finished`, in milliseconds since 1970.
+    Any of `acquisition`, `mean`, `std`, `priority`, `fidelity`, `hyperparameters`, `motivation`,
+    `inspired_by` (keys), `repeat`, `parent` (an Architecture) and `operations` (from the parent to
+    this network) is stored if the suggestion has it; so are `created`, `started` and `finished`, in
+    milliseconds since 1970.
     """
 
     @property
@@ -57,11 +60,12 @@ class Request:
         token: Token of the request.
         basis: Knowledge of the agent when it made the suggestions.
         seconds: Time that the agent took to suggest.
-        outcomes: For each suggestion, its result where that is known already, or the reason why it failed; None for a
-            suggestion that has to be evaluated. Without `outcomes`, all have to be.
+        outcomes: For each suggestion, its result where that is known already, or the reason why it
+            failed; None for a suggestion that has to be evaluated. Without `outcomes`, all have to
+            be.
         after: Number of proposals that the study must have; None allows any number.
-        tokens: One token for each suggestion, instead of `token`. The caller then checks itself which of them the study
-            has, and passes `after`.
+        tokens: One token for each suggestion, instead of `token`. The caller then checks itself
+            which of them the study has, and passes `after`.
         most: Maximum number of suggestions to store, the first ones that are new; None for all.
     """
 
@@ -79,7 +83,8 @@ class Request:
     most: int | None = None
 
 
-# One statement: its write locks the study before the counts are read, so that additions wait for one another.
+# One statement: its write locks the study before the counts are read, so that additions wait for
+# one another.
 LOCK = f"""
 MATCH (s:Study {{name: $study}})
 USING INDEX SEEK s:Study(name)
@@ -105,8 +110,9 @@ WHERE p.study IN [$study]
 RETURN count(p) AS failed
 """
 
-# Two MATCH clauses: with a single pattern, ArcadeDB scans the proposals of all studies. No label on `p`: with one,
-# Neo4j starts from the index of the study's proposals and scans all of them for each network.
+# Two MATCH clauses: with a single pattern, ArcadeDB scans the proposals of all studies. No label on
+# `p`: with one, Neo4j starts from the index of the study's proposals and scans all of them for each
+# network.
 KNOWN = """
 UNWIND $keys AS key
 MATCH (a:Architecture {functional_key: key})
@@ -152,7 +158,8 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
     Args:
         connection: Connection to the archive.
         request: The request.
-        again: Whether the request may have been granted before; the call then returns the proposals of that time.
+        again: Whether the request may have been granted before; the call then returns the proposals
+            of that time.
 
     Raises:
         UnknownNameError: There is no such study or agent.
@@ -160,11 +167,13 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
     runs = count()
 
     def work(tx: ManagedTransaction) -> list[Proposal]:
-        # A second run may mean that the first one was committed and only its acknowledgement was lost.
+        # A second run may mean that the first one was committed and only its acknowledgement was
+        # lost.
         return _admit(tx, request, again=next(runs) > 0 or again)
 
     if not request.suggestions:
         return []
+
     architectures.prepare(_networks(request.suggestions))
     return connection.write(work, alone=len(request.suggestions) > LONG, lane="admission")
 
@@ -177,17 +186,31 @@ def known(tx: ManagedTransaction, study: str, networks: Iterable[Architecture]) 
 
 def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Proposal]:
     study = _locked(tx, request)
-    if again and request.tokens is None and (done := tx.run(DONE, study=request.study, token=request.token).data()):
+    if (
+        again
+        and request.tokens is None
+        and (done := tx.run(DONE, study=request.study, token=request.token).data())
+    ):
         return [proposal_from(row["proposal"]) for row in done]
-    counted = study if study["total"] is not None else tx.run(COUNT, study=request.study).single(strict=True)
-    total, first = int(counted["total"]), int(counted["next"])
+
+    counted = (
+        study
+        if study["total"] is not None
+        else tx.run(COUNT, study=request.study).single(strict=True)
+    )
+    total = int(counted["total"])
+    first = int(counted["next"])
     if request.after not in (None, total):
         return []
+
     suggested = [suggestion.architecture for suggestion in request.suggestions]
-    chosen = _new(request, known(tx, request.study, suggested) if request.unique else set())[: request.most]
+    chosen = _new(request, known(tx, request.study, suggested) if request.unique else set())[
+        : request.most
+    ]
     chosen = chosen[: _room(tx, request, study["budget"], total, len(chosen))]
     if not chosen:
         return []
+
     admitted = [request.suggestions[at] for at in chosen]
     based_on = None if request.basis is None else to_json(request.basis)
     rows = [_row(request, number, at, based_on) for number, at in enumerate(chosen, first)]
@@ -199,14 +222,21 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     complete(tx, results)
     architectures.morph(tx, _morphs(admitted))
     states = {result.id: {"state": result.state} for result in results}
-    return [proposal_from({**row, **times_of[row["id"]], **states.get(row["id"], {})}) for row in rows]
+    return [
+        proposal_from({**row, **times_of[row["id"]], **states.get(row["id"], {})}) for row in rows
+    ]
 
 
-def _room(tx: ManagedTransaction, request: Request, budget: int | None, total: int, requested: int) -> int:
-    """Return how many proposals there is room for, counted exactly only where fewer than the requested number fit."""
+def _room(
+    tx: ManagedTransaction, request: Request, budget: int | None, total: int, requested: int
+) -> int:
+    """Return how many proposals there is room for, counted exactly only where fewer than the
+    requested number fit.
+    """
     limits = [limit for limit in (budget, request.budget) if limit is not None]
     if not limits or total + requested <= min(limits):
         return requested
+
     failed = tx.run(FAILED, study=request.study).single(strict=True)["failed"]
     return max(0, min(limits) - total + int(failed))
 
@@ -215,21 +245,29 @@ def _locked(tx: ManagedTransaction, request: Request) -> Record:
     study = tx.run(LOCK, study=request.study, agent=request.agent).single()
     if study is None:
         raise UnknownNameError("study", request.study, [row["name"] for row in tx.run(STUDIES)])
+
     if study["agent"] is None:
-        raise UnknownNameError("agent", request.agent, [row["id"] for row in tx.run(AGENTS)], "register it first")
+        raise UnknownNameError(
+            "agent", request.agent, [row["id"] for row in tx.run(AGENTS)], "register it first"
+        )
+
     return study
 
 
 def _new(request: Request, known: set[str]) -> list[int]:
-    """Return the positions of the suggestions whose network is new to the study and to the request."""
+    """Return the positions of the suggestions whose network is new to the study and to the
+    request.
+    """
     if not request.unique:
         return list(range(len(request.suggestions)))
+
     new = []
     for at, suggestion in enumerate(request.suggestions):
         key = suggestion.architecture.functional_key
         if key not in known or getattr(suggestion, "repeat", False):
             known.add(key)
             new.append(at)
+
     return new
 
 
@@ -257,7 +295,11 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
         # Without an element, a list has no type that both servers agree on.
         "inspired_by": list(optional("inspired_by") or ()) or None,
         "attempts": 0,
-        **{name: optional(name) for name in ("created", "started", "finished") if optional(name) is not None},
+        **{
+            name: optional(name)
+            for name in ("created", "started", "finished")
+            if optional(name) is not None
+        },
         "request": request.token if request.tokens is None else request.tokens[at],
         "based_on": based_on,
         "seconds": _number(request.seconds),
@@ -265,21 +307,31 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
 
 
 def _state(outcome: Result | str | None) -> str | None:
-    """Return the state that a proposal is created in; None where its result follows in the same transaction."""
+    """Return the state that a proposal is created in;
+
+    None where its result follows in the same transaction.
+    """
     if outcome is None:
         return State.WAITING.value
+
     return State.FAILED.value if isinstance(outcome, str) else None
 
 
 def _results(
-    request: Request, rows: Iterable[Mapping[str, Any]], chosen: Iterable[int], times: Mapping[str, Mapping[str, int]]
+    request: Request,
+    rows: Iterable[Mapping[str, Any]],
+    chosen: Iterable[int],
+    times: Mapping[str, Mapping[str, int]],
 ) -> list[ProposalResult]:
     results = []
     for row, at in zip(rows, chosen, strict=True):
         outcome = request.outcomes[at] if request.outcomes else None
         if isinstance(outcome, Result):
             state = State.PRUNED if outcome.partial else State.COMPLETE
-            results.append(ProposalResult(row["id"], state, outcome, finished=times[row["id"]]["finished"]))
+            results.append(
+                ProposalResult(row["id"], state, outcome, finished=times[row["id"]]["finished"])
+            )
+
     return results
 
 
@@ -288,7 +340,9 @@ def _number(value: Any) -> float | None:
 
 
 def _networks(suggestions: Iterable[SuggestionLike]) -> list[Architecture]:
-    both = [(suggestion.architecture, getattr(suggestion, "parent", None)) for suggestion in suggestions]
+    both = [
+        (suggestion.architecture, getattr(suggestion, "parent", None)) for suggestion in suggestions
+    ]
     return [network for pair in both for network in pair if network is not None]
 
 

@@ -3,13 +3,14 @@
     WAITING | RUNNING  --cancel-->  FAILED with the reason "cancelled"      PRUNED where an earlier rung has a result
     FAILED             --retry--->  WAITING with all its attempts           also PRUNED that did not reach its rung
 
-A cancelled proposal is no failure: it uses nothing of the budget, agents learn nothing from it, and it is not one of
-the failures after which a search gives up. Its network is not proposed again in the study, but can be retried.
+A cancelled proposal is no failure: it uses nothing of the budget, agents learn nothing from it, and
+it is not one of the failures after which a search gives up. Its network is not proposed again in
+the study, but can be retried.
 
 A running proposal loses its lease. Its trainer stops the trial at once where it has the same home
-(`archive.store.wake_up`), and otherwise within seconds, at its next report or look at its leases. A result that arrives
-in spite of that is kept, and the proposal is COMPLETE: whichever of completion and cancellation is committed first, no
-finished training is lost.
+(`archive.store.wake_up`), and otherwise within seconds, at its next report or look at its leases. A
+result that arrives in spite of that is kept, and the proposal is COMPLETE: whichever of completion
+and cancellation is committed first, no finished training is lost.
 """
 
 from __future__ import annotations
@@ -66,9 +67,11 @@ def cancel(connection: Connection, ids: Sequence[str], reason: str | None = None
 
 
 def retry(connection: Connection, ids: Sequence[str]) -> list[bool]:
-    """Put proposals that failed or were cancelled back into the queue: all of them, or none where one is refused.
+    """Put proposals that failed or were cancelled back into the queue: all of them, or none where
+    one is refused.
 
-    A retried proposal counts towards the budget again, even beyond it: the caller asked for this one.
+    A retried proposal counts towards the budget again, even beyond it: the caller asked for this
+    one.
 
     Returns:
         For each id, whether this call put it back; False where it waits already.
@@ -80,8 +83,11 @@ def retry(connection: Connection, ids: Sequence[str]) -> list[bool]:
     return _change_all(connection, ids, _retried)
 
 
-def _change_all(connection: Connection, ids: Sequence[str], decide: Callable[[Row], Change | None]) -> list[bool]:
-    # By its token, a second run of the transaction knows the changes of the first, whose acknowledgement was lost.
+def _change_all(
+    connection: Connection, ids: Sequence[str], decide: Callable[[Row], Change | None]
+) -> list[bool]:
+    # By its token, a second run of the transaction knows the changes of the first, whose
+    # acknowledgement was lost.
     token = uuid.uuid4().hex
 
     def work(tx: ManagedTransaction) -> set[str]:
@@ -93,7 +99,11 @@ def _change_all(connection: Connection, ids: Sequence[str], decide: Callable[[Ro
             if change is not None
         ]
         leases.apply(tx, changes)
-        return {id_ for id_, change in decided.items() if change is not None or rows[id_]["change_token"] == token}
+        return {
+            id_
+            for id_, change in decided.items()
+            if change is not None or rows[id_]["change_token"] == token
+        }
 
     changed = connection.write(work) if ids else set()
     return [id_ in changed for id_ in ids]
@@ -109,6 +119,7 @@ def _locked(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, Row]:
     for id_ in ids:
         if id_ not in locked:
             raise UnknownNameError("proposal", id_, (), "archive study show lists those of a study")
+
     about = {row["id"]: row.data() for row in tx.run(REASONS, ids=sorted(locked))}
     return {id_: {**row, **about[id_]} for id_, row in locked.items()}
 
@@ -117,16 +128,24 @@ def _cancelled(row: Row, reason: str) -> Change | None:
     state = State(row["state"])
     if is_cancelled(state, row["reason"]):
         return None
+
     if state not in (State.WAITING, State.RUNNING):
         what = "has failed" if state is State.FAILED else "has its result"
         raise ProposalStateError(row["id"], state.value, f"cannot be cancelled: it {what}")
+
     properties = {
         "state": leases.given_up(row).value,
         "reason": reason,
         "cause": None,
         "cancelled": [*(row["cancelled"] or ()), row["now"]],
     }
-    end = {"token": row["token"], "outcome": CANCELLED, "reason": reason, "cause": None, "log": None}
+    end = {
+        "token": row["token"],
+        "outcome": CANCELLED,
+        "reason": reason,
+        "cause": None,
+        "log": None,
+    }
     return Change(row["id"], properties, claim_end=end if state is State.RUNNING else None)
 
 
@@ -134,11 +153,14 @@ def _retried(row: Row) -> Change | None:
     state = State(row["state"])
     if state is State.WAITING:
         return None
-    # A promotion that was given up leaves the result of the rung before, and the number of the rung that it missed.
+
+    # A promotion that was given up leaves the result of the rung before, and the number of the rung
+    # that it missed.
     missed = state is State.PRUNED and len(row["rung_values"] or ()) == (row["rung"] or 0) > 0
     if state is not State.FAILED and not missed:
         what = "is being trained" if state is State.RUNNING else "has its result"
         raise ProposalStateError(row["id"], state.value, f"cannot be tried again: it {what}")
+
     properties = {
         "state": State.WAITING.value,
         # The worker or the device that could not train it may have been repaired.

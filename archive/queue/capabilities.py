@@ -5,8 +5,9 @@ A worker registers its capabilities at its start, and a claim leaves out what th
     study       its task, space and recipe are among the worker's             `ClaimFilter`, study by study
     proposal    the worker has the memory, and has not refused it before      query of the claim
 
-A registered task that ends with a colon, such as `csv:`, stands for all tasks on files of users; whether a trainer may
-open the file is checked at the start of a trial. A registered table stands for its tasks with noise, `NAME~SD`, too.
+A registered task that ends with a colon, such as `csv:`, stands for all tasks on files of users;
+whether a trainer may open the file is checked at the start of a trial. A registered table stands
+for its tasks with noise, `NAME~SD`, too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ NOISE = "~"
 FOREVER = 1 << 62
 """A number of bytes larger than the memory that any proposal needs."""
 RECHECK_SECONDS = 60.0
-"""Age of a decision about a study after which it is made again: another study may have the same name by now."""
+"""Age of a decision about a study after which it is made again: another study may have the same
+name by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Capabilities:
     """What a worker can run; None stands for everything.
 
     Attributes:
-        tasks: Names of the tasks; one that ends with a colon stands for all names that begin with it.
+        tasks: Names of the tasks; one that ends with a colon stands for all names that begin with
+            it.
         spaces: Names of the spaces.
         recipes: Names of the recipes.
         memory_bytes: Memory of the largest device.
@@ -63,14 +66,20 @@ class Capabilities:
         return cls(**lists, memory_bytes=node.get("memory_bytes"))
 
     def lacks(self, task: str, protocol: str, space: str) -> str | None:
-        """Return the capability that a study needs and the worker lacks, in words; None if it can run the study."""
+        """Return the capability that a study needs and the worker lacks, in words;
+
+        None if it can run the study.
+        """
         recipe = ProtocolName.parse(protocol).recipe
         if self.tasks is not None and not _among(task, self.tasks):
             return f"it has no task {task!r}"
+
         if self.spaces is not None and space not in self.spaces:
             return f"it has no space {space!r}"
+
         if self.recipes is not None and recipe not in self.recipes:
             return f"it has no recipe {recipe!r}"
+
         return None
 
 
@@ -81,7 +90,8 @@ class ClaimFilter:
     Attributes:
         capabilities: Capabilities of the worker.
         memory_bytes: Memory of its largest device that is free; None sets no limit.
-        alone_bytes: Memory of its largest device without any trial; None sets no limit, -1 stands for no such device.
+        alone_bytes: Memory of its largest device without any trial; None sets no limit, -1 stands
+            for no such device.
         lacking: Studies that were left out, each with what the worker lacks.
     """
 
@@ -94,16 +104,27 @@ class ClaimFilter:
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the query of a claim."""
         return {
-            "excluded": sorted(name for name, (allowed, at) in self._decided.items() if not allowed and _recent(at)),
+            "excluded": sorted(
+                name for name, (allowed, at) in self._decided.items() if not allowed and _recent(at)
+            ),
             "memory": FOREVER if self.memory_bytes is None else self.memory_bytes,
             "alone": FOREVER if self.alone_bytes is None else self.alone_bytes,
         }
 
     def examine(self, tx: ManagedTransaction, studies: Iterable[str]) -> bool:
-        """Decide about the studies that are new, and return whether one of them is excluded from now on."""
-        new = sorted({name for name in studies if not _recent(self._decided.get(name, (True, 0.0))[1])})
-        rows = tx.run(STUDIES, names=new).data() if new and self.capabilities != Capabilities() else []
-        known = {row["study"]: self.capabilities.lacks(row["task"], row["protocol"], row["space"]) for row in rows}
+        """Decide about the studies that are new, and return whether one of them is excluded from
+        now on.
+        """
+        new = sorted(
+            {name for name in studies if not _recent(self._decided.get(name, (True, 0.0))[1])}
+        )
+        rows = (
+            tx.run(STUDIES, names=new).data() if new and self.capabilities != Capabilities() else []
+        )
+        known = {
+            row["study"]: self.capabilities.lacks(row["task"], row["protocol"], row["space"])
+            for row in rows
+        }
         excluded = {name: reason for name, reason in known.items() if reason is not None}
         self.lacking |= excluded
         self._decided |= {name: (name not in excluded, time.monotonic()) for name in new}
@@ -112,7 +133,9 @@ class ClaimFilter:
 
 def _among(task: str, known: tuple[str, ...]) -> bool:
     return any(
-        task == name or (name.endswith(":") and task.startswith(name)) or task.startswith(name + NOISE)
+        task == name
+        or (name.endswith(":") and task.startswith(name))
+        or task.startswith(name + NOISE)
         for name in known
     )
 

@@ -13,8 +13,9 @@
 | `limit`         | limit of the trainer exceeded                                        | final                  |
 | `training`      | training diverged, invalid network, faulty recipe                    | final                  |
 
-A proposal that goes to another worker loses no attempt, and the worker that refused it does not get it again
-(`Proposal.refused_by`). After a lost attempt another worker may try, while attempts are left.
+A proposal that goes to another worker loses no attempt, and the worker that refused it does not get
+it again (`Proposal.refused_by`). After a lost attempt another worker may try, while attempts are
+left.
 """
 
 from __future__ import annotations

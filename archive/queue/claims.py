@@ -1,14 +1,16 @@
 """Claims: the choice of waiting proposals for a worker, one or several in one transaction.
 
-    queue ──> its head, cut into shares ──> one share at random ──> claimed, as far as it still waits
+    queue ──> its head, cut into shares ──> one share at random ──> claimed, as far as it still
+    waits
 
-A claim reads first, and writes only if there is something to take: idle workers lock nothing. The head grows with the
-number of workers, so that they do not all reach for the same nodes. A single worker gets proposals strictly in order. A
-worker never takes more than its share of the queue, so that the last proposals of a study end at the same time on all
-workers. Only workers that answer immediately (table lookups) may claim the whole head.
+A claim reads first, and writes only if there is something to take: idle workers lock nothing. The
+head grows with the number of workers, so that they do not all reach for the same nodes. A single
+worker gets proposals strictly in order. A worker never takes more than its share of the queue, so
+that the last proposals of a study end at the same time on all workers. Only workers that answer
+immediately (table lookups) may claim the whole head.
 
-A claim of one proposal names several candidates, and takes the first that still waits: the head may be older than the
-claims of other workers (`archive.queue.claimer`).
+A claim of one proposal names several candidates, and takes the first that still waits: the head may
+be older than the claims of other workers (`archive.queue.claimer`).
 """
 
 from __future__ import annotations
@@ -28,11 +30,18 @@ if TYPE_CHECKING:
 
 HEAD = 64
 CANDIDATES = 64
-"""Candidates of a claim of one proposal: other workers may have claimed the first ones since the look."""
+"""Candidates of a claim of one proposal: other workers may have claimed the first ones since the
+look."""
 LONGEST_HEAD = 512
-"""Longest head, for this number of workers or more. A longer one takes more time than the collisions that it avoids."""
+"""Longest head, for this number of workers or more.
+
+A longer one takes more time than the collisions that it avoids.
+"""
 TRIES = 8
-"""Most looks of one claim at the queue. A further look follows if other workers have claimed all candidates."""
+"""Most looks of one claim at the queue.
+
+A further look follows if other workers have claimed all candidates.
+"""
 
 OF_ANY = """
 MATCH (p:Proposal {state: $state})
@@ -40,9 +49,9 @@ USING INDEX SEEK p:Proposal(state)
 WHERE ($study IS NULL OR p.study = $study)
 """
 
-# ArcadeDB's index keeps entries of proposals that have left a state, and skips them in each search: with a hundred
-# thousand proposals this took 5 ms a search. A study has fewer open proposals. The state is in a list because ArcadeDB
-# ignores the hint, and would seek by state.
+# ArcadeDB's index keeps entries of proposals that have left a state, and skips them in each search:
+# with a hundred thousand proposals this took 5 ms a search. A study has fewer open proposals. The
+# state is in a list because ArcadeDB ignores the hint, and would seek by state.
 OF_STUDY = """
 MATCH (p:Proposal {open: $study})
 USING INDEX SEEK p:Proposal(open)
@@ -75,7 +84,8 @@ OPTIONAL MATCH (s:Study)-[:PROPOSED]->(p)
 RETURN properties(p) AS proposal, s.created AS created, null AS network
 """
 
-# The write comes before the test: see `archive.queue.leases`. The test before it only skips candidates.
+# The write comes before the test: see `archive.queue.leases`. The test before it only skips
+# candidates.
 TAKE = """
 MERGE (w:Worker {id: $worker})
 SET w.heartbeat = timestamp()
@@ -110,10 +120,12 @@ class ClaimRequest:
         milliseconds: Duration of the leases.
         limit: Number of workers that may lose a proposal.
         count: Maximum number of proposals.
-        whole: Whether to take the whole head of the queue instead of a fair share. Expired leases are then only
-            recovered when the queue is empty, so callers must occasionally claim a fair share.
+        whole: Whether to take the whole head of the queue instead of a fair share. Expired leases
+            are then only recovered when the queue is empty, so callers must occasionally claim a
+            fair share.
         claim_filter: What the worker can run.
-        again: Whether an earlier request with the same token may have been granted, and got no answer.
+        again: Whether an earlier request with the same token may have been granted, and got no
+            answer.
     """
 
     worker: str
@@ -133,7 +145,8 @@ class QueueView:
 
     Attributes:
         waiting: Id and priority of each waiting proposal, in the order of the queue.
-        others: Number of other workers that hold proposals; 0 without a count for a request for the whole head.
+        others: Number of other workers that hold proposals; 0 without a count for a request for the
+            whole head.
         expired: Ids of proposals whose lease has expired, as far as the request searches for them.
     """
 
@@ -157,7 +170,8 @@ class Taken:
 
     Attributes:
         proposal: The proposal.
-        study_created: Creation time of its study, because another study may have the same name by now.
+        study_created: Creation time of its study, because another study may have the same name by
+            now.
         network: Key, space, functional key and code of its network; None where they were not read.
     """
 
@@ -167,69 +181,103 @@ class Taken:
 
 
 def candidates(queue: QueueView, request: ClaimRequest, collisions: int = 0) -> list[str]:
-    """Choose waiting proposals of the highest priority at random: a share, or the candidates for a claim of one.
+    """Choose waiting proposals of the highest priority at random: a share, or the candidates for a
+    claim of one.
 
     Args:
         queue: The head of the queue, with waiting proposals.
         request: The request.
-        collisions: Number of times that other workers were faster. Each doubles the part of the head to choose from:
-            workers that start together do not know of each other yet.
+        collisions: Number of times that other workers were faster. Each doubles the part of the
+            head to choose from: workers that start together do not know of each other yet.
     """
     highest = queue.waiting[0][1]
     head = [id_ for id_, priority in queue.waiting if priority == highest]
-    size = request.count if request.whole else max(1, min(request.count, len(head) // (1 + queue.others)))
+    size = (
+        request.count
+        if request.whole
+        else max(1, min(request.count, len(head) // (1 + queue.others)))
+    )
     shares = range(0, len(head), size)
     # At random: on Neo4j, simultaneous claims of the same proposals would wait for one another.
-    reach = max(1, len(head) // size) if request.whole else 1 + 2 * max(queue.others, (1 << collisions) - 1)
+    reach = (
+        max(1, len(head) // size)
+        if request.whole
+        else 1 + 2 * max(queue.others, (1 << collisions) - 1)
+    )
     if request.count == 1:
         return _mixed(head, reach) if reach > 1 else head[:CANDIDATES]
+
     first = random.choice(shares[:reach])
     return sorted(head[first : first + size])
 
 
-def take(tx: ManagedTransaction, request: ClaimRequest, ids: Sequence[str], *, again: bool) -> list[Taken]:
+def take(
+    tx: ManagedTransaction, request: ClaimRequest, ids: Sequence[str], *, again: bool
+) -> list[Taken]:
     """Claim the first ones of these proposals that still wait, and return them by number.
 
     Args:
         tx: A transaction, or a session: the work has one statement that writes.
         request: The request.
-        ids: The candidates; several workers that claim several at once name them in the order of their ids.
-        again: Whether the request may have been granted before; the call then returns the proposals of that time.
+        ids: The candidates; several workers that claim several at once name them in the order of
+            their ids.
+        again: Whether the request may have been granted before; the call then returns the proposals
+            of that time.
     """
     if again and (taken := held(tx, request)):
         return taken
-    at = {"ids": ids, "worker": request.worker, "token": request.token, "milliseconds": request.milliseconds}
+
+    at = {
+        "ids": ids,
+        "worker": request.worker,
+        "token": request.token,
+        "milliseconds": request.milliseconds,
+    }
     return _taken(tx.run(TAKE, at, count=request.count).data())
 
 
 def held(tx: ManagedTransaction, request: ClaimRequest) -> list[Taken]:
-    """Return the proposals that the request was granted before, by number, and renew their leases."""
+    """Return the proposals that the request was granted before, by number, and renew their
+    leases.
+    """
     at = {"study": request.study, "state": State.RUNNING.value, "token": request.token}
     return _taken(tx.run((OF_ANY if request.study is None else OF_STUDY) + HELD, at).data())
 
 
 def look(
-    tx: ManagedTransaction, request: ClaimRequest, *, others: int = 0, search: bool = True, unmarked: bool = True
+    tx: ManagedTransaction,
+    request: ClaimRequest,
+    *,
+    others: int = 0,
+    search: bool = True,
+    unmarked: bool = True,
 ) -> QueueView:
     """Return as much of the queue as a request needs.
 
     Args:
         tx: A transaction, or a session.
         request: The request.
-        others: Number of other workers that hold proposals, by an earlier count: the head grows with it.
-        search: Whether to count the other workers, and to search their proposals for expired leases. A request for the
-            whole head does so only when the queue is empty.
-        unmarked: Whether to look, where a study has nothing to claim, for proposals of it that another program has put
-            back into the queue without marking them open. It costs time in proportion to the archive.
+        others: Number of other workers that hold proposals, by an earlier count: the head grows
+            with it.
+        search: Whether to count the other workers, and to search their proposals for expired
+            leases. A request for the whole head does so only when the queue is empty.
+        unmarked: Whether to look, where a study has nothing to claim, for proposals of it that
+            another program has put back into the queue without marking them open. It costs time in
+            proportion to the archive.
     """
-    if request.study is not None and ((queue := _look(tx, request, OF_STUDY, others, search)) or not unmarked):
+    if request.study is not None and (
+        (queue := _look(tx, request, OF_STUDY, others, search)) or not unmarked
+    ):
         return queue
+
     return _look(tx, request, OF_ANY, others, search)
 
 
 def expire(tx: ManagedTransaction, ids: Sequence[str], limit: int) -> int:
     """End the leases among these that have expired, and return their number."""
-    changes = [change for row in leases.lock(tx, ids).values() if (change := leases.expire(row, limit))]
+    changes = [
+        change for row in leases.lock(tx, ids).values() if (change := leases.expire(row, limit))
+    ]
     leases.apply(tx, changes)
     return sum(not change.suspect for change in changes)
 
@@ -239,13 +287,17 @@ def expired(tx: ManagedTransaction, study: str | None) -> list[str]:
     return list(_running(tx, OF_ANY, study, "")["expired"])
 
 
-def _look(tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, others: int, search: bool) -> QueueView:
+def _look(
+    tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, others: int, search: bool
+) -> QueueView:
     waiting = _waiting(tx, request, match, others)
     # Each round excludes a further study.
     while request.claim_filter.examine(tx, {study_of(id_) for id_, _ in waiting}):
         waiting = _waiting(tx, request, match, others)
+
     if not search or (request.whole and waiting):
         return QueueView(waiting, others)
+
     running = _running(tx, match, request.study, request.worker)
     return QueueView(waiting, running["others"], running["expired"])
 
@@ -255,20 +307,29 @@ def _waiting(
 ) -> list[tuple[str, float]]:
     at = {"study": request.study, "state": State.WAITING.value, "worker": request.worker}
     head = max(HEAD, 8 * request.count, min((1 + 2 * others) * request.count, LONGEST_HEAD))
-    row = tx.run(match + WAITING, {**at, "head": head, **request.claim_filter.parameters()}).single(strict=True)
+    row = tx.run(match + WAITING, {**at, "head": head, **request.claim_filter.parameters()}).single(
+        strict=True
+    )
     return [(id_, priority) for id_, priority in row["waiting"]]
 
 
-def _running(tx: ManagedTransaction, match: LiteralString, study: str | None, worker: str) -> Record:
-    return tx.run(match + RUNNING, study=study, state=State.RUNNING.value, worker=worker).single(strict=True)
+def _running(
+    tx: ManagedTransaction, match: LiteralString, study: str | None, worker: str
+) -> Record:
+    return tx.run(match + RUNNING, study=study, state=State.RUNNING.value, worker=worker).single(
+        strict=True
+    )
 
 
 def _mixed(head: Sequence[str], reach: int) -> list[str]:
-    """Return the first candidates in parts of `reach`, each in random order: of the first parts, none may wait now."""
+    """Return the first candidates in parts of `reach`, each in random order: of the first parts,
+    none may wait now.
+    """
     ids: list[str] = []
     for at in range(0, min(len(head), CANDIDATES), reach):
         part = head[at : at + reach]
         ids += random.sample(part, len(part))
+
     return ids[:CANDIDATES]
 
 

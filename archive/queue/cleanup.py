@@ -1,8 +1,9 @@
 """Cleanup of old records: departed workers, and proposals that ended long ago.
 
-A worker counts as departed when its last heartbeat is older than the limit, by the server's clock, and none of its
-claims is of an open proposal. Its claims are deleted with it: the entries of a study's log about attempts and the
-reasons of their failures. The proposals, their results and reasons stay, with the id of the worker that ended each.
+A worker counts as departed when its last heartbeat is older than the limit, by the server's clock,
+and none of its claims is of an open proposal. Its claims are deleted with it: the entries of a
+study's log about attempts and the reasons of their failures. The proposals, their results and
+reasons stay, with the id of the worker that ended each.
 """
 
 from __future__ import annotations
@@ -51,20 +52,24 @@ def gone(connection: Connection, seconds: float = HISTORY_SECONDS) -> list[str]:
     return connection.read(lambda tx: _gone(tx, seconds, None))
 
 
-def forget(connection: Connection, workers: Sequence[str], seconds: float = HISTORY_SECONDS) -> list[str]:
+def forget(
+    connection: Connection, workers: Sequence[str], seconds: float = HISTORY_SECONDS
+) -> list[str]:
     """Delete those of these workers that have not returned, and return their ids."""
     forgotten: list[str] = []
     for at in range(0, len(workers), BATCH):
         part = sorted(workers[at : at + BATCH])
 
         def work(tx: ManagedTransaction, part: Sequence[str] = part) -> list[str]:
-            # A worker that returns writes to its node, too, so one of the two transactions comes first.
+            # A worker that returns writes to its node, too, so one of the two transactions comes
+            # first.
             lock(tx, "Worker", part)
             ids = _gone(tx, seconds, part)
             tx.run(FORGET, ids=ids).consume()
             return ids
 
         forgotten += connection.write(work)
+
     return forgotten
 
 

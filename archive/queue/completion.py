@@ -1,8 +1,9 @@
 """Completion: the only code that gives a proposal its result.
 
-A result may come from the worker that holds the proposal, from a worker that has lost it, from a rung, or with the
-creation of the proposal. Each of them is a `ProposalResult`. One statement writes any number of results: the proposal's
-state and the properties that depend on it, the Evaluation, and its relationships.
+A result may come from the worker that holds the proposal, from a worker that has lost it, from a
+rung, or with the creation of the proposal. Each of them is a `ProposalResult`. One statement writes
+any number of results: the proposal's state and the properties that depend on it, the Evaluation,
+and its relationships.
 
     (:Proposal {state: COMPLETE | PRUNED}) -[:RESULTED_IN]-> (:Evaluation) -[:OF]-> (:Architecture)
                                                                    ├-[:ON]-> (:Task)
@@ -23,9 +24,9 @@ from archive.store.records import Result, State
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-# Locks, tests, changes and records in one step. Rows that do not match are left unchanged: every MATCH precedes the
-# first CREATE. The path to the task leads through the study node, which many transactions write to: a missing row is
-# noticed by the count.
+# Locks, tests, changes and records in one step. Rows that do not match are left unchanged: every
+# MATCH precedes the first CREATE. The path to the task leads through the study node, which many
+# transactions write to: a missing row is noticed by the count.
 COMPLETE = f"""
 UNWIND $rows AS row
 MATCH (p:Proposal {{id: row.id}})
@@ -95,11 +96,14 @@ class ProposalResult:
         id: Id of the proposal and of its evaluation.
         state: The proposal's new state.
         result: The result.
-        changes: Further properties of the proposal to set; None removes one. Its curve is always removed.
+        changes: Further properties of the proposal to set; None removes one. Its curve is always
+            removed.
         finished: Time of the result, in milliseconds of the server's clock; None for now.
         again: Whether the proposal may have a result of an earlier rung, which this one replaces.
-        holder: Token of the claim that has to hold the proposal; None where the caller has created or locked it.
-        architecture: With a holder, key of the network that was trained; None where the sender does not know.
+        holder: Token of the claim that has to hold the proposal; None where the caller has created
+            or locked it.
+        architecture: With a holder, key of the network that was trained; None where the sender does
+            not know.
     """
 
     id: str
@@ -113,27 +117,34 @@ class ProposalResult:
 
 
 def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
-    """Store the results of proposals that the caller has created or locked, and has found ready for a result.
+    """Store the results of proposals that the caller has created or locked, and has found ready for
+    a result.
 
     Raises:
         IncompleteWriteError: A node that belongs to a proposal was not found.
     """
     candidates = sorted(one.id for one in results if one.again)
-    recorded = {row["id"]: row["keys"] for row in tx.run(RECORDED, ids=candidates)} if candidates else {}
+    recorded = (
+        {row["id"]: row["keys"] for row in tx.run(RECORDED, ids=candidates)} if candidates else {}
+    )
     first = [one for one in results if one.id not in recorded]
     later = [one for one in results if one.id in recorded]
     for part in message_size.parts(map(_row, first)):
         write_all(tx, COMPLETE, part)
+
     for part in message_size.parts(_row(one, recorded[one.id]) for one in later):
         write_all(tx, COMPLETE_AGAIN, part)
+
     if later:
         _save(tx, later)
 
 
 def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> int:
-    """Store in one statement the results of those proposals that their workers still hold, and return their number.
+    """Store in one statement the results of those proposals that their workers still hold, and
+    return their number.
 
-    The other proposals stay as they are. So do proposals whose reports had curves that the result lacks.
+    The other proposals stay as they are. So do proposals whose reports had curves that the result
+    lacks.
     """
     rows = [_row(one) for one in sorted(results, key=lambda one: one.id)]
     return int(tx.run(COMPLETE, rows=rows).single(strict=True)["written"])
@@ -147,7 +158,9 @@ def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
 
 
 def _row(one: ProposalResult, recorded: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the row of a result, which removes the `recorded` curves and metrics of an earlier one."""
+    """Return the row of a result, which removes the `recorded` curves and metrics of an earlier
+    one.
+    """
     # The curve moves to the evaluation.
     curve = list(curve_properties(one.result.curve))
     earlier = dict.fromkeys(name for name in recorded if name.startswith((CURVE, METRIC)))
@@ -157,7 +170,13 @@ def _row(one: ProposalResult, recorded: Iterable[str] = ()) -> dict[str, Any]:
         "holder": one.holder,
         "architecture": one.architecture,
         "curve": curve,
-        "changes": {"state": one.state.value, "reason": None, "cause": None, **dict.fromkeys(curve), **one.changes},
+        "changes": {
+            "state": one.state.value,
+            "reason": None,
+            "cause": None,
+            **dict.fromkeys(curve),
+            **one.changes,
+        },
         "finished": one.finished,
         "properties": {**earlier, **result_properties(one.result)},
         "weights": [vars(one.result.weights)] if one.result.weights else [],

@@ -1,4 +1,6 @@
-"""Depth of the queue: the waiting and running proposals of each study, by which fleets are sized, and their total."""
+"""Depth of the queue: the waiting and running proposals of each study, by which fleets are sized,
+and their total.
+"""
 
 from __future__ import annotations
 
@@ -51,28 +53,36 @@ def depths(connection: Connection) -> dict[str, QueueDepth]:
     """Return the depth of each study that has open proposals, by the name of the study."""
 
     def work(tx: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        return tx.run(OPEN, state=State.WAITING.value).data(), tx.run(OPEN, state=State.RUNNING.value).data()
+        return tx.run(OPEN, state=State.WAITING.value).data(), tx.run(
+            OPEN, state=State.RUNNING.value
+        ).data()
 
     waiting, running = ({row["study"]: row for row in rows} for rows in connection.read(work))
-    return {study: _depth(waiting.get(study), running.get(study)) for study in sorted(waiting.keys() | running.keys())}
+    return {
+        study: _depth(waiting.get(study), running.get(study))
+        for study in sorted(waiting.keys() | running.keys())
+    }
 
 
 def total(connection: Connection, study: str | None = None) -> int:
     """Return the number of proposals in any state, of one study or of all.
 
-    A study's own number is missing after a load or a user's query (`archive.queue.admission`): its proposals are
-    counted then.
+    A study's own number is missing after a load or a user's query (`archive.queue.admission`): its
+    proposals are counted then.
 
     Raises:
         UnknownNameError: There is no study of this name.
     """
     if study is None:
         return int(connection.read(lambda tx: tx.run(ALL).single(strict=True)["total"]))
+
     name = studies.read(connection, study).name
 
     def work(tx: Any) -> int:
         admitted = tx.run(ADMITTED, study=name).single(strict=True)["total"]
-        return int(tx.run(COUNT, study=name).single(strict=True)["total"] if admitted is None else admitted)
+        return int(
+            tx.run(COUNT, study=name).single(strict=True)["total"] if admitted is None else admitted
+        )
 
     return connection.read(work)
 

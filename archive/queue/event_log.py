@@ -7,8 +7,8 @@
                     (`archive.queue.successive_halving`)
     cancelled | failed ──> retried ──> claimed ──> …                 by a user (`archive.queue.cancellation`)
 
-Every claim is a `CLAIMED` relationship, which also holds how it ended if it gave no result. All times are the
-server's.
+Every claim is a `CLAIMED` relationship, which also holds how it ended if it gave no result. All
+times are the server's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 Event = Literal[
-    "proposed", "claimed", "failed", "lost", "returned", "complete", "pruned", "promoted", "cancelled", "retried"
+    "proposed",
+    "claimed",
+    "failed",
+    "lost",
+    "returned",
+    "complete",
+    "pruned",
+    "promoted",
+    "cancelled",
+    "retried",
 ]
 
 Row = Mapping[str, Any]
@@ -68,7 +77,8 @@ RETURN s.budget AS budget, timestamp() AS now,
 """
 
 OVERLAP = 60_000
-"""Milliseconds by which two reads overlap: a late commit bears the time at which its transaction began."""
+"""Milliseconds by which two reads overlap: a late commit bears the time at which its transaction
+began."""
 
 STUDY = "MATCH (s:Study) RETURN s.name AS name ORDER BY s.created, name"
 
@@ -82,11 +92,11 @@ class Entry:
         proposal: Id of the proposal.
         number: Its number in the study.
         event: What happened.
-        who: Id of the agent for `proposed`, of the worker for all other events; None for events that a user or the
-            queue itself caused.
-        details: Further properties: of a proposal its architecture, acquisition and basis; of a claim the attempt; of
-            a failure the reason and its cause; of a result value, epochs, seconds and device, or the id of the
-            evaluation that is reused.
+        who: Id of the agent for `proposed`, of the worker for all other events; None for events
+            that a user or the queue itself caused.
+        details: Further properties: of a proposal its architecture, acquisition and basis; of a
+            claim the attempt; of a failure the reason and its cause; of a result value, epochs,
+            seconds and device, or the id of the evaluation that is reused.
         log: End of the trial's log, for a failure that left one.
     """
 
@@ -108,11 +118,13 @@ def read(connection: Connection, study: str, proposal: str | None = None) -> lis
     entries = _entries(connection, study, proposal, None)
     if not entries:
         _check_names(connection, study, proposal)
+
     return entries
 
 
 class EventFollower:
-    """Incremental reader of the events of a study, or of one proposal; each call reads only changed proposals.
+    """Incremental reader of the events of a study, or of one proposal; each call reads only changed
+    proposals.
 
     Args:
         connection: Connection to the archive.
@@ -126,7 +138,9 @@ class EventFollower:
     def __init__(self, connection: Connection, study: str, proposal: str | None = None) -> None:
         """Begin before the first event."""
         self.done = False
-        self._connection, self._study, self._proposal = connection, study, proposal
+        self._connection = connection
+        self._study = study
+        self._proposal = proposal
         self._since: int | None = None
         self._seen: set[tuple[int | None, str, str]] = set()
 
@@ -136,21 +150,30 @@ class EventFollower:
         Raises:
             UnknownNameError: There is no such study, or no such proposal in it.
         """
-        # This query comes first, so that a proposal that ends between the two queries is still reported.
+        # This query comes first, so that a proposal that ends between the two queries is still
+        # reported.
         at = {"study": self._study, "id": self._proposal}
         progress = self._connection.read(lambda tx: tx.run(PROGRESS, at).single())
         entries = _entries(self._connection, self._study, self._proposal, self._since)
         if progress is None or (self._since is None and not entries):
             _check_names(self._connection, self._study, self._proposal)
+
         if progress is not None:
-            self.done = not progress["open"] and bool(self._proposal or progress["evaluated"] >= progress["budget"])
+            self.done = not progress["open"] and bool(
+                self._proposal or progress["evaluated"] >= progress["budget"]
+            )
             self._since = progress["now"] - OVERLAP
-        new = [entry for entry in entries if (entry.at, entry.proposal, entry.event) not in self._seen]
+
+        new = [
+            entry for entry in entries if (entry.at, entry.proposal, entry.event) not in self._seen
+        ]
         self._seen |= {(entry.at, entry.proposal, entry.event) for entry in new}
         return new
 
 
-def _entries(connection: Connection, study: str, proposal: str | None, since: int | None) -> list[Entry]:
+def _entries(
+    connection: Connection, study: str, proposal: str | None, since: int | None
+) -> list[Entry]:
     def work(tx: ManagedTransaction) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         # Not sorted by the server: ArcadeDB sorts in its heap, which many thousand records exceed.
         found = tx.run(PROPOSALS, study=study, id=proposal, since=since).data()
@@ -168,6 +191,7 @@ def _check_names(connection: Connection, study: str, proposal: str | None) -> No
     names = [row["name"] for row in connection.read(lambda tx: tx.run(STUDY).data())]
     if study not in names:
         raise UnknownNameError("study", study, names, "the archive has none yet")
+
     if proposal is not None:
         raise UnknownNameError("proposal", proposal, (), f"study {study} has none of this id")
 
@@ -184,12 +208,15 @@ def _of_proposal(row: Row, claims: Sequence[Row]) -> list[Entry]:
     for at in times:
         reason = row["reason"] if cancelled and at == times[-1] else None
         entries.append(_entry(row, at, "cancelled", details={"reason": reason}))
+
     entries += _attempts(row, claims, by_attempt)
     if failed and not by_attempt:
-        # One transaction records both ends, the claim's a moment after the proposal's. A user's query records none.
+        # One transaction records both ends, the claim's a moment after the proposal's. A user's
+        # query records none.
         ends = [row["finished"], *(claim["ended"] or 0 for claim in claims[-1:])]
         last = None if row["finished"] is None else max(ends)
         entries.append(_entry(row, last, "failed", row["worker"], {"reason": row["reason"]}))
+
     return [*entries, *_result(row, claims)]
 
 
@@ -201,20 +228,30 @@ def _attempts(row: Row, claims: Sequence[Row], by_attempt: bool) -> Iterator[Ent
         claims: Its claims, the first one first.
         by_attempt: Whether the last claim's end is that of the proposal, and has its reason.
     """
-    attempt, retries = 1, list(row["retried"] or ())
+    attempt = 1
+    retries = list(row["retried"] or ())
     for claim in claims:
         if retries and retries[0] <= claim["at"]:
-            retries, attempt = [at for at in retries if at > claim["at"]], 1
+            retries = [at for at in retries if at > claim["at"]]
+            attempt = 1
+
         yield _entry(row, claim["at"], "claimed", claim["worker"], {"attempt": attempt})
         if claim["outcome"] not in (None, CANCELLED):
             final = by_attempt and claim is claims[-1]
             reason = row["reason"] if final else claim["reason"]
             end = {"attempt": attempt, "reason": reason, "cause": claim["cause"]}
             if claim["outcome"] == "pruned":
-                end = {"value": claim["value"], "epochs": claim["epochs"], "rung": claim["rung"] + 1}
+                end = {
+                    "value": claim["value"],
+                    "epochs": claim["epochs"],
+                    "rung": claim["rung"] + 1,
+                }
+
             yield _entry(row, claim["ended"], claim["outcome"], claim["worker"], end, claim["log"])
+
         if claim["promoted"] is not None:
             yield _entry(row, claim["promoted"], "promoted", details={"rung": claim["rung"] + 2})
+
         # A returned claim costs no attempt, and a promotion resets the count.
         attempt = 1 if claim["promoted"] is not None else attempt + (claim["outcome"] != "returned")
 
@@ -224,14 +261,24 @@ def _result(row: Row, claims: Sequence[Row]) -> Iterator[Entry]:
     at_rung = row["state"] == "PRUNED" and any(claim["outcome"] == "pruned" for claim in claims)
     if row["state"] not in ("COMPLETE", "PRUNED") or at_rung:
         return
+
     # The first result may have come from a worker that had lost its lease.
-    senders = (claim["worker"] for claim in claims if row["token"] is not None and claim["token"] == row["token"])
+    senders = (
+        claim["worker"]
+        for claim in claims
+        if row["token"] is not None and claim["token"] == row["token"]
+    )
     result = {name: row[name] for name in ("value", "epochs", "seconds", "device", "answered_from")}
     yield _entry(row, row["finished"], row["state"].lower(), next(senders, row["worker"]), result)
 
 
 def _entry(
-    row: Row, at: int | None, event: Event, who: str | None = None, details: Row | None = None, log: str | None = None
+    row: Row,
+    at: int | None,
+    event: Event,
+    who: str | None = None,
+    details: Row | None = None,
+    log: str | None = None,
 ) -> Entry:
     known = {name: value for name, value in (details or {}).items() if value is not None}
     return Entry(at, row["id"], row["number"], event, who, known, log or None)

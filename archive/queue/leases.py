@@ -1,4 +1,5 @@
-"""Leases: the exclusive, time-limited hold of a worker on a proposal, and the states that it can lead to.
+"""Leases: the exclusive, time-limited hold of a worker on a proposal, and the states that it can
+lead to.
 
     WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED
        ^                 |
@@ -7,14 +8,15 @@
 
 A proposal that is PRUNED at a rung may wait again (`archive.queue.successive_halving`).
 
-A transaction writes to a proposal before it tests the state, which locks the proposal. On Neo4j, where each read sees
-the latest commits, the write waits for other writers. On ArcadeDB a concurrent change becomes a conflict at commit, and
-the later transaction runs again. The new state of a locked proposal is a `Change`, decided here without the database;
-one statement writes any number of them. Only the server's clock decides, never the caller's.
+A transaction writes to a proposal before it tests the state, which locks the proposal. On Neo4j,
+where each read sees the latest commits, the write waits for other writers. On ArcadeDB a concurrent
+change becomes a conflict at commit, and the later transaction runs again. The new state of a locked
+proposal is a `Change`, decided here without the database; one statement writes any number of them.
+Only the server's clock decides, never the caller's.
 
-An expired lease is first marked as suspected, and ends if it is still not renewed a third of its duration later. After
-an outage of the server all leases have expired, and the first worker to return must not take proposals that others are
-still training.
+An expired lease is first marked as suspected, and ends if it is still not renewed a third of its
+duration later. After an outage of the server all leases have expired, and the first worker to
+return must not take proposals that others are still training.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ SET p += change.properties,
 RETURN count(*) AS written
 """
 
-# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all workers.
+# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all
+# workers.
 END_CLAIMS = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
@@ -102,8 +105,8 @@ class Change:
         properties: Properties to set; None removes one.
         lease: New duration of the lease in milliseconds, from now on; None leaves its end as it is.
         suspect: Whether to mark the lease as expired but not ended yet.
-        claim_end: End of the claim without a result: its token, `outcome`, `reason`, `cause` and `log`; None leaves it
-            as it is.
+        claim_end: End of the claim without a result: its token, `outcome`, `reason`, `cause` and
+            `log`; None leaves it as it is.
     """
 
     id: str
@@ -114,7 +117,9 @@ class Change:
 
 
 def lock(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, Row]:
-    """Lock proposals, in one order for all callers, and return their properties by id; missing ids are left out."""
+    """Lock proposals, in one order for all callers, and return their properties by id; missing ids
+    are left out.
+    """
     return {row["id"]: row.data() for row in tx.run(LOCK, ids=sorted(set(ids)))}
 
 
@@ -122,8 +127,10 @@ def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
     """Write changes of locked proposals."""
     if not changes:
         return
+
     rows = [
-        {"id": each.id, "properties": each.properties, "lease": each.lease, "suspect": each.suspect} for each in changes
+        {"id": each.id, "properties": each.properties, "lease": each.lease, "suspect": each.suspect}
+        for each in changes
     ]
     write_all(tx, APPLY, rows)
     ends = [{"id": change.id, **change.claim_end} for change in changes if change.claim_end]
@@ -154,27 +161,35 @@ def finish(row: Row, token: str, state: State) -> Change:
     A worker that has lost its lease may deliver the result, too. The curve moves to the evaluation.
     """
     return Change(
-        row["id"], {"state": state.value, "token": token, "reason": None, "cause": None, **without_curve(row)}
+        row["id"],
+        {"state": state.value, "token": token, "reason": None, "cause": None, **without_curve(row)},
     )
 
 
 def fail(row: Row, token: str, end: End, limit: int, *, retry: bool) -> Change | None:
-    """Return the change of a proposal that its worker could not finish; None if it is recorded already.
+    """Return the change of a proposal that its worker could not finish; None if it is recorded
+    already.
 
     Raises:
         LeaseLostError: Another token holds the proposal, or has finished it.
     """
-    # A lost or failed proposal keeps the token of its last worker, which identifies a repeated call.
+    # A lost or failed proposal keeps the token of its last worker, which identifies a repeated
+    # call.
     if row["token"] == token and row["state"] in (State.WAITING, given_up(row)):
         return None
+
     _check_holder(row, token)
     return _lose(row, limit, end) if retry else _leave(row, row["attempts"], given_up(row), end)
 
 
-def exhaust(row: Row, token: str, end: End, limit: int, memory: MemoryNeed, largest: int) -> Change | None:
-    """Return the change of a proposal whose trial ran out of memory; None if it is recorded already.
+def exhaust(
+    row: Row, token: str, end: End, limit: int, memory: MemoryNeed, largest: int
+) -> Change | None:
+    """Return the change of a proposal whose trial ran out of memory; None if it is recorded
+    already.
 
-    It is tried again without neighbours on the device, then on a larger device, and fails after the largest.
+    It is tried again without neighbours on the device, then on a larger device, and fails after the
+    largest.
 
     Args:
         row: The locked proposal.
@@ -189,24 +204,34 @@ def exhaust(row: Row, token: str, end: End, limit: int, memory: MemoryNeed, larg
     """
     if row["token"] == token and row["state"] in (State.WAITING, given_up(row)):
         return None
+
     _check_holder(row, token)
     needed = max(row["memory_bytes"] or 0, memory.needed)
     if not memory.alone and needed <= memory.capacity:
         known = {"memory_bytes": needed, "alone": True}
         # Programs other than trainers may share the device each time.
-        again = _lose(row, limit, end) if row["alone"] else _leave(row, row["attempts"], State.WAITING, end)
+        again = (
+            _lose(row, limit, end)
+            if row["alone"]
+            else _leave(row, row["attempts"], State.WAITING, end)
+        )
     elif memory.capacity < largest:
         known = {"memory_bytes": max(needed, memory.capacity + 1)}
         again = _leave(row, row["attempts"], State.WAITING, end)
     else:
         known = {"memory_bytes": needed}
-        final = replace(end, reason=f"{end.reason}; alone on the largest device ({memory.capacity / 2**30:.1f} GiB)")
+        final = replace(
+            end,
+            reason=f"{end.reason}; alone on the largest device ({memory.capacity / 2**30:.1f} GiB)",
+        )
         again = _leave(row, row["attempts"], given_up(row), final)
+
     return replace(again, properties={**again.properties, **known})
 
 
 def release(row: Row, token: str, refusal: End | None = None) -> Change | None:
-    """Return the change that puts a proposal back into the queue without an attempt; None if it is there already.
+    """Return the change that puts a proposal back into the queue without an attempt; None if it is
+    there already.
 
     Args:
         row: The locked proposal.
@@ -218,28 +243,38 @@ def release(row: Row, token: str, refusal: End | None = None) -> Change | None:
     """
     if row["token"] == token and row["state"] == State.WAITING:
         return None
+
     _check_holder(row, token)
     change = _leave(row, row["attempts"], State.WAITING, refusal or End("returned"))
     if refusal is None:
         return change
+
     others = [worker for worker in row["refused_by"] or () if worker != row["worker"]]
     refused = [*others, row["worker"]][-MOST_REFUSALS:]
     return replace(change, properties={**change.properties, "refused_by": refused})
 
 
 def expire(row: Row, limit: int) -> Change | None:
-    """Return the change that marks an expired lease, or ends a marked one; None if neither is due."""
+    """Return the change that marks an expired lease, or ends a marked one;
+
+    None if neither is due.
+    """
     if row["state"] != State.RUNNING or (row["late"] or 0) <= 0:
         return None
-    grace, suspected = row["grace"], row["suspected"]
+
+    grace = row["grace"]
+    suspected = row["suspected"]
     if grace and (suspected is None or suspected < grace):
         return Change(row["id"], suspect=True) if suspected is None else None
+
     reason = f"its lease expired without a report from worker {row['worker']}"
     return _lose(row, limit, End("lost", reason, Cause.LEASE_EXPIRED))
 
 
 def given_up(row: Row) -> State:
-    """Return the final state of a proposal that is not tried again; the result of an earlier rung is kept."""
+    """Return the final state of a proposal that is not tried again; the result of an earlier rung
+    is kept.
+    """
     return State.PRUNED if row["rung_values"] else State.FAILED
 
 
@@ -249,10 +284,14 @@ def without_curve(row: Row) -> dict[str, None]:
 
 
 def _lose(row: Row, limit: int, end: End) -> Change:
-    """Return the change that takes a proposal from its worker: WAITING, or FAILED once `limit` attempts are lost."""
+    """Return the change that takes a proposal from its worker:
+
+    WAITING, or FAILED once `limit` attempts are lost.
+    """
     attempts = row["attempts"] + 1
     if attempts < limit:
         return _leave(row, attempts, State.WAITING, end)
+
     change = _leave(row, attempts, given_up(row), end)
     reason = f"{end.reason}; given up after {attempts} attempts"
     return replace(change, properties={**change.properties, "reason": reason})
@@ -265,7 +304,13 @@ def _leave(row: Row, attempts: int, state: State, end: End) -> Change:
     cause = None if end.cause is None else end.cause.value
     return Change(
         row["id"],
-        {"attempts": attempts, "state": state.value, "reason": end.reason, "cause": cause, **cleared},
+        {
+            "attempts": attempts,
+            "state": state.value,
+            "reason": end.reason,
+            "cause": cause,
+            **cleared,
+        },
         claim_end={
             "token": row["token"],
             "outcome": end.outcome,
@@ -279,6 +324,7 @@ def _leave(row: Row, attempts: int, state: State, end: End) -> Change:
 def _check_holder(row: Row, token: str) -> None:
     if row["state"] != State.RUNNING:
         raise LeaseLostError(row["id"], f"it is {row['state']} by now")
+
     if row["token"] != token:
         raise LeaseLostError(row["id"], f"worker {row['worker']} holds it")
 
@@ -292,4 +338,5 @@ def milliseconds(seconds: float) -> int:
     number = as_float(seconds)
     if number is None or math.isnan(number):
         raise UsageError(f"a lease lasts a number of seconds, got {shown(seconds)}")
+
     return round(1000 * min(max(number, 0.001), _CENTURY))

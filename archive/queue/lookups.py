@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-# Sorted by the reader: ArcadeDB sorts in its heap, which the records of many thousand proposals exceed.
+# Sorted by the reader: ArcadeDB sorts in its heap, which the records of many thousand proposals
+# exceed.
 LIST = """
 MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
 WHERE $states IS NULL OR p.state IN $states
@@ -64,17 +65,22 @@ RETURN p.state AS state
 """
 
 
-def of_study(connection: Connection, study: str, states: Iterable[State] | None = None) -> list[Proposal]:
+def of_study(
+    connection: Connection, study: str, states: Iterable[State] | None = None
+) -> list[Proposal]:
     """Return the proposals of a study by number, all or those in some states."""
     names = None if states is None else [state.value for state in states]
     rows = connection.read(lambda tx: tx.run(LIST, study=study, states=names).data())
-    return sorted((proposal_from(row["proposal"]) for row in rows), key=lambda proposal: proposal.number)
+    return sorted(
+        (proposal_from(row["proposal"]) for row in rows), key=lambda proposal: proposal.number
+    )
 
 
 def of_ids(connection: Connection, ids: Sequence[str]) -> list[Proposal]:
     """Return the proposals of these ids that exist, by number."""
     if not ids:
         return []
+
     rows = connection.read(lambda tx: tx.run(GET, ids=ids).data())
     return [proposal_from(row["proposal"]) for row in rows]
 
@@ -86,9 +92,13 @@ def of_network(connection: Connection, study: str, functional_key: str) -> Propo
 
 
 def held(connection: Connection, claims: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return those of (id, token) that hold their proposals, as a read sees it, which locks nothing."""
+    """Return those of (id, token) that hold their proposals, as a read sees it, which locks
+    nothing.
+    """
     rows = [{"id": id_, "token": token} for id_, token in claims]
-    pairs = connection.read(lambda tx: tx.run(HELD, rows=rows).single(strict=True)["held"], single=True)
+    pairs = connection.read(
+        lambda tx: tx.run(HELD, rows=rows).single(strict=True)["held"], single=True
+    )
     return {(id_, token) for id_, token in pairs}
 
 
@@ -123,6 +133,7 @@ def _prioritise(tx: ManagedTransaction, id_: str, priority: float) -> None:
     row = tx.run(PRIORITISE, id=id_, priority=priority).single()
     if row is None:
         raise unknown(id_)
+
     if row["state"] == State.COMPLETE:
         raise ProposalStateError(id_, row["state"], "gets no other priority: it has its result")
 
@@ -136,10 +147,14 @@ def checked_priority(priority: Any) -> float:
     number = as_float(priority)
     if number is None or not math.isfinite(number):
         raise UsageError(f"priority must be a finite number, got {shown(priority)}")
+
     return number
 
 
 def unknown(id_: str) -> UnknownNameError:
     """Return the error that no proposal has this id."""
-    hint = "an id is STUDY#NUMBER with five digits, and archive study show lists the numbers of a study"
+    hint = (
+        "an id is STUDY#NUMBER with five digits, and archive study show lists the numbers of "
+        "a study"
+    )
     return UnknownNameError("proposal", id_, (), hint)

@@ -1,12 +1,15 @@
-"""Proposals: from an agent's suggestion, through a worker's lease, to a result or the reason of a failure.
+"""Proposals: from an agent's suggestion, through a worker's lease, to a result or the reason of a
+failure.
 
 Agents and trainers meet here and nowhere else. Concurrency rules of the queue:
 
-- Every call is one retryable, idempotent transaction; a claim reads before it. `create` and `claim` carry a token that
-  identifies a repetition; the other calls name the state that they lead to.
-- Additions to a study lock the study first (`archive.queue.admission`), proposals are locked in the order of their ids
-  (`archive.queue.leases`), and studies before proposals (`archive.queue.successive_halving`).
-- Exactly one worker holds a proposal, as its token proves. Only the server's clock decides about leases.
+- Every call is one retryable, idempotent transaction; a claim reads before it. `create` and `claim`
+  carry a token that identifies a repetition; the other calls name the state that they lead to.
+- Additions to a study lock the study first (`archive.queue.admission`), proposals are locked in the
+  order of their ids (`archive.queue.leases`), and studies before proposals
+  (`archive.queue.successive_halving`).
+- Exactly one worker holds a proposal, as its token proves. Only the server's clock decides about
+  leases.
 - The first result to arrive is kept, even after its lease was lost (`archive.queue.completion`).
 """
 
@@ -25,7 +28,15 @@ from archive.queue import cancellation, claims, leases, lookups, updates, worker
 from archive.queue.admission import Request, SuggestionLike, admit
 from archive.queue.capabilities import ClaimFilter
 from archive.queue.claimer import Claimer
-from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report
+from archive.queue.updates import (
+    LEASE_SECONDS,
+    Answer,
+    Completion,
+    Failure,
+    Notice,
+    Release,
+    Report,
+)
 from archive.store import registered_agents
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State
@@ -42,10 +53,21 @@ MAX_ATTEMPTS = 3
 class Proposals:
     """The work queue. Safe to share between threads and, through the database, machines."""
 
-    def __init__(self, connection: Connection, architectures: Architectures, *, max_attempts: int = MAX_ATTEMPTS):
-        """Read and write through this connection; after `max_attempts` lost attempts a proposal becomes FAILED."""
-        self._connection, self._architectures, self._limit = connection, architectures, max_attempts
-        self._claimer, self.registered = Claimer(connection, architectures), set[str]()
+    def __init__(
+        self,
+        connection: Connection,
+        architectures: Architectures,
+        *,
+        max_attempts: int = MAX_ATTEMPTS,
+    ):
+        """Read and write through this connection; after `max_attempts` lost attempts a proposal
+        becomes FAILED.
+        """
+        self._connection = connection
+        self._architectures = architectures
+        self._limit = max_attempts
+        self._claimer = Claimer(connection, architectures)
+        self.registered = set[str]()
 
     def create(
         self,
@@ -64,26 +86,29 @@ class Proposals:
     ) -> list[Proposal]:
         """Add suggestions to a study, in their order, as far as the budget goes.
 
-        Architectures, layers, edges, proposals, known results and `MORPHED_INTO` are one transaction. Searches that add
-        to one study at the same moment do so one after the other.
+        Architectures, layers, edges, proposals, known results and `MORPHED_INTO` are one
+        transaction. Searches that add to one study at the same moment do so one after the other.
 
         Args:
             study: Name of the study.
             agent_id: Return value of `register_agent`.
             suggestions: Networks to evaluate; see `archive.queue.admission.SuggestionLike`.
-            budget: The caller's limit on the study's proposals that have not failed, in addition to the study's.
-            outcomes: For each suggestion, its result where that is known already (from a table, or from
-                `archive.queue.reuse`), or the reason why it failed; None for a suggestion that has to be evaluated.
+            budget: The caller's limit on the study's proposals that have not failed, in addition to
+                the study's.
+            outcomes: For each suggestion, its result where that is known already (from a table, or
+                from `archive.queue.reuse`), or the reason why it failed; None for a suggestion that
+                has to be evaluated.
             most: Number of suggestions to add at most, the first ones that are new; None for all.
-            after: Number of proposals that the study must have; with another number, another search was faster, and
-                nothing is stored.
+            after: Number of proposals that the study must have; with another number, another search
+                was faster, and nothing is stored.
             unique: Whether to leave out networks whose functional key the study has, in any state.
             token: Identifies a repetition of an earlier call, whose proposals are then returned.
             basis: The agent's knowledge when it made the suggestions, as JSON-compatible values.
             seconds: Time that the agent took to suggest.
 
         Returns:
-            The new proposals; fewer than requested where the budget or a repeated network forbids more.
+            The new proposals; fewer than requested where the budget or a repeated network forbids
+            more.
 
         Raises:
             UnknownNameError: There is no such study or agent.
@@ -91,8 +116,12 @@ class Proposals:
         """
         for each in suggestions:
             lookups.checked_priority(getattr(each, "priority", None) or 0.0)
+
         request = Request(
-            *(study, agent_id, list(suggestions), budget),
+            study,
+            agent_id,
+            list(suggestions),
+            budget,
             unique=unique,
             token=token or uuid.uuid4().hex,
             basis=basis,
@@ -107,14 +136,20 @@ class Proposals:
             networks = {each.architecture.key: each.architecture for each in suggestions}
             self._architectures.keep(networks[key] for key in networks.keys() & keys)
             self._reordered()
+
         return proposals
 
-    def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
+    def claim(
+        self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS
+    ) -> Claim | None:
         """Claim the next proposal, of one study or of any; None when the queue is empty.
 
-        A proposal with an expired lease can be claimed again, until `max_attempts` workers have lost it.
+        A proposal with an expired lease can be claimed again, until `max_attempts` workers have
+        lost it.
         """
-        request = claims.ClaimRequest(worker, uuid.uuid4().hex, study, leases.milliseconds(lease_seconds), self._limit)
+        request = claims.ClaimRequest(
+            worker, uuid.uuid4().hex, study, leases.milliseconds(lease_seconds), self._limit
+        )
         return next(iter(self._claimer.claim(request)), None)
 
     def claim_many(
@@ -129,31 +164,40 @@ class Proposals:
         token: str | None = None,
         again: bool = False,
     ) -> builtins.list[Claim]:
-        """Claim at most `most` proposals, under one token and in one transaction; returns them by number.
+        """Claim at most `most` proposals, under one token and in one transaction; returns them by
+        number.
 
-        The worker gets at most its fair share of the queue. `archive.queue.claims.ClaimRequest` describes `whole`, by
-        which it may get more, and `claim_filter` and `again`.
+        The worker gets at most its fair share of the queue. `archive.queue.claims.ClaimRequest`
+        describes `whole`, by which it may get more, and `claim_filter` and `again`.
         """
         request = claims.ClaimRequest(
-            *(worker, token or uuid.uuid4().hex, study, leases.milliseconds(lease_seconds), self._limit, most, whole),
+            worker,
+            token or uuid.uuid4().hex,
+            study,
+            leases.milliseconds(lease_seconds),
+            self._limit,
+            most,
+            whole,
             claim_filter=claim_filter or ClaimFilter(),
             again=again,
         )
         return self._claimer.claim(request) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
-        """Store the notices of a worker, in one transaction unless they are large; see `archive.queue.updates`.
+        """Store the notices of a worker, in one transaction unless they are large; see
+        `archive.queue.updates`.
 
         Args:
             several: Reports, completions, failures and releases, of any proposals.
 
         Returns:
-            For each notice, True if it was stored, False if another worker's result was first, or the error that
-            refuses it (`LeaseLostError`, `UnknownNameError`).
+            For each notice, True if it was stored, False if another worker's result was first, or
+            the error that refuses it (`LeaseLostError`, `UnknownNameError`).
 
         Raises:
             UsageError: The lists of a curve differ in length; nothing is stored then.
-            MessageTooLargeError: A curve is larger than an embedded server takes; other notices may be stored.
+            MessageTooLargeError: A curve is larger than an embedded server takes; other notices may
+                be stored.
         """
         updates.check(several)
         return [answer for part in updates.parts(several) for answer in self._settle_part(part)]
@@ -162,34 +206,44 @@ class Proposals:
         """Renew a lease from now on.
 
         Raises:
-            LeaseLostError: Another worker holds the proposal, it is back in the queue, or it has ended.
+            LeaseLostError: Another worker holds the proposal, it is back in the queue, or it has
+                ended.
         """
         self._settle(Report(id_, token, None, lease_seconds))
 
     def held(self, leases: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return those of (id, token) that hold their proposals; only a notice tells for certain."""
+        """Return those of (id, token) that hold their proposals; only a notice tells for
+        certain.
+        """
         return lookups.held(self._connection, leases)
 
-    def report(self, id_: str, token: str, curve: Curve, lease_seconds: float = LEASE_SECONDS) -> None:
+    def report(
+        self, id_: str, token: str, curve: Curve, lease_seconds: float = LEASE_SECONDS
+    ) -> None:
         """Store the whole curve so far, one value a metric and epoch, and renew the lease.
 
         Raises:
-            LeaseLostError: Another worker holds the proposal, it is back in the queue, or it has ended.
+            LeaseLostError: Another worker holds the proposal, it is back in the queue, or it has
+                ended.
             UsageError: The lists of the curve differ in length.
         """
         self._settle(Report(id_, token, curve, lease_seconds))
 
     def complete(self, id_: str, token: str, result: Result, *, pruned: bool = False) -> bool:
-        """Store a result: evaluation, curve, metrics and weights in one transaction with the proposal's state.
+        """Store a result: evaluation, curve, metrics and weights in one transaction with the
+        proposal's state.
 
-        Without an earlier result, a worker that has lost its lease may deliver one, too, even for a FAILED proposal.
+        Without an earlier result, a worker that has lost its lease may deliver one, too, even for a
+        FAILED proposal.
 
         Returns:
             Whether the result on record is this worker's; False if another worker's was first.
         """
         return self._settle(Completion(id_, token, result, pruned))
 
-    def fail(self, id_: str, token: str, reason: str, retry: bool = False, log: str | None = None) -> None:
+    def fail(
+        self, id_: str, token: str, reason: str, retry: bool = False, log: str | None = None
+    ) -> None:
         """Store why training failed; with `retry`, let another worker try while attempts are left.
 
         Raises:
@@ -216,7 +270,8 @@ class Proposals:
         self._claimer.forget()
 
     def cancel(self, id_: str, reason: str | None = None) -> bool:
-        """Cancel a proposal that waits or runs, and return whether this call did; see `archive.queue.cancellation`.
+        """Cancel a proposal that waits or runs, and return whether this call did; see
+        `archive.queue.cancellation`.
 
         Raises:
             ProposalStateError: It has a result, or has failed.
@@ -227,7 +282,8 @@ class Proposals:
         return cancelled
 
     def retry(self, id_: str) -> bool:
-        """Put a proposal that failed or was cancelled back into the queue, and return whether this call did.
+        """Put a proposal that failed or was cancelled back into the queue, and return whether this
+        call did.
 
         Raises:
             ProposalStateError: It is running, or has a result.
@@ -245,6 +301,7 @@ class Proposals:
         ids = self._connection.read(lambda tx: claims.expired(tx, study))
         if not ids:
             return 0
+
         expired = self._connection.write(lambda tx: claims.expire(tx, ids, self._limit))
         self._claimer.forget()
         return expired
@@ -262,19 +319,26 @@ class Proposals:
         proposals = lookups.of_ids(self._connection, [id_])
         if not proposals:
             raise lookups.unknown(id_)
+
         return proposals[0]
 
     def pending(self, study: str) -> builtins.list[tuple[Proposal, Architecture]]:
-        """Return waiting and running proposals with their architectures, which agents must not propose again."""
+        """Return waiting and running proposals with their architectures, which agents must not
+        propose again.
+        """
         proposals = self.list(study, [State.WAITING, State.RUNNING])
         networks = self._architectures.get_many(proposal.architecture_key for proposal in proposals)
         return [(proposal, networks[proposal.architecture_key]) for proposal in proposals]
 
     def register_agent(self, kind: str, config: Mapping[str, Any], version: str) -> str:
-        """Store an agent and return its id, the same for the same kind, configuration and version."""
+        """Store an agent and return its id, the same for the same kind, configuration and
+        version.
+        """
         return registered_agents.register_agent(self._connection, kind, config, version)
 
-    def register_worker(self, worker: str, host: str | None = None, device: str | None = None) -> None:
+    def register_worker(
+        self, worker: str, host: str | None = None, device: str | None = None
+    ) -> None:
         """Store a worker, or its changed properties; closing the archive stores its end."""
         workers.beat(self._connection, worker, host=host, device=device)
         self.registered.add(worker)
@@ -284,24 +348,32 @@ class Proposals:
         workers.beat(self._connection, worker)
 
     def _reordered(self) -> None:
-        """Wake trainers, and claim nothing from an earlier look: other proposals may come first now."""
+        """Wake trainers, and claim nothing from an earlier look: other proposals may come first
+        now.
+        """
         self._claimer.forget()
         wake_trainers(self._connection.settings)
 
     def _settle_part(self, part: Sequence[Notice]) -> builtins.list[Answer]:
-        alone, held = len(part) > LONG, partial(updates.settle_held, notices=part)
+        alone = len(part) > LONG
+        held = partial(updates.settle_held, notices=part)
         reports = all(isinstance(one, Report) for one in part)
         if updates.may_be_held(part) and self._connection.write(held, alone=alone, single=True):
             answers: builtins.list[Answer] = [True] * len(part)
         else:
-            answers = self._connection.write(partial(updates.settle, notices=part, limit=self._limit), alone=alone)
+            answers = self._connection.write(
+                partial(updates.settle, notices=part, limit=self._limit), alone=alone
+            )
             if not reports:
                 self._reordered()
+
         if not reports:
             wake_searches(self._connection.settings)
+
         return answers
 
     def _settle(self, notice: Notice) -> bool:
         if isinstance(answer := self.settle([notice])[0], ArchiveError):
             raise answer
+
         return answer

@@ -1,7 +1,8 @@
 """Waiting proposals that no living worker can run, with the reason of each worker.
 
-A worker cannot run a proposal whose task, space or recipe it lacks, that it has refused, or that needs more memory than
-its largest device has. Without living workers there is nothing to report: the proposals wait for the first one.
+A worker cannot run a proposal whose task, space or recipe it lacks, that it has refused, or that
+needs more memory than its largest device has. Without living workers there is nothing to report:
+the proposals wait for the first one.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Unreachable:
 def unreachable(
     connection: Connection, statuses: Iterable[WorkerStatus], proposal: str | None = None
 ) -> list[Unreachable]:
-    """Return the waiting proposals that none of the living workers can run; none where no worker is alive.
+    """Return the waiting proposals that none of the living workers can run; none where no worker is
+    alive.
 
     Args:
         connection: Connection to the archive.
@@ -77,6 +79,7 @@ def unreachable(
 
     if not living:
         return []
+
     rows, studies = connection.read(work)
     examined = [(row, _reasons(row, studies.get(row["study"]), living)) for row in rows]
     return [
@@ -86,8 +89,11 @@ def unreachable(
     ]
 
 
-def lacking(connection: Connection, studies: Iterable[str], statuses: Sequence[WorkerStatus]) -> dict[str, str]:
-    """Return the studies whose task, space or recipe each of the workers lacks, with the reason of the last worker.
+def lacking(
+    connection: Connection, studies: Iterable[str], statuses: Sequence[WorkerStatus]
+) -> dict[str, str]:
+    """Return the studies whose task, space or recipe each of the workers lacks, with the reason of
+    the last worker.
 
     Args:
         connection: Connection to the archive.
@@ -96,9 +102,12 @@ def lacking(connection: Connection, studies: Iterable[str], statuses: Sequence[W
     """
     if not statuses:
         return {}
+
     rows = connection.read(lambda tx: tx.run(STUDIES, names=sorted(studies)).data())
     reasons = {
-        row["study"]: [one.capabilities.lacks(row["task"], row["protocol"], row["space"]) for one in statuses]
+        row["study"]: [
+            one.capabilities.lacks(row["task"], row["protocol"], row["space"]) for one in statuses
+        ]
         for row in rows
     }
     return {study: of[-1] for study, of in reasons.items() if of[-1] is not None and None not in of}
@@ -113,16 +122,31 @@ def _reasons(
         reason = _reason(row, study, worker)
         if reason is None:
             return None
+
         reasons.append((worker.id, reason))
+
     return reasons
 
 
-def _reason(row: Mapping[str, Any], study: Mapping[str, Any] | None, worker: WorkerStatus) -> str | None:
+def _reason(
+    row: Mapping[str, Any], study: Mapping[str, Any] | None, worker: WorkerStatus
+) -> str | None:
     if worker.study not in (None, row["study"]):
         return f"it serves the study {worker.study!r}"
+
     if worker.id in (row["refused_by"] or ()):
         return "it could not begin the training"
-    needed, memory = row["memory_bytes"] or 0, worker.capabilities.memory_bytes
+
+    needed = row["memory_bytes"] or 0
+    memory = worker.capabilities.memory_bytes
     if memory is not None and needed > memory:
-        return f"its largest device has {memory / 2**30:.1f} GiB, and the training needs {needed / 2**30:.1f} GiB"
-    return None if study is None else worker.capabilities.lacks(study["task"], study["protocol"], study["space"])
+        return (
+            f"its largest device has {memory / 2**30:.1f} GiB, and the training needs "
+            f"{needed / 2**30:.1f} GiB"
+        )
+
+    return (
+        None
+        if study is None
+        else worker.capabilities.lacks(study["task"], study["protocol"], study["space"])
+    )

@@ -1,16 +1,19 @@
-"""Reuse of known results: an architecture with a result for the same task and protocol is not trained again.
+"""Reuse of known results: an architecture with a result for the same task and protocol is not
+trained again.
 
-    suggestion ── functional key, hyperparameters ──> a finished evaluation of any study, or an imported one
+    suggestion ── functional key, hyperparameters ──> a finished evaluation of any study, or an
+    imported one
         │ none                                            │ the first on record
         v                                                 v
     Proposal WAITING                                  Proposal COMPLETE, with an Evaluation {answered_from, seconds: 0}
 
-A reused result becomes an evaluation of the study like any other, with metrics, curve and weights of the original. Its
-`answered_from` is the id of the original, and its cost is 0 seconds. Evaluations that are themselves reused, pruned,
-trained with a part of the protocol, or without one of the study's objectives or constrained metrics, are not reused;
-nor are those of studies whose `choices` have other options behind the same labels (`archive.spaces.choice_names`).
-Studies that differ only in their objective have the same trainings: each one's result answers the other, by its metric
-of that name. Where noise matters, request another training.
+A reused result becomes an evaluation of the study like any other, with metrics, curve and weights
+of the original. Its `answered_from` is the id of the original, and its cost is 0 seconds.
+Evaluations that are themselves reused, pruned, trained with a part of the protocol, or without one
+of the study's objectives or constrained metrics, are not reused; nor are those of studies whose
+`choices` have other options behind the same labels (`archive.spaces.choice_names`). Studies that
+differ only in their objective have the same trainings: each one's result answers the other, by its
+metric of that name. Where noise matters, request another training.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from archive.store.records import Result, State, Study, Weights
 if TYPE_CHECKING:
     from archive.database.connection import Connection
 
-# The query starts from the few architectures of a key: from the task, it would scan all evaluations of the task.
+# The query starts from the few architectures of a key: from the task, it would scan all evaluations
+# of the task.
 KNOWN = """
 UNWIND $keys AS key
 MATCH (a:Architecture {functional_key: key})
@@ -79,39 +83,54 @@ class ReusedResults:
             if result is not None:
                 settings = to_json(from_json(row["hyperparameters"]))
                 known.setdefault((row["key"], settings), (row["architecture"], result))
+
         return [_reused(known, suggestion) for suggestion in suggestions]
 
     def count(self, study: str) -> int:
         """Return how many evaluations of a study reuse a known result."""
-        return int(self._connection.read(lambda tx: tx.run(COUNT, study=study).single(strict=True)["answered"]))
+        return int(
+            self._connection.read(
+                lambda tx: tx.run(COUNT, study=study).single(strict=True)["answered"]
+            )
+        )
 
 
-def _reused(known: Mapping[tuple[str, str], tuple[str, Result]], suggestion: SuggestionLike) -> Result | None:
+def _reused(
+    known: Mapping[tuple[str, str], tuple[str, Result]], suggestion: SuggestionLike
+) -> Result | None:
     if getattr(suggestion, "fidelity", None) is not None:
         return None
+
     hyperparameters = to_json(getattr(suggestion, "hyperparameters", None) or {})
     key, result = known.get((suggestion.architecture.functional_key, hyperparameters), ("", None))
     if result is None:
         return None
+
     # Weights are stored by layer, so those of a network with other dead layers do not fit.
     return result if key == suggestion.architecture.key else replace(result, weights=None)
 
 
 def _result(row: Mapping[str, Any], study: Study) -> Result | None:
-    """Return an evaluation as a result for a study; None if it lacks a needed metric, or a part of the protocol."""
+    """Return an evaluation as a result for a study;
+
+    None if it lacks a needed metric, or a part of the protocol.
+    """
     node = row["evaluation"]
     metrics = with_prefix(METRIC, node)
     value = node["value"] if row["objective"] == study.objective else metrics.get(study.objective)
     needed = (*(each.name for each in study.further), *(each.name for each in study.constraints))
     if not all(math.isfinite(metrics.get(name, math.nan)) for name in needed):
         return None
+
     # An imported evaluation has no proposal, hence no state, and no study with a space.
     config = row["space_config"]
     if config is not None and conflict(study.space, from_json(config), study.space_config):
         return None
+
     whole = row["state"] in (None, State.COMPLETE.value) and row["fidelity"] is None
     if value is None or not math.isfinite(value) or not whole:
         return None
+
     return Result(
         value,
         metrics,

@@ -1,28 +1,32 @@
-"""Asynchronous successive halving (ASHA): trainings pause at rungs, and only the best of a rung continue.
+"""Asynchronous successive halving (ASHA): trainings pause at rungs, and only the best of a rung
+continue.
 
     rung 1 (2 epochs)    o o o o o o o o o      every proposal is trained to the first rung
     rung 2 (6 epochs)    o o o                  the best third of those continue from their checkpoint
     rung 3 (18 epochs)   o                      the best third of these; the top rung is the whole training
 
-A proposal that pauses at a rung is PRUNED, with a `partial` evaluation. The transaction that stores a result also
-decides about promotions: of the n proposals that have finished a rung, those among the best floor(n / reduction) that
-have not been promoted yet. Promoted proposals are WAITING again, with a priority larger by 1 than before, so that
-trainers claim them before new proposals. Proposals without a promotion stay PRUNED. A proposal that finishes the top
-rung, or whose training stops earlier by the protocol's rule, is COMPLETE. If a promoted proposal fails for good, it
-keeps the result of the rung before and is PRUNED with the reason.
+A proposal that pauses at a rung is PRUNED, with a `partial` evaluation. The transaction that stores
+a result also decides about promotions: of the n proposals that have finished a rung, those among
+the best floor(n / reduction) that have not been promoted yet. Promoted proposals are WAITING again,
+with a priority larger by 1 than before, so that trainers claim them before new proposals. Proposals
+without a promotion stay PRUNED. A proposal that finishes the top rung, or whose training stops
+earlier by the protocol's rule, is COMPLETE. If a promoted proposal fails for good, it keeps the
+result of the rung before and is PRUNED with the reason.
 
-Under constraints the best of a rung are those that meet them at that rung, by value; then the others, by the sum of
-their violations (`archive.constraints`): the rule of Deb (An efficient constraint handling method for genetic
-algorithms, 2000), by which Optuna ranks as well. A quantity that is unknown at the rung violates its constraint without
-a limit. Networks that violate a constraint are promoted only into places that the others leave free. They are not
-excluded: a quantity such as the accuracy may meet its bound later in the training, and a rung without any network that
-meets the constraints must promote its nearest ones.
+Under constraints the best of a rung are those that meet them at that rung, by value; then the
+others, by the sum of their violations (`archive.constraints`): the rule of Deb (An efficient
+constraint handling method for genetic algorithms, 2000), by which Optuna ranks as well. A quantity
+that is unknown at the rung violates its constraint without a limit. Networks that violate a
+constraint are promoted only into places that the others leave free. They are not
+excluded: a quantity such as the accuracy may meet its bound later in the training, and a rung
+without any network that meets the constraints must promote its nearest ones.
 
-Promotions do not wait for a rung to be full: this is the asynchronous form of Li et al., "A System for Massively
-Parallel Hyperparameter Tuning" (MLSys 2020, arXiv:1810.05934), algorithm 2. There a free worker searches for a
-promotable proposal. Here each result triggers the search, which is equivalent, because it is a result that makes a
-worker free. The decision locks the study, so it is made once, however many trainers finish at the same time. It is in
-the transaction of the result, so a kill cannot lose it (`archive.queue.rungs.promotions`).
+Promotions do not wait for a rung to be full: this is the asynchronous form of Li et al., "A System
+for Massively Parallel Hyperparameter Tuning" (MLSys 2020, arXiv:1810.05934), algorithm 2. There a
+free worker searches for a promotable proposal. Here each result triggers the search, which is
+equivalent, because it is a result that makes a worker free. The decision locks the study, so it is
+made once, however many trainers finish at the same time. It is in the transaction of the result, so
+a kill cannot lose it (`archive.queue.rungs.promotions`).
 """
 
 from __future__ import annotations
@@ -43,7 +47,8 @@ REDUCTION = 3
 """Default reduction: one of this many proposals is promoted."""
 
 _MOST_RUNGS = 64
-"""Largest number of rungs: each is at least twice as long as the one below, and no training is long enough for more."""
+"""Largest number of rungs: each is at least twice as long as the one below, and no training is long
+enough for more."""
 _LARGEST_SHOWN = 10**9
 
 
@@ -52,7 +57,8 @@ class Rungs:
     """The rungs of a study.
 
     Attributes:
-        epochs: Increasing epoch counts at which trainings pause; the last is that of the whole protocol.
+        epochs: Increasing epoch counts at which trainings pause; the last is that of the whole
+            protocol.
         reduction: One of this many proposals is promoted from each rung.
     """
 
@@ -61,9 +67,16 @@ class Rungs:
 
     def __post_init__(self) -> None:
         """Validate the rungs."""
-        if len(self.epochs) < 2 or self.epochs[0] < 1 or list(self.epochs) != sorted(set(self.epochs)):
+        if (
+            len(self.epochs) < 2
+            or self.epochs[0] < 1
+            or list(self.epochs) != sorted(set(self.epochs))
+        ):
             shown = ", ".join(map(str, self.epochs))
-            raise UsageError(f"rungs must be at least two increasing numbers of epochs, got {shown}")
+            raise UsageError(
+                f"rungs must be at least two increasing numbers of epochs, got {shown}"
+            )
+
         if self.reduction < 2:
             raise UsageError(f"the reduction of rungs must be at least 2, got {self.reduction}")
 
@@ -75,27 +88,43 @@ class Rungs:
             UsageError: They do not increase, or reach beyond the whole.
         """
         if epochs and epochs[-1] > whole:
-            raise UsageError(f"rungs must not reach beyond the protocol's {whole} epochs, got {epochs[-1]}")
+            raise UsageError(
+                f"rungs must not reach beyond the protocol's {whole} epochs, got {epochs[-1]}"
+            )
+
         return cls((*epochs, *([] if epochs and epochs[-1] == whole else [whole])), reduction)
 
     @classmethod
     def geometric(cls, whole: int, count: int, reduction: int = REDUCTION) -> Rungs:
-        """Return `count` rungs, each `reduction` times as long as the one below, the last one of `whole` epochs.
+        """Return `count` rungs, each `reduction` times as long as the one below, the last one of
+        `whole` epochs.
 
         Raises:
             UsageError: There are fewer than two, or the training is too short for this many.
         """
         if count < 2:
-            raise UsageError(f"there must be at least 2 rungs, or epochs in increasing order such as 2,6, got {count}")
+            raise UsageError(
+                "there must be at least 2 rungs, or epochs in increasing order "
+                f"such as 2,6, got {count}"
+            )
+
         # A power with thousands of digits is not computed.
         shortest = reduction ** (count - 1) if count <= _MOST_RUNGS else None
         if shortest is None or whole < shortest:
-            needed = f"{reduction}^{count - 1}" if shortest is None or shortest > _LARGEST_SHOWN else str(shortest)
+            needed = (
+                f"{reduction}^{count - 1}"
+                if shortest is None or shortest > _LARGEST_SHOWN
+                else str(shortest)
+            )
             raise UsageError(
-                f"{count} rungs, reduced by {reduction} each, need {needed} epochs, got {whole}: choose fewer rungs, "
+                f"{count} rungs, reduced by {reduction} each, need {needed} epochs, got {whole}: "
+                "choose fewer rungs, "
                 f"{'a smaller reduction, ' if reduction > 2 else ''}or a protocol of more epochs"
             )
-        return cls(tuple(round(whole / reduction**below) for below in range(count - 1, -1, -1)), reduction)
+
+        return cls(
+            tuple(round(whole / reduction**below) for below in range(count - 1, -1, -1)), reduction
+        )
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Rungs | None:
@@ -107,10 +136,13 @@ class Rungs:
         rungs = config.get("rungs")
         if rungs is None:
             return None
+
         try:
             return cls(tuple(map(int, rungs["epochs"])), int(rungs["reduction"]))
         except (TypeError, KeyError, ValueError):
-            raise UsageError(f"the study's rungs must be epochs and a reduction, got {rungs!r}") from None
+            raise UsageError(
+                f"the study's rungs must be epochs and a reduction, got {rungs!r}"
+            ) from None
 
     def as_config(self) -> dict[str, Any]:
         """Return the entry `rungs` of a study's configuration."""
@@ -130,7 +162,8 @@ class RungStudy:
         maximise: Whether larger values of the objective are better.
         objective: Name of the objective.
         constraints: Its K constraints.
-        borders: Stored borders of its rungs (`archive.queue.rungs.borders`); None where they are unknown.
+        borders: Stored borders of its rungs (`archive.queue.rungs.borders`); None where they are
+            unknown.
     """
 
     rungs: Rungs
@@ -156,9 +189,12 @@ class RungStudy:
             values: K values of each rung, one rung after the other; missing ones are unknown.
             count: Number of rungs.
         """
-        names, size = [each.name for each in self.constraints], len(self.constraints)
+        names = [each.name for each in self.constraints]
+        size = len(self.constraints)
         parts = [values[rung * size : (rung + 1) * size] for rung in range(count if names else 0)]
-        return tuple(violation(self.constraints, dict(zip(names, part, strict=False))) for part in parts)
+        return tuple(
+            violation(self.constraints, dict(zip(names, part, strict=False))) for part in parts
+        )
 
 
 @dataclass(frozen=True)
@@ -171,7 +207,8 @@ class RungStanding:
         state: State of the proposal.
         rung: Index of the rung that it has reached, or is training to.
         values: Objective at the end of each finished rung.
-        violations: Violation of the study's constraints at the end of each finished rung; empty without constraints.
+        violations: Violation of the study's constraints at the end of each finished rung; empty
+            without constraints.
     """
 
     id: str
@@ -210,29 +247,39 @@ class RungResult:
         """Add the rung to a change of the proposal; `study` is None for a study without rungs."""
         if study is None or self.rung is None:
             return change
+
         one = self.standing(study)
         rung: dict[str, Any] = {"rung": one.rung, "rung_values": list(one.values)}
         if study.constraints:
             rung["rung_constrained"] = self._constrained(study)
+
         return replace(change, properties={**change.properties, **rung})
 
     def standing(self, study: RungStudy) -> RungStanding:
         """Return the standing of the proposal with this result at a rung."""
-        state, rung = (State.PRUNED, self.rung or 0) if self.result.partial else (State.COMPLETE, study.top)
+        state, rung = (
+            (State.PRUNED, self.rung or 0) if self.result.partial else (State.COMPLETE, study.top)
+        )
         values = (*self.before, *[float(self.result.value)] * self._count(study))
         violations = study.violations(self._constrained(study), len(values))
         return RungStanding(self.id, number_of(self.id), state, rung, values, violations=violations)
 
     def _count(self, study: RungStudy) -> int:
         """Return the number of rungs that this result is the value of."""
-        # A training that stopped by the protocol's rule would have the same values at all rungs above.
+        # A training that stopped by the protocol's rule would have the same values at all rungs
+        # above.
         return 1 if self.result.partial else study.top + 1 - (self.rung or 0)
 
     def _constrained(self, study: RungStudy) -> list[float]:
-        return [*self._constrained_before(study), *study.constrained(self.result) * self._count(study)]
+        return [
+            *self._constrained_before(study),
+            *study.constrained(self.result) * self._count(study),
+        ]
 
     def _constrained_before(self, study: RungStudy) -> list[float]:
-        """Return `constrained`, with NaN for the rungs whose results an earlier release has stored."""
+        """Return `constrained`, with NaN for the rungs whose results an earlier release has
+        stored.
+        """
         missing = len(study.constraints) * len(self.before) - len(self.constrained)
         return [*[math.nan] * missing, *self.constrained]
 
@@ -243,22 +290,30 @@ def epochs_of(study: Study, rung: int) -> int | None:
     return None if rungs is None or rung >= len(rungs.epochs) - 1 else rungs.epochs[rung]
 
 
-def promotable(rungs: Rungs, standings: Iterable[RungStanding], *, maximise: bool) -> list[RungStanding]:
+def promotable(
+    rungs: Rungs, standings: Iterable[RungStanding], *, maximise: bool
+) -> list[RungStanding]:
     """Return the proposals to promote: paused at their rung, and among its best.
 
-    The smaller violation comes first, then the better value, then the earlier proposal. Values that are not finite are
-    never among the best.
+    The smaller violation comes first, then the better value, then the earlier proposal. Values that
+    are not finite are never among the best.
     """
-    every, promoted = list(standings), []
+    every = list(standings)
+    promoted = []
     for rung in range(len(rungs.epochs) - 1):
         finished = [one for one in every if len(one.values) > rung]
         usable = [one for one in finished if math.isfinite(one.values[rung])]
-        best = sorted(usable, key=partial(rank, rung=rung, maximise=maximise))[: len(finished) // rungs.reduction]
+        best = sorted(usable, key=partial(rank, rung=rung, maximise=maximise))[
+            : len(finished) // rungs.reduction
+        ]
         promoted += [one for one in best if one.paused_at(rung)]
+
     return promoted
 
 
 def rank(one: RungStanding, rung: int, *, maximise: bool) -> tuple[float, float, int]:
-    """Return the key that sorts the usable standings at a rung, the best first: violation, loss and number."""
+    """Return the key that sorts the usable standings at a rung, the best first: violation, loss and
+    number.
+    """
     violation = one.violations[rung] if len(one.violations) > rung else 0.0
     return violation, -one.values[rung] if maximise else one.values[rung], one.number

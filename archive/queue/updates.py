@@ -5,8 +5,8 @@
     Failure       the reason why there is no result
     Release       the return to the queue without an attempt; with a cause, the worker does not get it again
 
-Each notice gets a separate answer: whether the result on record is the sender's, or the error that refuses the notice.
-Repeated notices change nothing more.
+Each notice gets a separate answer: whether the result on record is the sender's, or the error that
+refuses the notice. Repeated notices change nothing more.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Report:
         token: Token of the claim.
         curve: The whole curve so far, one value a metric and epoch; None if nothing is new.
         lease_seconds: Duration of the lease from now on.
-        begin: Number of entries of each list that the store has, as far as the sender knows: they are not sent.
+        begin: Number of entries of each list that the store has, as far as the sender knows: they
+            are not sent.
     """
 
     id: str
@@ -74,9 +75,10 @@ class Completion:
         token: Token of the claim.
         result: The result.
         pruned: Whether the training stopped before its end; at a rung, it may continue.
-        rung: Index of the rung that it was trained to, in a study with rungs; None for a whole training.
-        architecture: Key of the network that was trained; None where the sender does not know. In an archive that
-            was emptied and filled again, the id may belong to another network.
+        rung: Index of the rung that it was trained to, in a study with rungs; None for a whole
+            training.
+        architecture: Key of the network that was trained; None where the sender does not know. In
+            an archive that was emptied and filled again, the id may belong to another network.
     """
 
     id: str
@@ -118,8 +120,8 @@ class Release:
         id: Id of the proposal.
         token: Token of the claim.
         reason: Reason in words.
-        cause: Cause of the worker's failure to train it; the worker does not get the proposal again. None for an
-            orderly return.
+        cause: Cause of the worker's failure to train it; the worker does not get the proposal
+            again. None for an orderly return.
         log: End of the trial's log.
     """
 
@@ -148,20 +150,26 @@ def check(notices: Sequence[Notice]) -> None:
 
 
 def parts(notices: Sequence[Notice]) -> Iterator[list[Notice]]:
-    """Cut notices, in their order, into parts that fit in a message to the server: each is one transaction."""
+    """Cut notices, in their order, into parts that fit in a message to the server: each is one
+    transaction.
+    """
     return message_size.parts(notices, _bytes)
 
 
 def may_be_held(notices: Sequence[Notice]) -> bool:
-    """Return whether notices are reports, or results without rungs, so that `settle_held` may store them."""
+    """Return whether notices are reports, or results without rungs, so that `settle_held` may store
+    them.
+    """
     if all(isinstance(one, Report) for one in notices):
         return True
+
     whole = {one.id for one in notices if isinstance(one, Completion) and one.rung is None}
     return len(whole) == len(notices)
 
 
 def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
-    """Store reports or results in a few statements; False if some were not stored, and `settle` must store all.
+    """Store reports or results in a few statements; False if some were not stored, and `settle`
+    must store all.
 
     Args:
         tx: A transaction, or a session.
@@ -170,11 +178,13 @@ def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
     results = [_held_result(one) for one in notices if isinstance(one, Completion)]
     if results:
         return complete_held(tx, results) == len(notices)
+
     return _renew_held(tx, [one for one in notices if isinstance(one, Report)]) == len(notices)
 
 
 def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> list[Answer]:
-    """Store notices, in their order, and return an answer to each; senders may have lost their proposals.
+    """Store notices, in their order, and return an answer to each; senders may have lost their
+    proposals.
 
     Args:
         tx: The transaction.
@@ -182,7 +192,12 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         limit: Number of workers that may lose a proposal.
     """
     rungs = promotions.lock(
-        tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
+        tx,
+        [
+            _study(each)
+            for each in notices
+            if isinstance(each, Completion) and each.rung is not None
+        ],
     )
     rows = leases.lock(tx, [notice.id for notice in notices])
     out_of_memory = any(isinstance(each, Failure) and each.memory is not None for each in notices)
@@ -196,15 +211,22 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         answers.append(answer)
         if change is None:
             continue
+
         if isinstance(notice, Completion):
             outcome = _rung_result(rows[notice.id], notice)
             change = outcome.change(change, rungs.get(_study(notice)))
             ended.append(outcome)
             again = bool(outcome.before)
-            results.append(ProposalResult(notice.id, _state(notice), outcome.result, change.properties, again=again))
+            results.append(
+                ProposalResult(
+                    notice.id, _state(notice), outcome.result, change.properties, again=again
+                )
+            )
         else:
             changes.append(change)
+
         rows[notice.id] = leases.after(rows[notice.id], change)
+
     leases.apply(tx, changes)
     complete(tx, results)
     promotions.pause(tx, ended)
@@ -213,28 +235,48 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
 
 
 def _renew_held(tx: ManagedTransaction, reports: Iterable[Report]) -> int:
-    """Renew the leases that are held, in one statement for each set of lists to extend, and return their number."""
+    """Renew the leases that are held, in one statement for each set of lists to extend, and return
+    their number.
+    """
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for one in sorted(reports, key=lambda report: report.id):
         curve = {} if one.curve is None else curve_properties(one.curve, one.begin)
-        row = {"id": one.id, "token": one.token, "lease": milliseconds(one.lease_seconds), "curve": curve}
+        row = {
+            "id": one.id,
+            "token": one.token,
+            "lease": milliseconds(one.lease_seconds),
+            "curve": curve,
+        }
         names = tuple(sorted(curve)) if one.begin else ()
         alike.setdefault(names, []).append({**row, "begin": one.begin})
-    return sum(int(tx.run(_renewal(names), rows=rows).single(strict=True)["renewed"]) for names, rows in alike.items())
+
+    return sum(
+        int(tx.run(_renewal(names), rows=rows).single(strict=True)["renewed"])
+        for names, rows in alike.items()
+    )
 
 
 @lru_cache
 def _renewal(names: tuple[str, ...]) -> str:
-    """Return the statement that renews leases, and extends these lists, or replaces those in the rows."""
+    """Return the statement that renews leases, and extends these lists, or replaces those in the
+    rows.
+    """
     if not names:
         return RENEW.format(reaches="", curve="p += row.curve, ")
+
     extended = curves.extended("p", "row.begin", "row.curve", names)
-    return RENEW.format(reaches=f" AND {curves.reaches('p', 'row.begin', names)}", curve=f"{extended}, ")
+    return RENEW.format(
+        reaches=f" AND {curves.reaches('p', 'row.begin', names)}", curve=f"{extended}, "
+    )
 
 
 def _held_result(notice: Completion) -> ProposalResult:
     return ProposalResult(
-        notice.id, _state(notice), notice.result, holder=notice.token, architecture=notice.architecture
+        notice.id,
+        _state(notice),
+        notice.result,
+        holder=notice.token,
+        architecture=notice.architecture,
     )
 
 
@@ -242,14 +284,21 @@ def _state(notice: Completion) -> State:
     return State.PRUNED if notice.pruned else State.COMPLETE
 
 
-def _decide(row: Row | None, notice: Notice, limit: int, largest: int) -> tuple[Answer, Change | None]:
-    """Return the answer to a notice, and the change of the locked proposal; None where nothing is left to change."""
+def _decide(
+    row: Row | None, notice: Notice, limit: int, largest: int
+) -> tuple[Answer, Change | None]:
+    """Return the answer to a notice, and the change of the locked proposal;
+
+    None where nothing is left to change.
+    """
     if row is None:
         return lookups.unknown(notice.id), None
+
     try:
         change = _change(row, notice, limit, largest)
     except ArchiveError as error:
         return error, None
+
     return (row["token"] == notice.token if change is None else True), change
 
 
@@ -261,15 +310,25 @@ def _change(row: Row, notice: Notice, limit: int, largest: int) -> Change | None
         case Completion():
             if notice.architecture not in (None, row["architecture"]):
                 raise LeaseLostError(notice.id, "it belongs to another network here")
+
             # The first result stays. A worker that has lost its lease may deliver it, too.
-            return None if _has_result(row, notice) else leases.finish(row, notice.token, _state(notice))
+            return (
+                None
+                if _has_result(row, notice)
+                else leases.finish(row, notice.token, _state(notice))
+            )
         case Failure():
             end = End("failed", notice.reason, notice.cause, notice.log)
             if notice.memory is not None:
                 return leases.exhaust(row, notice.token, end, limit, notice.memory, largest)
+
             return leases.fail(row, notice.token, end, limit, retry=notice.retry)
         case Release():
-            refusal = None if notice.cause is None else End("returned", notice.reason, notice.cause, notice.log)
+            refusal = (
+                None
+                if notice.cause is None
+                else End("returned", notice.reason, notice.cause, notice.log)
+            )
             return leases.release(row, notice.token, refusal)
 
 
@@ -277,12 +336,14 @@ def _has_result(row: Row, notice: Completion) -> bool:
     state = State(row["state"])
     if notice.rung is None or state is State.COMPLETE:
         return state.evaluated
+
     # A late result may find the proposal promoted, and training to a later rung.
     return len(row["rung_values"] or ()) > notice.rung
 
 
 def _rung_result(row: Row, notice: Completion) -> RungResult:
-    result, before = replace(notice.result, partial=notice.pruned), tuple(row["rung_values"] or ())
+    result = replace(notice.result, partial=notice.pruned)
+    before = tuple(row["rung_values"] or ())
     constrained = tuple(row["rung_constrained"] or ())
     return RungResult(notice.id, notice.token, notice.rung, result, before, constrained)
 
@@ -296,5 +357,10 @@ def _bytes(notice: Notice) -> int:
         case Report(curve=curve, begin=begin):
             return _REST_BYTES + 9 * sum(len(values) - begin for values in (curve or {}).values())
         case Completion(result=result):
-            return _REST_BYTES + 9 * sum(map(len, result.curve.values())) + message_size.encoded_size(result.metrics)
+            return (
+                _REST_BYTES
+                + 9 * sum(map(len, result.curve.values()))
+                + message_size.encoded_size(result.metrics)
+            )
+
     return _REST_BYTES

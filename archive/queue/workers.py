@@ -8,7 +8,8 @@
 | stale   | unresponsive without having left: killed, hung or cut off; its leases expire          |
 | left    | ended in an orderly way                                                               |
 
-All durations are measured by the server's clock, so that machines with different clocks are treated alike.
+All durations are measured by the server's clock, so that machines with different clocks are treated
+alike.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 WorkerState = Literal["working", "idle", "resting", "stale", "left"]
 
 STALE_SECONDS = 150.0
-"""Time without a heartbeat after which a worker counts as stale; a healthy one sends one every 90 s."""
+"""Time without a heartbeat after which a worker counts as stale; a healthy one sends one every 90
+s."""
 RECENT_SECONDS = 86_400.0
 """Time without a heartbeat after which a worker is not listed by default."""
 FLEET = "ARCHIVE_FLEET"
@@ -62,7 +64,8 @@ SET w.heartbeat = timestamp(), w.ended = timestamp()
 """
 
 LEAVE_SECONDS = 1.0
-"""Longest time for storing the end of idle workers: whoever ends does not wait for a server that is away."""
+"""Longest time for storing the end of idle workers: whoever ends does not wait for a server that is
+away."""
 
 WORKERS = """
 MATCH (w:Worker)
@@ -123,12 +126,14 @@ class WorkerStatus:
         device: Device for training.
         slots: Number of trials at a time.
         study: The one study that it serves; None for any study.
-        seconds: Time from its start to its orderly end, or until now; None where that is not on record.
+        seconds: Time from its start to its orderly end, or until now; None where that is not on
+            record.
         silent_seconds: Time since the last heartbeat.
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it is resting; None in other states.
         devices: Its devices, each with the name of the hardware.
-        fleet: Name of the fleet whose launcher started it; None for a trainer that was started by hand.
+        fleet: Name of the fleet whose launcher started it; None for a trainer that was started by
+            hand.
         capabilities: Tasks, spaces and recipes that it can run, and its memory.
     """
 
@@ -149,7 +154,9 @@ class WorkerStatus:
 
     @property
     def trainer(self) -> bool:
-        """Whether it is a trainer, rather than a program that asks and tells: only a trainer has slots."""
+        """Whether it is a trainer, rather than a program that asks and tells: only a trainer has
+        slots.
+        """
         return self.slots is not None
 
     @property
@@ -169,9 +176,13 @@ def arrive(connection: Connection, worker: str, **properties: str | int | list[s
 
 
 def rest(connection: Connection, worker: str, seconds: float, reason: str) -> None:
-    """Store that a worker claims nothing for so many seconds, and the reason of the failure that made it pause."""
+    """Store that a worker claims nothing for so many seconds, and the reason of the failure that
+    made it pause.
+    """
     milliseconds = round(1000 * seconds)
-    connection.write(lambda tx: tx.run(REST, id=worker, milliseconds=milliseconds, reason=reason).consume())
+    connection.write(
+        lambda tx: tx.run(REST, id=worker, milliseconds=milliseconds, reason=reason).consume()
+    )
 
 
 def leave(connection: Connection, worker: str) -> None:
@@ -180,18 +191,25 @@ def leave(connection: Connection, worker: str) -> None:
 
 
 def leave_idle(connection: Connection, ids: Collection[str]) -> None:
-    """Store the orderly end of those workers that hold no proposal; another program may tell the results of others."""
+    """Store the orderly end of those workers that hold no proposal; another program may tell the
+    results of others.
+    """
     if ended := sorted(ids):
         connection.write(lambda tx: tx.run(LEAVE_IDLE, ids=ended).consume(), patience=LEAVE_SECONDS)
 
 
 def largest_memory(tx: ManagedTransaction) -> int:
     """Return the memory of the largest device among those of the living workers, in bytes."""
-    return int(tx.run(LARGEST, milliseconds=round(1000 * STALE_SECONDS)).single(strict=True)["bytes"])
+    return int(
+        tx.run(LARGEST, milliseconds=round(1000 * STALE_SECONDS)).single(strict=True)["bytes"]
+    )
 
 
 def statuses(
-    connection: Connection, *, stale_seconds: float = STALE_SECONDS, recent_seconds: float = RECENT_SECONDS
+    connection: Connection,
+    *,
+    stale_seconds: float = STALE_SECONDS,
+    recent_seconds: float = RECENT_SECONDS,
 ) -> list[WorkerStatus]:
     """Return the workers with a heartbeat within `recent_seconds`, in the order of their start.
 
@@ -209,7 +227,10 @@ def statuses(
     held: dict[str, list[RunningTrial]] = {}
     for row in running:
         held.setdefault(row["worker"], []).append(_trial(row))
-    return [_status(row, tuple(held.get(row["worker"]["id"], ())), stale_seconds) for row in workers]
+
+    return [
+        _status(row, tuple(held.get(row["worker"]["id"], ())), stale_seconds) for row in workers
+    ]
 
 
 def _trial(row: Mapping[str, Any]) -> RunningTrial:
@@ -224,8 +245,11 @@ def _trial(row: Mapping[str, Any]) -> RunningTrial:
     )
 
 
-def _status(row: Mapping[str, Any], trials: tuple[RunningTrial, ...], stale_seconds: float) -> WorkerStatus:
-    worker, silent = row["worker"], max(0, row["silent"]) / 1000
+def _status(
+    row: Mapping[str, Any], trials: tuple[RunningTrial, ...], stale_seconds: float
+) -> WorkerStatus:
+    worker = row["worker"]
+    silent = max(0, row["silent"]) / 1000
     state: WorkerState
     if worker.get("ended") is not None:
         state = "left"
@@ -235,8 +259,12 @@ def _status(row: Mapping[str, Any], trials: tuple[RunningTrial, ...], stale_seco
         state = "working"
     else:
         state = "resting" if (row["rest"] or 0) > 0 else "idle"
+
     return WorkerStatus(
-        **{name: worker.get(name) for name in ("id", "host", "pid", "device", "slots", "study", "fleet")},
+        **{
+            name: worker.get(name)
+            for name in ("id", "host", "pid", "device", "slots", "study", "fleet")
+        },
         state=state,
         seconds=None if row["age"] is None else max(0, row["age"]) / 1000,
         silent_seconds=silent,

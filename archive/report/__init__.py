@@ -4,8 +4,8 @@
 
     text = report.html(store, "my-study")
 
-`contents` reads the archive, `plots` draws charts with `charts` and `scales`, and `page` puts them together. Imports
-the data of plots and the drawing of networks; no matplotlib.
+`contents` reads the archive, `plots` draws charts with `charts` and `scales`, and `page` puts them
+together. Imports the data of plots and the drawing of networks; no matplotlib.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from archive.api import Archive
 
-TOP, ROWS = 5, 2000
+TOP = 5
+ROWS = 2000
 """Default numbers of networks with pictures, and of results in the table."""
 
 
 def html(archive: Archive, study: str, *, top: int = TOP, rows: int = ROWS) -> str:
     """Return the report of a study as an HTML document.
 
-    The document loads nothing, and its Content-Security-Policy lets a browser load nothing: styles and the script that
-    sorts the table are in it, named by their hashes. Names in the archive are text, never markup.
+    The document loads nothing, and its Content-Security-Policy lets a browser load nothing: styles
+    and the script that sorts the table are in it, named by their hashes. Names in the archive are
+    text, never markup.
 
     Args:
         archive: The archive.

@@ -1,6 +1,7 @@
 """Charts as inline SVG: axes, lines and marks, all colours in the page's style sheet.
 
-Coordinates are pixels of the view box. A mark has a title, which browsers show under the pointer. Texts are escaped.
+Coordinates are pixels of the view box. A mark has a title, which browsers show under the pointer.
+Texts are escaped.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from archive.plots.data.results import Floats
 from archive.plots.figures.style import printable, shown
 from archive.report.scales import AxisScale
 
-WIDTH, HEIGHT = 640, 330
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 10, 44
+WIDTH = 640
+HEIGHT = 330
+LEFT = 62
+RIGHT = 14
+TOP = 10
+BOTTOM = 44
 ROOM = 190
 """Left margin of a chart with names of rows."""
 MARKS = 1200
@@ -47,17 +52,25 @@ class Chart:
         y: Scale of the vertical axis, or names of rows, from the top; row i is at the number i.
         labels: Labels of both axes.
         title: Description for screen readers.
-        square: Whether both axes have one unit of length: the vertical extent of the scale is then adjusted.
+        square: Whether both axes have one unit of length: the vertical extent of the scale is then
+            adjusted.
     """
 
     def __init__(
-        self, x: AxisScale, y: AxisScale | Sequence[str], labels: tuple[str, str], title: str, *, square: bool = False
+        self,
+        x: AxisScale,
+        y: AxisScale | Sequence[str],
+        labels: tuple[str, str],
+        title: str,
+        *,
+        square: bool = False,
     ) -> None:
         """Draw the axes."""
         named = not isinstance(y, AxisScale)
         scale = AxisScale(max(len(y), 4) - 0.4, -0.6) if not isinstance(y, AxisScale) else y
         self.left = ROOM if named else LEFT
-        self.x, self.y = x, _same_unit(x, scale) if square else scale
+        self.x = x
+        self.y = _same_unit(x, scale) if square else scale
         ticks = list(enumerate(y)) if not isinstance(y, AxisScale) else self.y.ticks()
         self._parts = [*self._axes(ticks, labels)]
         self._title = title
@@ -72,18 +85,32 @@ class Chart:
             steps: Whether it is horizontal up to the next x.
         """
         across, down = self._pixels(x, y)
-        text, drawing = [], False
+        text = []
+        drawing = False
         for right, low in zip(across.tolist(), down.tolist(), strict=True):
             if not np.isfinite(right + low):
                 drawing = False
                 continue
-            move = f"H{right:.1f}V{low:.1f}" if steps and drawing else f"{'L' if drawing else 'M'}{right:.1f} {low:.1f}"
+
+            move = (
+                f"H{right:.1f}V{low:.1f}"
+                if steps and drawing
+                else f"{'L' if drawing else 'M'}{right:.1f} {low:.1f}"
+            )
             text.append(move)
             drawing = True
+
         if text:
             self._parts.append(f'<path class="line {kind}" d="{"".join(text)}"/>')
 
-    def marks(self, x: Floats, y: Floats, kinds: Sequence[str] | str, titles: Iterable[str], radius: float = 3) -> int:
+    def marks(
+        self,
+        x: Floats,
+        y: Floats,
+        kinds: Sequence[str] | str,
+        titles: Iterable[str],
+        radius: float = 3,
+    ) -> int:
         """Add a mark for each point inside the axes, and return the number of those outside.
 
         Args:
@@ -95,7 +122,10 @@ class Chart:
         """
         across, down = self._pixels(x, y)
         inside = (
-            (across > self.left - 1) & (across < WIDTH - RIGHT + 1) & (down > TOP - 1) & (down < HEIGHT - BOTTOM + 1)
+            (across > self.left - 1)
+            & (across < WIDTH - RIGHT + 1)
+            & (down > TOP - 1)
+            & (down < HEIGHT - BOTTOM + 1)
         )
         each = [kinds] * len(x) if isinstance(kinds, str) else kinds
         for right, low, kind, title, shows in zip(across, down, each, titles, inside, strict=True):
@@ -103,17 +133,25 @@ class Chart:
                 text = f"<title>{escape(printable(title))}</title>" if title else ""
                 place = f'cx="{right:.1f}" cy="{low:.1f}" r="{radius:g}"'
                 self._parts.append(f'<circle class="{kind}" {place}>{text}</circle>')
+
         known = np.isfinite(x) & np.isfinite(y)
         return int((known & ~inside).sum())
 
     def bars(self, rows: int, begin: Floats, end: Floats, kind: str, height: float) -> None:
-        """Add a horizontal bar for each row, centred at 0, 1, … of the vertical axis; `height` in its units."""
+        """Add a horizontal bar for each row, centred at 0, 1, … of the vertical axis;
+
+        `height` in its units.
+        """
         centres: Floats = np.arange(rows, dtype=np.float64)
         left, top = self._pixels(begin, centres - height / 2)
         right, bottom = self._pixels(end, centres + height / 2)
         for at in range(rows):
-            x, y = min(left[at], right[at]), min(top[at], bottom[at])
-            size = f'width="{max(1.0, abs(right[at] - left[at])):.1f}" height="{abs(bottom[at] - top[at]):.1f}"'
+            x = min(left[at], right[at])
+            y = min(top[at], bottom[at])
+            size = (
+                f'width="{max(1.0, abs(right[at] - left[at])):.1f}" '
+                f'height="{abs(bottom[at] - top[at]):.1f}"'
+            )
             self._parts.append(f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" {size}/>')
 
     def svg(self) -> str:
@@ -130,20 +168,32 @@ class Chart:
         return across, down
 
     def _axes(self, rows: Iterable[tuple[float, str]], labels: tuple[str, str]) -> Iterable[str]:
-        right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+        right = WIDTH - RIGHT
+        bottom = HEIGHT - BOTTOM
         for number, label in rows:
             _, (at,) = self._pixels(np.array([self.x.low]), np.array([float(number)]))
             yield f'<path class="grid" d="M{self.left} {at:.1f}H{right}"/>'
-            yield f'<text x="{self.left - 6}" y="{at + 4:.1f}" text-anchor="end">{escape(shown(label))}</text>'
+            yield (
+                f'<text x="{self.left - 6}" y="{at + 4:.1f}" '
+                f'text-anchor="end">{escape(shown(label))}</text>'
+            )
+
         for number, label in self.x.ticks():
             (at,), _ = self._pixels(np.array([number]), np.array([self.y.low]))
             yield f'<path class="grid" d="M{at:.1f} {TOP}V{bottom}"/>'
             yield f'<text x="{at:.1f}" y="{bottom + 15}" text-anchor="middle">{label}</text>'
+
         yield f'<path class="axis" d="M{self.left} {TOP}V{bottom}H{right}"/>'
         across, up = (escape(shown(label)) for label in labels)
         middle = (TOP + bottom) / 2
-        yield f'<text class="name" x="{(self.left + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>'
-        yield f'<text class="name" transform="translate(13 {middle}) rotate(-90)" text-anchor="middle">{up}</text>'
+        yield (
+            f'<text class="name" x="{(self.left + right) / 2}" y="{HEIGHT - 8}" '
+            f'text-anchor="middle">{across}</text>'
+        )
+        yield (
+            f'<text class="name" transform="translate(13 {middle}) rotate(-90)" '
+            f'text-anchor="middle">{up}</text>'
+        )
 
 
 def undrawn(outside: int, left_out: int) -> str:

@@ -29,11 +29,27 @@ if TYPE_CHECKING:
 COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
 """Costs that the table and the charts show where results have them."""
 COLUMNS = (
-    *("architecture", "agent", "epochs", "seconds", "mean", "std", "answered_from", "environment", "device"),
-    *("hardware", "seed", *(METRIC + name for name in COSTS), *(f"network_{name}" for name in ("params", "flops"))),
+    *(
+        "architecture",
+        "agent",
+        "epochs",
+        "seconds",
+        "mean",
+        "std",
+        "answered_from",
+        "environment",
+        "device",
+    ),
+    *(
+        "hardware",
+        "seed",
+        *(METRIC + name for name in COSTS),
+        *(f"network_{name}" for name in ("params", "flops")),
+    ),
 )
 UNSHOWN = ("host", "ended", "resumed", "inherited", "latency", "hyperparameters", "weights")
-"""Entries of an environment that name a machine of the reader's colleagues, or differ with each training."""
+"""Entries of an environment that name a machine of the reader's colleagues, or differ with each
+training."""
 MOST_VALUES = 4
 """Values of an entry of the environment that are listed."""
 
@@ -56,12 +72,17 @@ class StudyReport:
         sources: Names of the studies that it started warm from.
         results: Its results, with `COLUMNS` and its further objectives.
         best: The best evaluations, the best first.
-        pareto: The Pareto set of a study with several objectives; None with one, or before the first result.
-        recommended: The network with the best estimate of its noise-free value; None where results have no noise.
-        shown: Positions of the results in the table, by number: all, or the best and others in even steps.
-        environment: Name to values of what the results may depend on, the most frequent first, with their counts.
+        pareto: The Pareto set of a study with several objectives; None with one, or before the
+            first result.
+        recommended: The network with the best estimate of its noise-free value; None where results
+            have no noise.
+        shown: Positions of the results in the table, by number: all, or the best and others in even
+            steps.
+        environment: Name to values of what the results may depend on, the most frequent first, with
+            their counts.
         failures: Reasons of failed proposals with their counts.
-        commands: Commands that repeat the search, copy it and train with its best networks, with their purpose.
+        commands: Commands that repeat the search, copy it and train with its best networks, with
+            their purpose.
     """
 
     study: Study
@@ -92,7 +113,10 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
     further = archive.studies.get(name).further
     (results,) = read(archive, name, [*COLUMNS, *(METRIC + each.name for each in further)])
     ranking = ranked(results)
-    best = tuple(archive.studies.evaluation(proposal_id(name, int(results.number[at]))) for at in ranking[:top])
+    best = tuple(
+        archive.studies.evaluation(proposal_id(name, int(results.number[at])))
+        for at in ranking[:top]
+    )
     failures = archive.connection.read(lambda tx: tx.run(_REASONS, study=name).data())
     saved = next((one for one in best if archive.weights.of_evaluation(one.id) is not None), None)
     estimates = of_study(archive, results.study)
@@ -112,15 +136,19 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
 
 
 def environment(results: RecordedResults) -> dict[str, tuple[tuple[str, int], ...]]:
-    """Return what the results may depend on: name to values with their counts, the most frequent first."""
+    """Return what the results may depend on: name to values with their counts, the most frequent
+    first.
+    """
     counted: dict[str, Counter[str]] = {}
     for text, count in Counter(results.columns["environment"]).items():
         for name, value in _entries(text):
             counted.setdefault(name, Counter())[value] += count
+
     for name in ("device", "hardware", "seed"):
         column = [str(value) for value in results.columns[name] if value is not None]
         if column:
             counted[name] = Counter(column)
+
     return {name: tuple(counted[name].most_common()) for name in sorted(counted)}
 
 
@@ -138,12 +166,16 @@ def commands(
     agent = study.config.get("agent")
     if isinstance(agent, str):
         yield "repeat the search in another archive", _search(study, agent, sources)
+
     quoted = shlex.quote(study.name)
     yield "copy the study with all its results", f"archive dump study.archive --study {quoted}"
     yield "read the copy into another archive", "archive load study.archive"
     yield "the evaluations as a table", f"archive study export {quoted} -o results.csv"
     if saved is not None:
-        yield "the best trained network", f"archive weights export {shlex.quote(saved.id)} --to best.pt2"
+        yield (
+            "the best trained network",
+            (f"archive weights export {shlex.quote(saved.id)} --to best.pt2"),
+        )
     elif best:
         yield "the best network", f"archive arch show {best[0].architecture.key} --json"
 
@@ -166,15 +198,27 @@ def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
         "budget": study.budget,
         "seed": study.seed,
     }
-    flags = [f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None]
-    several = [f"--objective {shlex.quote(str(each))}" for each in study.objectives] if study.further else []
+    flags = [
+        f"--{name} {shlex.quote(str(value))}"
+        for name, value in options.items()
+        if value is not None
+    ]
+    several = (
+        [f"--objective {shlex.quote(str(each))}" for each in study.objectives]
+        if study.further
+        else []
+    )
     limits = [f"--constraint {shlex.quote(str(each))}" for each in study.constraints]
     return " ".join(["archive search", *flags, *several, *limits])
 
 
 def costs_on_record(results: RecordedResults) -> list[str]:
     """Return the names of the costs that a result has, of `COSTS`."""
-    return [name for name in COSTS if any(value is not None for each in columns_of(name, results) for value in each)]
+    return [
+        name
+        for name in COSTS
+        if any(value is not None for each in columns_of(name, results) for value in each)
+    ]
 
 
 def further_objectives(results: RecordedResults) -> list[str]:
@@ -196,6 +240,7 @@ def final_metrics(evaluation: Evaluation) -> dict[str, float]:
 def _shown(results: RecordedResults, ranking: Sequence[int], rows: int) -> list[int]:
     if len(results) <= rows:
         return [int(at) for at in np.argsort(results.number)]
+
     top = ranking[: rows // 2]
     rest = np.setdiff1d(np.arange(len(results)), top)
     chosen = [*top, *rest[evenly(len(rest), rows - len(top))].tolist()]
@@ -207,6 +252,7 @@ def _entries(text: str | None) -> tuple[tuple[str, str], ...]:
     recorded = json.loads(text) if text else {}
     if not isinstance(recorded, dict):
         return ()
+
     return tuple(
         (name, value if isinstance(value, str) else json.dumps(value))
         for name, value in recorded.items()

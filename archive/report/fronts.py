@@ -1,4 +1,6 @@
-"""Charts of a study with several objectives: its results with the Pareto set, and the hypervolume over time."""
+"""Charts of a study with several objectives: its results with the Pareto set, and the hypervolume
+over time.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from archive.store.records import sign
 
 
 def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> ReportPlot:
-    """Return the plot of all results in the first objective and in another one, with the Pareto set.
+    """Return the plot of all results in the first objective and in another one, with the Pareto
+    set.
 
     Args:
         results: The results, with the columns of all objectives.
@@ -27,18 +30,23 @@ def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> Re
     Raises:
         UsageError: No result can be drawn.
     """
-    first, other = front.objectives[0], front.objectives[objective]
+    first = front.objectives[0]
+    other = front.objectives[objective]
     recorded = floats(results.columns[METRIC + other.name]), results.value
     x, y = map(drawable.kept, recorded)
     left_out = drawable.count(*recorded)
     if not np.isfinite(x + y).any():
         raise UsageError(f"no result can be drawn{drawable.sentence(left_out, '; ')}")
+
     best = drawable.kept(np.array(front.values))
-    across, up = best[:, objective], best[:, 0]
+    across = best[:, objective]
+    up = best[:, 0]
     low, high, _ = robust_limits(y, sign(first.direction), up)
     scale = AxisScale.around(np.append(x, across), logarithmic=spans_orders(np.append(x, across)))
     labels = (f"{quantity(other.name)} ({other.direction})", f"{first.name} ({first.direction})")
-    chart = Chart(scale, AxisScale(low, high), labels, f"Pareto set of {first.name} and {other.name}")
+    chart = Chart(
+        scale, AxisScale(low, high), labels, f"Pareto set of {first.name} and {other.name}"
+    )
     members = [view.number for view in front.proposals]
     rest = np.flatnonzero(np.isfinite(x) & np.isfinite(y) & ~np.isin(results.number, members))
     at = rest[evenly(len(rest), MARKS)]
@@ -48,9 +56,16 @@ def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> Re
     if len(front.objectives) == 2:
         order = np.argsort(-sign(other.direction) * across, kind="stable")
         chart.line(across[order], up[order], "s0", steps=True)
-    named = (f"#{number}: {value:.5g}, {cost:.6g}" for number, value, cost in zip(members, up, across, strict=True))
+
+    named = (
+        f"#{number}: {value:.5g}, {cost:.6g}"
+        for number, value, cost in zip(members, up, across, strict=True)
+    )
     chart.marks(across, up, "s0", named, 4)
-    caption = f"Large marks are the Pareto set of {len(members)}: no other result is as good in every objective."
+    caption = (
+        f"Large marks are the Pareto set of {len(members)}: no other result is as good in "
+        "every objective."
+    )
     caption += undrawn(outside, left_out)
     return ReportPlot(f"Pareto set: {first.name} and {other.name}", caption, chart.svg())
 
@@ -66,9 +81,14 @@ def hypervolume(front: ParetoSet) -> ReportPlot:
     known = np.isfinite(drawable.kept(volume))
     if not known.any():
         raise UsageError(f"no hypervolume can be drawn{drawable.sentence(left_out, '; ')}")
-    number, volume = number[known], volume[known]
+
+    number = number[known]
+    volume = volume[known]
     chart = Chart(
-        AxisScale.around(number, margin=0.02), _from_zero(volume), ("proposals", "hypervolume"), "hypervolume"
+        AxisScale.around(number, margin=0.02),
+        _from_zero(volume),
+        ("proposals", "hypervolume"),
+        "hypervolume",
     )
     # It decreases where a replicate lowers a mean.
     changes = np.flatnonzero(np.diff(volume, prepend=-1.0) != 0)
@@ -77,7 +97,9 @@ def hypervolume(front: ParetoSet) -> ReportPlot:
     titles = (f"#{int(number[one])}: {volume[one]:.5g}" for one in drawn)
     chart.marks(number[drawn], volume[drawn], "s0", titles)
     reference = ", ".join(f"{each:.6g}" for each in front.reference)
-    caption = f"Volume between the Pareto set so far and the worst value of each objective ({reference})."
+    caption = (
+        f"Volume between the Pareto set so far and the worst value of each objective ({reference})."
+    )
     caption += undrawn(0, left_out)
     return ReportPlot("Hypervolume", caption, chart.svg())
 

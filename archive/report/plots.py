@@ -1,4 +1,6 @@
-"""Plots of a report, as charts with a caption each; those that a study has no data for are left out with the reason."""
+"""Plots of a report, as charts with a caption each; those that a study has no data for are left out
+with the reason.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,20 @@ def plots(archive: Archive, report: StudyReport) -> Iterator[ReportPlot]:
 
 
 def _of_objectives(report: StudyReport) -> list[tuple[str, Callable[[], ReportPlot]]]:
-    """Return the plots of a study with several objectives: the Pareto set in two of them each, and its hypervolume."""
+    """Return the plots of a study with several objectives: the Pareto set in two of them each, and
+    its hypervolume.
+    """
     front = report.pareto
     if front is None:
         return []
-    pairs = [partial(fronts.pareto_set, report.results, front, at) for at in range(1, len(front.objectives))]
-    names = [f"Pareto set: {report.study.objective} and {each.name}" for each in front.objectives[1:]]
+
+    pairs = [
+        partial(fronts.pareto_set, report.results, front, at)
+        for at in range(1, len(front.objectives))
+    ]
+    names = [
+        f"Pareto set: {report.study.objective} and {each.name}" for each in front.objectives[1:]
+    ]
     return [*zip(names, pairs, strict=True), ("Hypervolume", partial(fronts.hypervolume, front))]
 
 
@@ -66,11 +76,17 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
     if not len(data.improvements):
         check_feasible([report.results])
         raise UsageError(f"no evaluation has a value yet{drawable.sentence(data.left_out, '; ')}")
+
     low, high, _ = robust_limits(data.value, sign(data.direction), data.best)
     unit, name = cost_unit(against, float(data.x[-1]))
     x = data.x / unit
     labels = (name, f"{data.objective} ({data.direction})")
-    chart = Chart(AxisScale.around(x, margin=0.02), AxisScale(low, high), labels, f"best {data.objective} so far")
+    chart = Chart(
+        AxisScale.around(x, margin=0.02),
+        AxisScale(low, high),
+        labels,
+        f"best {data.objective} so far",
+    )
     known = np.flatnonzero(np.isfinite(data.value))
     at = known[evenly(len(known), MARKS)]
     titles = (f"#{data.number[one]}: {data.value[one]:.5g}" for one in at)
@@ -78,8 +94,15 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
     steps, heights = data.steps
     chart.line(steps / unit, heights, "s0", steps=True)
     best = data.improvements
-    chart.marks(x[best], data.best[best], "s0", (f"#{data.number[one]}: {data.best[one]:.5g}" for one in best))
-    caption = f"Each mark is an evaluation{_part(len(at), len(known))}; the line is the best so far."
+    chart.marks(
+        x[best],
+        data.best[best],
+        "s0",
+        (f"#{data.number[one]}: {data.best[one]:.5g}" for one in best),
+    )
+    caption = (
+        f"Each mark is an evaluation{_part(len(at), len(known))}; the line is the best so far."
+    )
     heading = "Best so far" if against == "evaluations" else "Best so far by training time"
     return ReportPlot(heading, caption + undrawn(outside, data.left_out), chart.svg())
 
@@ -89,6 +112,7 @@ def _cost(report: StudyReport, cost: str) -> ReportPlot:
     merged = columns[0]
     for column in columns[1:]:
         merged = np.where(np.isnan(merged), column, merged)
+
     data = tradeoff.tradeoff([report.results], [merged], cost)
     low, high, _ = robust_limits(data.value, sign(data.direction), data.value[data.front])
     scale = AxisScale.around(data.cost, logarithmic=spans_orders(data.cost))
@@ -101,11 +125,15 @@ def _cost(report: StudyReport, cost: str) -> ReportPlot:
         return (f"#{data.number[one]}: {data.value[one]:.5g}, {data.cost[one]:.6g}" for one in rows)
 
     outside = chart.marks(data.cost[at], data.value[at], "other", titles(at), 2.5)
-    ends = np.append(data.cost[data.front], scale.high), np.append(data.value[data.front], data.value[data.front][-1])
+    ends = (
+        np.append(data.cost[data.front], scale.high),
+        np.append(data.value[data.front], data.value[data.front][-1]),
+    )
     chart.line(*ends, "s0", steps=True)
     chart.marks(data.cost[data.front], data.value[data.front], "s0", titles(data.front), 4)
     caption = (
-        f"Large marks are the Pareto front of {len(data.front)}: no other evaluation is as cheap and better."
+        f"Large marks are the Pareto front of {len(data.front)}: no other evaluation is as cheap "
+        "and better."
         f"{undrawn(outside, data.left_out)}"
     )
     return ReportPlot(f"Value and {quantity(cost)}", caption, chart.svg())
@@ -117,7 +145,9 @@ def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
     values = np.concatenate([one.values for one in data.curves])
     known = values[np.isfinite(values)]
     low, high = (
-        np.quantile(known, [0.02, 1.0] if data.direction == "maximise" else [0.0, 0.98]) if len(known) else (0, 1)
+        np.quantile(known, [0.02, 1.0] if data.direction == "maximise" else [0.0, 0.98])
+        if len(known)
+        else (0, 1)
     )
     chart = Chart(
         AxisScale.around(epochs, margin=0.02), AxisScale.around(np.array([low, high])), ("epochs", data.metric),
@@ -127,12 +157,19 @@ def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
     for one in data.curves:
         kind = f"s{best[::-1].index(one)}" if one.role == "best" else one.role
         chart.line(
-            one.epochs, np.where((one.values >= chart.y.low) & (one.values <= chart.y.high), one.values, np.nan), kind
+            one.epochs,
+            np.where(
+                (one.values >= chart.y.low) & (one.values <= chart.y.high), one.values, np.nan
+            ),
+            kind,
         )
         if one.role == "best":
             chart.marks(one.epochs[-1:], one.values[-1:], kind, [f"#{one.number}: {one.value:.5g}"])
+
     ranking = ", ".join(f"#{one.number}" for one in best[::-1])
-    caption = f"The best trainings in colours ({ranking}), {len(data.curves) - len(best)} others in grey."
+    caption = (
+        f"The best trainings in colours ({ranking}), {len(data.curves) - len(best)} others in grey."
+    )
     caption += undrawn(0, data.left_out)
     return ReportPlot("Learning curves", caption, chart.svg())
 
@@ -146,11 +183,15 @@ def _predictions(report: StudyReport) -> ReportPlot:
     ends = np.array([scale.low, scale.high])
     chart.line(ends, ends, "running")
     at = evenly(len(data.observed), MARKS)
-    titles = (f"#{data.number[one]}: predicted {data.predicted[one]:.4g} ± {data.std[one]:.2g}" for one in at)
+    titles = (
+        f"#{data.number[one]}: predicted {data.predicted[one]:.4g} ± {data.std[one]:.2g}"
+        for one in at
+    )
     outside = chart.marks(data.predicted[at], data.observed[at], "m0", titles)
     one, two = data.coverage([0.6827, 0.9545])
     caption = (
-        f"{len(data.observed):,} predictions, each made before its result. RMSE {data.rmse:.3g}; {one:.0%} of the "
+        f"{len(data.observed):,} predictions, each made before its result. RMSE {data.rmse:.3g}; "
+        f"{one:.0%} of the "
         f"results within one standard deviation, {two:.0%} within two (ideal: 68 % and 95 %)."
         f"{undrawn(outside, data.left_out)}"
     )
@@ -163,18 +204,29 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     quantiles = np.array([np.quantile(one.gains, [0.05, 0.25, 0.5, 0.75, 0.95]) for one in most])
     names = [f"{one.operation[:20]} ({len(one.gains)})" for one in most]
     label = f"gain of {data.objective} from parent to child"
-    chart = Chart(AxisScale.around(np.append(quantiles.ravel(), 0.0)), names, (label, ""), "gains of operations")
+    chart = Chart(
+        AxisScale.around(np.append(quantiles.ravel(), 0.0)),
+        names,
+        (label, ""),
+        "gains of operations",
+    )
     chart.line(np.zeros(2), np.array([chart.y.low, chart.y.high]), "running")
     chart.bars(len(most), quantiles[:, 0], quantiles[:, 4], "range", 0.08)
     chart.bars(len(most), quantiles[:, 1], quantiles[:, 3], "box", 0.5)
     titles = (
-        f"{one.operation}: median {middle:.3g}; {one.improved} of {len(one.gains)} better; raise {one.raised:.3g}"
+        (
+            f"{one.operation}: median {middle:.3g}; {one.improved} of {len(one.gains)} better; "
+            "raise "
+            f"{one.raised:.3g}"
+        )
         for one, middle in zip(most, quantiles[:, 2], strict=True)
     )
     chart.marks(quantiles[:, 2], np.arange(float(len(most))), "s1", titles, 5)
     caption = (
-        "Score of a child minus that of its parent: median, quartiles and the range from 5 % to 95 %, over "
-        f"{data.steps:,} steps, with the number of uses. An operation of several in one step counts in full."
+        "Score of a child minus that of its parent: median, quartiles and the range from 5 % to "
+        "95 %, over "
+        f"{data.steps:,} steps, with the number of uses. An operation of several in one step "
+        "counts in full."
         f"{undrawn(0, data.left_out)}"
     )
     return ReportPlot("Gains of operations", caption, chart.svg())
@@ -192,12 +244,15 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
     at = order[evenly(len(order), MARKS)]
     places = data.places[path.at[at]]
     titles = (f"#{path.number[one]}: {path.value[one]:.5g}" for one in at)
-    chart.marks(places[:, 0], places[:, 1], _shades(sign(data.direction) * path.value[at]), titles, 3.5)
+    chart.marks(
+        places[:, 0], places[:, 1], _shades(sign(data.direction) * path.value[at]), titles, 3.5
+    )
     steps = data.places[path.incumbents]
     chart.line(steps[:, 0], steps[:, 1], "s1")
     chart.marks(steps[-1:, 0], steps[-1:, 1], "s1", ["the best network"] * len(steps[-1:]), 7)
     caption = (
-        f"Similar networks are close; the two axes have {data.kept:.0%} of the variance of their {data.distance}s. "
+        f"Similar networks are close; the two axes have {data.kept:.0%} of the variance of their "
+        f"{data.distance}s. "
         "Colour is the value, and the line joins the best networks so far."
         f"{undrawn(0, path.left_out)}"
     )
@@ -212,7 +267,9 @@ def _fits(places: Floats) -> bool:
 
 def _shades(scores: Floats) -> list[str]:
     """Return the class of each score: tenths between the 5 % quantile and the best."""
-    low, high = (float(np.quantile(scores, 0.05)), float(scores.max())) if len(scores) else (0.0, 1.0)
+    low, high = (
+        (float(np.quantile(scores, 0.05)), float(scores.max())) if len(scores) else (0.0, 1.0)
+    )
     share = (scores - low) / ((high - low) or 1.0)
     return [f"q{int(each)}" for each in np.clip(share * SHADES, 0, SHADES - 1)]
 

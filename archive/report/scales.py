@@ -30,20 +30,26 @@ class AxisScale:
     logarithmic: bool = False
 
     @classmethod
-    def around(cls, values: Floats, *, logarithmic: bool = False, margin: float = 0.04) -> AxisScale:
+    def around(
+        cls, values: Floats, *, logarithmic: bool = False, margin: float = 0.04
+    ) -> AxisScale:
         """Return the scale that holds all finite values, with a margin at both ends."""
         known = values[np.isfinite(values)]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         if logarithmic:
             room = (high / low) ** margin if high > low else 2.0
             return cls(low / room, high * room, True)
+
         room = margin * (high - low) or 0.05 * abs(high) or 0.5
         return cls(low - room, high + room)
 
     def places(self, values: Floats) -> Floats:
         """Return the (n,) places of numbers: 0 at the beginning of the axis, 1 at its end."""
         if self.logarithmic:
-            return (np.log(values) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+            return (np.log(values) - math.log(self.low)) / (
+                math.log(self.high) - math.log(self.low)
+            )
+
         return (values - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[tuple[float, str]]:
@@ -59,7 +65,8 @@ class AxisScale:
         return [float(f"{(first + at) * step:.10g}") for at in range(max(0, count))]
 
     def _decades(self) -> list[float]:
-        begin, end = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        begin = math.floor(math.log10(self.low))
+        end = math.ceil(math.log10(self.high))
         parts = (1, 2, 5) if end - begin <= 3 else (1,)
         numbers = [part * 10.0**power for power in range(begin, end + 1) for part in parts]
         return [number for number in numbers if self.low <= number <= self.high]
@@ -76,4 +83,5 @@ def short(number: float) -> str:
     for unit, letter in _UNITS:
         if abs(number) >= unit * (10 if letter == "k" else 1):
             return f"{number / unit:.4g} {letter}"
+
     return f"{number:.4g}"

@@ -52,13 +52,15 @@ def search(
 ) -> SearchResult:
     """Search for architectures: an agent proposes, trainers train, the archive stores every result.
 
-    The same call again resumes the study, and so does `study=NAME` alone. Arguments that are left out take the study's
-    values. Ctrl-C ends the search when the trainers have returned what they have not finished.
+    The same call again resumes the study, and so does `study=NAME` alone. Arguments that are left
+    out take the study's values. Ctrl-C ends the search when the trainers have returned what they
+    have not finished.
 
     Args:
-        agent: Search agent, with its settings after a colon: `tw:preset=paper`. The default is the study's, else
-            `nasbot`; with several objectives `portfolio`.
-        task: Task: a name, `csv:PATH#TARGET`, `npz:PATH` or `table:PATH#COLUMN`; the study's, else `digits`.
+        agent: Search agent, with its settings after a colon: `tw:preset=paper`. The default is the
+            study's, else `nasbot`; with several objectives `portfolio`.
+        task: Task: a name, `csv:PATH#TARGET`, `npz:PATH` or `table:PATH#COLUMN`; the study's, else
+            `digits`.
         space: Search space; the study's, else the task's first.
         study: Name of the study; `AGENT-SPACE-TASK` by default.
         protocol: Training protocol of the task; the study's, else the task's first.
@@ -70,7 +72,8 @@ def search(
         seed: Random seed; the study's, else 0.
         warm_start: Studies to start warm from, or `"all"`.
         batch: Largest number of pending proposals; one for each trainer by default.
-        trainers: Number of trainers to start, which end with the search. With 0, others serve the study.
+        trainers: Number of trainers to start, which end with the search. With 0, others serve the
+            study.
         on: Engine that runs the trainers, with its options: `"slurm:partition=gpu"`.
         device: Device of the trainers: `"cpu"`, `"cuda:1"`; they choose by default.
         stall_seconds: A trial that has reported no progress for this long ends; None for no limit.
@@ -79,11 +82,13 @@ def search(
         memory_bytes: A trial whose processes take more memory ends, and its proposal fails.
         observe: Observers of the trials: `"tensorboard"`, `"mlflow:experiment=mine"`.
         proxies: Number of random networks of which the trainers measure zero-cost proxies first.
-        rungs: Epochs at which trainings pause, or a number of rungs: only the best at each rung continue.
+        rungs: Epochs at which trainings pause, or a number of rungs: only the best at each rung
+            continue.
         reduction: At each rung, one of so many trainings continues; 3 by default.
         retrain: Whether networks are trained again that another study has evaluated.
         archive: An open archive; it stays open. By default one is opened, and closed at the end.
-        settings: Settings of the archive to open; from `config.toml` and the environment by default.
+        settings: Settings of the archive to open; from `config.toml` and the environment by
+            default.
         progress: Receives the events of `archive.searches.events` while the search runs.
         archive_command: How messages call the command line.
 
@@ -102,6 +107,7 @@ def search(
     """
     if archive is not None and settings is not None:
         raise UsageError("a search takes an open archive or settings, not both")
+
     options = SearchOptions(
         agent=agent,
         task=task,
@@ -142,6 +148,8 @@ def _rungs_text(rungs: str | int | Sequence[int] | None) -> str | None:
     """Return rungs in the form of the option `--rungs`."""
     if rungs is None or isinstance(rungs, str):
         return rungs
+
     if isinstance(rungs, int):
         return str(rungs)
+
     return ",".join(str(epochs) for epochs in rungs)

@@ -32,7 +32,8 @@ def await_proxies(
     interruption: Interruption,
     notify: Listener,
 ) -> None:
-    """Wait until the trainers have measured the sample of a new study's space, for an agent that uses proxies.
+    """Wait until the trainers have measured the sample of a new study's space, for an agent that
+    uses proxies.
 
     Args:
         archive: The archive.
@@ -48,18 +49,23 @@ def await_proxies(
     """
     if not trainers.proxies or not trainers.fleet.upper:
         return
+
     try:
         task, protocol, sample = _sample(archive, study, trainers.proxies)
     except ArchiveError as error:
         notify(Notice(f"no proxies are measured: {error}"))
         return
+
     if not agent.uses_proxies:
         notify(Notice(f"proxies are measured, and the agent {agent.kind} does not use them"))
         return
+
     _wait(archive, study, (task, protocol, sample), trainers, interruption, notify)
 
 
-def _sample(archive: Archive, study: Study, count: int) -> tuple[Task, TrainingProtocol, list[Architecture]]:
+def _sample(
+    archive: Archive, study: Study, count: int
+) -> tuple[Task, TrainingProtocol, list[Architecture]]:
     """Return the task, the protocol and the networks that trainers of a study measure.
 
     Raises:
@@ -85,21 +91,26 @@ def _wait(
 ) -> None:
     from archive.trainer.proxies.stored import unmeasured
 
-    evaluated = sum(count for state, count in archive.studies.counts(study.name).items() if state.evaluated)
+    evaluated = sum(
+        count for state, count in archive.studies.counts(study.name).items() if state.evaluated
+    )
     end = time.monotonic() + MOST_SECONDS
     task, protocol, left = subject
     left = [] if evaluated else unmeasured(archive, task, protocol, left)
     if left:
         notify(
             Notice(
-                f"the trainers measure the proxies of {len(left)} networks before the first proposal, which waits "
+                f"the trainers measure the proxies of {len(left)} networks before the first "
+                "proposal, which waits "
                 f"for {MOST_SECONDS:g} s at most"
             )
         )
+
     while left and time.monotonic() < end:
         interruption.wait(PAUSE)
         interruption.check()
         trainers.keep_alive(0, study.budget)
         left = unmeasured(archive, task, protocol, left)
+
     if left:
         notify(Notice(f"the search begins while {len(left)} networks are left to measure"))

@@ -17,19 +17,22 @@ class InterruptedBySignal(KeyboardInterrupt):
 
     Attributes:
         signal: Number of the signal.
-        message: What the interruption leaves, where it is not what most commands leave; empty otherwise.
+        message: What the interruption leaves, where it is not what most commands leave; empty
+            otherwise.
     """
 
     def __init__(self, signal: int, message: str = "") -> None:
         super().__init__()
-        self.signal, self.message = signal, message
+        self.signal = signal
+        self.message = message
 
 
 class Interruption:
-    """A block in which a first Ctrl-C, SIGTERM or SIGHUP is remembered until `check`; a second one interrupts at once.
+    """A block in which a first Ctrl-C, SIGTERM or SIGHUP is remembered until `check`; a second one
+    interrupts at once.
 
-    An exception within a call of the database driver would leave the connection in a state in which the next calls
-    fail.
+    An exception within a call of the database driver would leave the connection in a state in which
+    the next calls fail.
 
     In another thread than the main one, signals have no handlers, and the block changes nothing.
 
@@ -44,16 +47,24 @@ class Interruption:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interruption:
-        """Install the handlers of the signals; SIGHUP stays ignored where `nohup` has it ignored."""
+        """Install the handlers of the signals;
+
+        SIGHUP stays ignored where `nohup` has it ignored.
+        """
         if threading.current_thread() is not threading.main_thread():
             return self
+
         for number in SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._ask)
+
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Restore the handlers of the signals."""
         for number, handler in self._before.items():
@@ -75,6 +86,7 @@ class Interruption:
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self._asked.is_set():
             raise InterruptedBySignal(number)
+
         self._signal = number
         self._asked.set()
         if self._notify is not None:
@@ -88,4 +100,5 @@ def caused(error: BaseException) -> KeyboardInterrupt | None:
     context = error.__context__
     if context is None or isinstance(context, KeyboardInterrupt):
         return context
+
     return caused(context)

@@ -24,7 +24,8 @@ def resolve_objectives(
 ) -> tuple[SearchOptions, tuple[Objective, ...]]:
     """Return the options with the first objective as the only one, and the further objectives.
 
-    The first objective is the value of an evaluation, so that the first one that is learnt comes first.
+    The first objective is the value of an evaluation, so that the first one that is learnt comes
+    first.
 
     Args:
         options: The options of the search.
@@ -33,7 +34,8 @@ def resolve_objectives(
 
     Raises:
         UnknownNameError: The task has no such objective.
-        UsageError: An objective or its direction is missing or invalid, or an option is for one objective only.
+        UsageError: An objective or its direction is missing or invalid, or an option is for one
+            objective only.
     """
     if len(options.objectives) < 2:
         further = () if stored is None or options.objectives else stored.further
@@ -42,8 +44,12 @@ def resolve_objectives(
         first, *others = _several(options, task, stored)
         further = tuple(others)
         options = replace(options, objective=first.name, direction=first.direction)
+
     if further and (options.rungs is not None or options.reduction is not None):
-        raise UsageError("--rungs pauses trainings by one objective: leave it out in a search with several")
+        raise UsageError(
+            "--rungs pauses trainings by one objective: leave it out in a search with several"
+        )
+
     return options, further
 
 
@@ -51,37 +57,56 @@ def _single(options: SearchOptions) -> SearchOptions:
     """Return the options with the direction that the text or the name of the only objective has."""
     if not options.objectives:
         return options
+
     text = options.objectives[0]
     name, separator, _ = text.partition(":")
     if not separator:
         return replace(options, objective=name, direction=options.direction or direction_of(name))
+
     objective = parse(text)
     if options.direction not in (None, objective.direction):
-        raise UsageError(f"--objective {text} has another direction than --direction {options.direction}")
+        raise UsageError(
+            f"--objective {text} has another direction than --direction {options.direction}"
+        )
+
     return replace(options, objective=objective.name, direction=objective.direction)
 
 
-def _several(options: SearchOptions, task: Task | TabularTask, stored: Study | None) -> list[Objective]:
+def _several(
+    options: SearchOptions, task: Task | TabularTask, stored: Study | None
+) -> list[Objective]:
     """Return the objectives of the options, learnt ones first."""
     if options.direction is not None:
-        raise UsageError("--direction is for one objective: with several, write NAME:minimise or NAME:maximise")
+        raise UsageError(
+            "--direction is for one objective: with several, write NAME:minimise or NAME:maximise"
+        )
+
     computed, measured, complete = quantities(options, task, stored)
     declared: Mapping[str, Direction] = {task.objective: task.direction}
     # A recipe may report any metric: its name needs a direction, and no name to choose from.
-    objectives = [parse(text, declared, [*measured, *computed] if complete else ()) for text in options.objectives]
+    objectives = [
+        parse(text, declared, [*measured, *computed] if complete else ())
+        for text in options.objectives
+    ]
     for each in objectives:
         if complete and each.name not in (*measured, *computed):
-            known, owner = [*measured, *computed], f"the task {task.name}"
+            known = [*measured, *computed]
+            owner = f"the task {task.name}"
             raise UnknownNameError("objective", each.name, known, owner=owner)
+
     for each in objectives:
         if each.name == task.objective and each.direction != task.direction:
-            raise UsageError(f"the task {task.name!r} has the direction {task.direction}, got {each.direction}")
+            raise UsageError(
+                f"the task {task.name!r} has the direction {task.direction}, got {each.direction}"
+            )
+
     learnt = [each for each in objectives if each.name not in (*computed, *_COSTS)]
     if not learnt:
         raise UsageError(
             f"one objective must be of the training, such as {task.objective}: "
             f"all of {', '.join(each.name for each in objectives)} are costs of the network"
         )
+
     return [learnt[0], *(each for each in objectives if each is not learnt[0])]
 
 
@@ -101,12 +126,16 @@ def resolve_constraints(
     """
     if not options.constraints:
         return () if stored is None else stored.constraints
+
     constraints = tuple(parse_constraint(text) for text in options.constraints)
     computed, measured, complete = quantities(options, task, stored)
     names = [*measured, *computed]
     for constraint in constraints:
         if complete and constraint.name not in names:
-            raise UnknownNameError("quantity", constraint.name, names, owner=f"the task {task.name}")
+            raise UnknownNameError(
+                "quantity", constraint.name, names, owner=f"the task {task.name}"
+            )
+
     return constraints
 
 
@@ -117,13 +146,20 @@ _COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
 def quantities(
     options: SearchOptions, task: Task | TabularTask, stored: Study | None
 ) -> tuple[list[str], list[str], bool]:
-    """Return the names of known costs, those of other metrics, and whether results have no others."""
+    """Return the names of known costs, those of other metrics, and whether results have no
+    others.
+    """
     from archive.trainer.tasks import known_costs
     from archive.trainer.tasks.tabular import TabularTask
 
     name = options.protocol or (None if stored is None else stored.protocol)
     if isinstance(task, TabularTask):
-        return [*known_costs.of_task(task, task.protocol(options.protocol).name)], [task.objective], True
+        return (
+            [*known_costs.of_task(task, task.protocol(options.protocol).name)],
+            [task.objective],
+            True,
+        )
+
     recipe = options.recipe or (DEFAULT_RECIPE if name is None else ProtocolName.parse(name).recipe)
     own = recipe == DEFAULT_RECIPE
     metrics = dict.fromkeys([task.objective, "valid_loss", "train_loss", f"test_{task.metric}"])

@@ -1,4 +1,6 @@
-"""Opening of a search's study, and the way out of a contradiction to an existing one of its name."""
+"""Opening of a search's study, and the way out of a contradiction to an existing one of its
+name.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ def open_study_of(
         sources: Studies to start warm from.
 
     Raises:
-        StudyConflictError: The options contradict a study of this name; the message suggests another name where the
-            options have none.
+        StudyConflictError: The options contradict a study of this name; the message suggests
+            another name where the options have none.
         SettingsError: The study's file has changed.
         UsageError: As of `open_study`.
     """
@@ -44,20 +46,30 @@ def open_study_of(
 
     _check_file(request, options, named(archive, request.study.name))
     try:
-        return open_study(archive, request.study, budget=budget, seed=seed, sources=sources, agent=request.agent)
+        return open_study(
+            archive, request.study, budget=budget, seed=seed, sources=sources, agent=request.agent
+        )
     except StudyConflictError as error:
         if options.study is not None:
             raise
+
         free = _free_name(request.study.name, archive.studies.names())
         raise StudyConflictError(f"{error}, such as --study {shlex.quote(free)}") from None
 
 
 def _check_file(request: SearchRequest, options: SearchOptions, stored: Study | None) -> None:
-    """Check that a file of the user is still the one of the study: its digest is the protocol that no option names."""
+    """Check that a file of the user is still the one of the study: its digest is the protocol that
+    no option names.
+    """
     from archive.trainer.tasks.file_access import check_content, reference_of
 
     reference = reference_of(request.task.name)
-    if reference is not None and options.protocol is None and stored is not None and stored.task == request.task.name:
+    if (
+        reference is not None
+        and options.protocol is None
+        and stored is not None
+        and stored.task == request.task.name
+    ):
         check_content(reference[0], stored.protocol)
 
 

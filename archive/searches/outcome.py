@@ -113,10 +113,10 @@ class SearchResult:
         exhausted: Whether there is nothing left to evaluate.
         warm_started_from: Names of the sources.
         server: Where the archive is.
-        best: The architecture of the best single value that meets the constraints; null where no evaluation succeeded
-            or none meets them (exit code 3).
-        recommended: The architecture to use where another training could give another value, by posterior mean; null
-            where results have no noise: `best` is then the recommendation.
+        best: The architecture of the best single value that meets the constraints; null where no
+            evaluation succeeded or none meets them (exit code 3).
+        recommended: The architecture to use where another training could give another value, by
+            posterior mean; null where results have no noise: `best` is then the recommendation.
         gain: Gain over the initial networks; null where it is not known.
         objectives: All objectives; `objective` is the first.
         pareto: Pareto set of several objectives; null with one, or without results.
@@ -153,12 +153,20 @@ def evaluated(counts: Mapping[State, int]) -> int:
 
 
 def place(archive: Archive) -> str:
-    """Return the place of the archive in words; without the embedded server's port, which changes."""
+    """Return the place of the archive in words; without the embedded server's port, which
+    changes.
+    """
     settings = archive.connection.settings
-    return f"the embedded archive in {settings.home}" if settings.embedded else archive.connection.address
+    return (
+        f"the embedded archive in {settings.home}"
+        if settings.embedded
+        else archive.connection.address
+    )
 
 
-def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bool = True) -> str | None:
+def nothing_left(
+    archive: Archive, last: Snapshot, agent: Agent, *, searched: bool = True
+) -> str | None:
     """Return why a larger budget would find nothing more; None where it may.
 
     Args:
@@ -170,20 +178,31 @@ def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bo
     from archive.agents import loop
     from archive.store.records import State
 
-    study, own = last.study, evaluated(last.counts)
+    study = last.study
+    own = evaluated(last.counts)
     # A search that leaves a part of its budget has ended because the agent had no proposal.
     short = searched and own < study.budget
     if not short and "table" not in study.space_config:
         # Listing a large space would be wasteful; the networks of a table are already listed.
         return None
+
     so_far = f"{own} of {counted(study.budget, 'evaluation')}"
-    known, members = loop.history_of(archive, study).known, agent.space.members()
+    known = loop.history_of(archive, study).known
+    members = agent.space.members()
     if members is not None and all(member.functional_key in known for member in members):
-        n, failed = len(members), last.counts[State.FAILED]
+        n = len(members)
+        failed = last.counts[State.FAILED]
         # Networks of a warm start are known, but not evaluations of this study.
-        rest = "" if own + failed >= n else ", the others are of the studies that it started warm from"
-        every = "the only network of the space is" if n == 1 else f"all {n} networks of the space are"
+        rest = (
+            ""
+            if own + failed >= n
+            else (", the others are of the studies that it started warm from")
+        )
+        every = (
+            "the only network of the space is" if n == 1 else (f"all {n} networks of the space are")
+        )
         return f"{every} evaluated{' or failed' if failed else ''}: {so_far}{rest}"
+
     return f"the agent {agent.kind} has no further proposals: {so_far}" if short else None
 
 
@@ -231,8 +250,12 @@ def outcome(
     )
 
 
-def _incumbent(archive: Archive, last: Snapshot, best: ProposalView, task: Task | TabularTask) -> IncumbentItem:
-    """Return the best network of a study, with its value on test data and the address of its weights."""
+def _incumbent(
+    archive: Archive, last: Snapshot, best: ProposalView, task: Task | TabularTask
+) -> IncumbentItem:
+    """Return the best network of a study, with its value on test data and the address of its
+    weights.
+    """
     assert best.value is not None, "an incumbent has a value"
     weights = archive.weights.of_evaluation(best.id)
     return IncumbentItem(
@@ -246,20 +269,28 @@ def _incumbent(archive: Archive, last: Snapshot, best: ProposalView, task: Task 
 
 
 def _held_out(objective: str, task: Task | TabularTask) -> str:
-    """Return the name of the metric on test data that belongs to an objective on validation data."""
+    """Return the name of the metric on test data that belongs to an objective on validation
+    data.
+    """
     validated = objective == task.objective or not objective.startswith("valid_")
     return f"test_{task.metric}" if validated else f"test_{objective.removeprefix('valid_')}"
 
 
 def _recommended(archive: Archive, last: Snapshot) -> RecommendedItem | None:
-    """Return the recommended network of a study whose results have noise, with the proposal of its best value."""
+    """Return the recommended network of a study whose results have noise, with the proposal of its
+    best value.
+    """
     from archive.agents.recommendation import of_study
 
     ranking = of_study(archive, last.study)
     if ranking is None:
         return None
+
     first = ranking.ranked[0]
     view = best_view(best_views(last), first)
     if view is None or view.value is None:
         return None
-    return RecommendedItem(view.architecture_key, view.id, view.value, estimate_item(last.study, first))
+
+    return RecommendedItem(
+        view.architecture_key, view.id, view.value, estimate_item(last.study, first)
+    )

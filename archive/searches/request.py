@@ -1,4 +1,6 @@
-"""The request of a search: the options that describe its study, completed by the study that they name."""
+"""The request of a search: the options that describe its study, completed by the study that they
+name.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.registry import Task, TrainingProtocol
     from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
 
-AGENT, TASK = "nasbot", "digits"
+AGENT = "nasbot"
+TASK = "digits"
 """Agent and task of a search where neither the options nor a study name them."""
 
 
@@ -90,26 +93,34 @@ def named(archive: Archive, name: str) -> Study | None:
 
 
 def agent_of(study: Study | None) -> str:
-    """Return the name of a study's agent, the one that began it; the default agent where there is no study."""
+    """Return the name of a study's agent, the one that began it; the default agent where there is
+    no study.
+    """
     agent = None if study is None else study.config.get("agent")
     return agent if isinstance(agent, str) else AGENT
 
 
-def request_of(options: SearchOptions, stored: Study | None = None, access: FileAccess | None = None) -> SearchRequest:
+def request_of(
+    options: SearchOptions, stored: Study | None = None, access: FileAccess | None = None
+) -> SearchRequest:
     """Complete the options of a search, and fetch the data that it needs.
 
-    Without constraints, options that contradict the stored study pass: opening the study refuses them.
+    Without constraints, options that contradict the stored study pass: opening the study refuses
+    them.
 
     Args:
         options: The options of the search.
-        stored: The study that they name, where it exists: it supplies the options that were left out.
-        access: Files that may be opened when the study names them, and not the user; None means any.
+        stored: The study that they name, where it exists: it supplies the options that were left
+            out.
+        access: Files that may be opened when the study names them, and not the user; None means
+            any.
 
     Raises:
         UnknownNameError: There is no such agent, task, protocol, space, objective or quantity.
-        SettingsError: The data of the task are missing and cannot be fetched, or the study's file may not be opened.
-        UsageError: The options contradict each other, a setting of the agent is invalid, or the study's task cannot
-            be searched.
+        SettingsError: The data of the task are missing and cannot be fetched, or the study's file
+            may not be opened.
+        UsageError: The options contradict each other, a setting of the agent is invalid, or the
+            study's task cannot be searched.
         InfeasibleError: No network of the space meets the constraints on known costs.
         StudyConflictError: There are constraints, and options that contradict the stored study.
     """
@@ -129,17 +140,24 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     protocol = _protocol(options, task, space.name, defaults)
     if stored is None or stored.task == task.name:
         registry.prepare(task, protocol)
+
     objective, direction = _objective(options, task, protocol, defaults)
     constraints = resolve_constraints(options, task, defaults)
     costs = known_costs.of_task(task, protocol.name) if further or constraints else NO_COSTS
     study = Study(
-        name=_name(agent.name, space, task, further, constraints) if options.study is None else options.study,
+        name=_name(agent.name, space, task, further, constraints)
+        if options.study is None
+        else options.study,
         task=task.name,
         protocol=protocol.name,
         space=space.name,
         objective=objective,
         direction=direction,
-        config={"agent": agent.name, "protocol": protocol.as_dict(), **_rungs(options, defaults, task, protocol)},
+        config={
+            "agent": agent.name,
+            "protocol": protocol.as_dict(),
+            **_rungs(options, defaults, task, protocol),
+        },
         space_config=space.config,
         further=further,
         constraints=constraints,
@@ -147,12 +165,15 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     if constraints and stored is not None:
         # Before networks that meet the constraints are looked for, which may take seconds.
         check_same(study, stored)
+
     feasible = _feasible(space, constraints, costs)
     return SearchRequest(study, task, protocol, agent.make(feasible), costs)
 
 
 def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
-    """Return an agent with its settings: the one of the options, or of the study, or the default one."""
+    """Return an agent with its settings: the one of the options, or of the study, or the default
+    one.
+    """
     from archive import agents
     from archive.agents.objectives import support
 
@@ -161,12 +182,15 @@ def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:
-    """Return the networks of a space that meet constraints on known costs; raises where there are none."""
+    """Return the networks of a space that meet constraints on known costs; raises where there are
+    none.
+    """
     from archive.spaces.constrained import constrained
 
     feasible = constrained(space, constraints, costs)
     if feasible is not space:
         feasible.initial_pool()
+
     return feasible
 
 
@@ -179,7 +203,11 @@ def _name(
 ) -> str:
     names = (*(each.name for each in further), *(each.label for each in constraints))
     # Names of files and columns may have signs that no name of a study may.
-    return "-".join([agent, space.name, task.label, *names]).strip().translate({ord(","): "-", ord("#"): "-"})
+    return (
+        "-".join([agent, space.name, task.label, *names])
+        .strip()
+        .translate({ord(","): "-", ord("#"): "-"})
+    )
 
 
 def _task(name: str | None, stored: Study | None, access: FileAccess | None) -> Task | TabularTask:
@@ -187,6 +215,7 @@ def _task(name: str | None, stored: Study | None, access: FileAccess | None) -> 
 
     if name is not None or stored is None:
         return registry.get(TASK if name is None else name)
+
     try:
         return registry.get(stored.task) if access is None else registry.of_study(stored, access)
     except UnknownNameError:
@@ -203,70 +232,98 @@ def _protocol(
 
     name = options.protocol
     if name is None and stored is not None:
-        # The task has lost the study's protocol when a user's file has changed: the default then contradicts the study.
+        # The task has lost the study's protocol when a user's file has changed: the default then
+        # contradicts the study.
         with suppress(UnknownNameError):
             name = task.protocol(stored.protocol).name
+
     protocol = task.protocol(name, space)
     changes: dict[str, Any] = {}
     if options.recipe is not None:
         changes["recipe"] = check_word("recipe", options.recipe)
+
     if options.objective is not None:
         objective = check_word("metric", options.objective)
         changes["objective"] = None if objective == task.objective else objective
+
     variant = str(replace(ProtocolName.parse(protocol.name), **changes))
     if variant != protocol.name and isinstance(task, TabularTask):
         own = f"it has no --recipe, and its --objective is {task.objective}"
         raise UsageError(f"a table answers the task {task.name!r}: {own}")
+
     return task.protocol(variant)
 
 
 def _objective(
-    options: SearchOptions, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol, stored: Study | None
+    options: SearchOptions,
+    task: Task | TabularTask,
+    protocol: TrainingProtocol | TabularProtocol,
+    stored: Study | None,
 ) -> tuple[str, Direction]:
     """Return the metric that a study optimises, and its direction."""
     objective = ProtocolName.parse(protocol.name).objective or task.objective
     if stored is not None and stored.objective == objective:
         return objective, options.direction or stored.direction
+
     if objective == task.objective:
         if options.direction not in (None, task.direction):
-            raise UsageError(f"the task {task.name!r} has the direction {task.direction}, got {options.direction}")
+            raise UsageError(
+                f"the task {task.name!r} has the direction {task.direction}, got "
+                f"{options.direction}"
+            )
+
         return objective, task.direction
+
     if options.direction is None:
         raise UsageError(f"--objective {objective} needs --direction maximise or minimise")
+
     return objective, options.direction
 
 
-def _space(name: str | None, task: Task | TabularTask, stored: Study | None, home: Path | None) -> Space:
+def _space(
+    name: str | None, task: Task | TabularTask, stored: Study | None, home: Path | None
+) -> Space:
     from archive.spaces import stored_spaces
 
     if name is None and stored is not None:
         stored_spaces.check_known(stored.space)
         name = stored.space
+
     space = task.search_space(name)
     if stored is None or space.name != stored.space or space.config == stored.space_config:
         return space
+
     # The limits of the space are the study's, which may differ from those of the task.
     return stored_spaces.of_record(stored.space, stored.space_config, home)
 
 
 def _rungs(
-    options: SearchOptions, stored: Study | None, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol
+    options: SearchOptions,
+    stored: Study | None,
+    task: Task | TabularTask,
+    protocol: TrainingProtocol | TabularProtocol,
 ) -> dict[str, Any]:
     from archive.queue.successive_halving import Rungs
 
-    text, reduction = options.rungs, options.reduction
+    text = options.rungs
+    reduction = options.reduction
     rungs = None if stored is None else Rungs.of(stored.config)
     if rungs is not None and (text is None) != (reduction is None):
         # One of the two options was left out: the study supplies it.
         text = ",".join(map(str, rungs.epochs)) if text is None else text
         reduction = rungs.reduction if reduction is None else reduction
+
     return _chosen_rungs(text, reduction, task, protocol)
 
 
 def _chosen_rungs(
-    text: str | None, reduction: int | None, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol
+    text: str | None,
+    reduction: int | None,
+    task: Task | TabularTask,
+    protocol: TrainingProtocol | TabularProtocol,
 ) -> dict[str, Any]:
-    """Return the entries that the options add to a study's configuration: none where they were left out.
+    """Return the entries that the options add to a study's configuration: none where they were left
+    out.
 
     Args:
         text: Numbers of epochs, or one number of rungs.
@@ -283,18 +340,29 @@ def _chosen_rungs(
     if text is None:
         if reduction is not None:
             raise UsageError(f"--reduction needs --rungs, got --reduction {reduction} alone")
+
         return {}
+
     if not isinstance(protocol, TrainingProtocol):
-        raise UsageError(f"--rungs pauses trainings, but a table answers the task {task.name!r}, got {text}")
+        raise UsageError(
+            f"--rungs pauses trainings, but a table answers the task {task.name!r}, got {text}"
+        )
+
     if protocol.inherited_epochs is not None:
         raise UsageError(
-            f"--rungs needs trainings of one length, but those of {protocol.name} inherit weights, got {text}"
+            f"--rungs needs trainings of one length, but those of {protocol.name} inherit "
+            f"weights, got {text}"
         )
+
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"--rungs takes numbers of epochs (2,6,18) or how many rungs (3), got {text!r}") from None
+        raise UsageError(
+            f"--rungs takes numbers of epochs (2,6,18) or how many rungs (3), got {text!r}"
+        ) from None
+
     factor = REDUCTION if reduction is None else reduction
     if len(numbers) == 1:
         return {"rungs": Rungs.geometric(protocol.epochs, numbers[0], factor).as_config()}
+
     return {"rungs": Rungs.below(protocol.epochs, numbers, factor).as_config()}

@@ -1,7 +1,7 @@
 """Results of a study as plain records: incumbents, estimates, Pareto sets, constraints.
 
-A record is what `archive.search` returns, what a command shows, and what `--json` writes: the attributes that a
-docstring lists are the keys of its JSON object.
+A record is what `archive.search` returns, what a command shows, and what `--json` writes: the
+attributes that a docstring lists are the keys of its JSON object.
 """
 
 from __future__ import annotations
@@ -123,8 +123,10 @@ class ParetoItem:
     """Results of a study with several objectives that no other result dominates.
 
     Attributes:
-        reference: Reference point of the hypervolume: the worst value of each objective among the results.
-        hypervolume: Volume between the reference point and the front, in the product of the objectives' units.
+        reference: Reference point of the hypervolume: the worst value of each objective among the
+            results.
+        hypervolume: Volume between the reference point and the front, in the product of the
+            objectives' units.
         history: The hypervolume after each result.
         left_out: Number of results without a value of every objective.
         proposals: The Pareto set, the best in the first objective first.
@@ -142,7 +144,8 @@ class ObjectiveEstimate:
     """Estimate of a network's noise-free value in one objective.
 
     Attributes:
-        mean: Posterior mean; without noise the value itself, without a model the mean of the evaluations.
+        mean: Posterior mean; without noise the value itself, without a model the mean of the
+            evaluations.
         low: Lower end of its 95 % interval; null where no model could be fitted.
         high: Upper end.
         evaluations: Number of evaluations of the network that have the objective.
@@ -173,11 +176,12 @@ class RecommendedProposal:
 
 @dataclass(frozen=True)
 class RecommendedPareto:
-    """Networks that no other one dominates in expected values, in a study with several noisy objectives.
+    """Networks that no other one dominates in expected values, in a study with several noisy
+    objectives.
 
     Attributes:
-        noise: Estimated standard deviation of an evaluation in each objective, by name: 0 without noise, null where no
-            model could be fitted.
+        noise: Estimated standard deviation of an evaluation in each objective, by name: 0 without
+            noise, null where no model could be fitted.
         proposals: The networks, the best in the first objective first.
     """
 
@@ -192,13 +196,17 @@ def objective_items(study: Study) -> list[ObjectiveItem]:
 
 def constraint_items(study: Study) -> list[ConstraintItem]:
     """Return the constraints of a study."""
-    return [ConstraintItem(constraint.name, constraint.operator, constraint.bound) for constraint in study.constraints]
+    return [
+        ConstraintItem(constraint.name, constraint.operator, constraint.bound)
+        for constraint in study.constraints
+    ]
 
 
 def nearest_item(snapshot: Snapshot) -> NearestItem | None:
     """Return the result of the smallest violation.
 
-    None where a result meets the constraints, there are none, or no result has all their quantities.
+    None where a result meets the constraints, there are none, or no result has all their
+    quantities.
     """
     study = snapshot.study
     nearest = snapshot.nearest
@@ -211,15 +219,20 @@ def nearest_item(snapshot: Snapshot) -> NearestItem | None:
         value = values[constraint.name]
         if value is not None:
             metrics[constraint.name] = value
+
     return NearestItem(nearest.architecture_key, nearest.id, nearest.value, metrics)
 
 
 def unmet(snapshot: Snapshot) -> str | None:
-    """Return in one line that no result meets the constraints, with the nearest one; None where one does."""
+    """Return in one line that no result meets the constraints, with the nearest one;
+
+    None where one does.
+    """
     study = snapshot.study
     results = sum(view.value is not None for view in snapshot.proposals)
     if not study.constraints or snapshot.incumbent is not None or not results:
         return None
+
     constraints = [str(constraint) for constraint in study.constraints]
     return unmet_line(constraints, results, nearest_item(snapshot))
 
@@ -235,6 +248,7 @@ def unmet_line(constraints: list[str], results: int, nearest: NearestItem | None
     line = f"none of the {results} results meets {' and '.join(constraints)}"
     if nearest is None:
         return f"{line}: none has a value of each of these quantities"
+
     values = ", ".join(f"{name} {value:.6g}" for name, value in nearest.metrics.items())
     return f"{line}: the nearest, {nearest.architecture} ({nearest.proposal}), has {values}"
 
@@ -246,8 +260,11 @@ def estimate_item(study: Study, recommendation: Recommendation) -> EstimateItem:
     return EstimateItem(better * recommendation.score, low, high, len(recommendation.evaluations))
 
 
-def interval_ends(better: float, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-    """Return an interval of scores in the unit of the metric, the lower end first; None where there is none.
+def interval_ends(
+    better: float, low: float | None, high: float | None
+) -> tuple[float | None, float | None]:
+    """Return an interval of scores in the unit of the metric, the lower end first; None where there
+    is none.
 
     Args:
         better: The sign of the direction, 1 or -1.
@@ -256,20 +273,29 @@ def interval_ends(better: float, low: float | None, high: float | None) -> tuple
     """
     if low is None or high is None:
         return None, None
+
     first, last = sorted((better * low, better * high))
     return first, last
 
 
 def best_views(snapshot: Snapshot) -> dict[str, ProposalView]:
-    """Return the best evaluation of each network of a study by the network's key, the best first."""
+    """Return the best evaluation of each network of a study by the network's key, the best
+    first.
+    """
     views: dict[str, ProposalView] = {}
     for view in snapshot.best(len(snapshot.proposals)):
         views.setdefault(view.architecture_key, view)
+
     return views
 
 
-def best_view(views: Mapping[str, ProposalView], recommendation: Recommendation) -> ProposalView | None:
-    """Return the best evaluation of a recommended network in the study; None if it is newer than the snapshot."""
+def best_view(
+    views: Mapping[str, ProposalView], recommendation: Recommendation
+) -> ProposalView | None:
+    """Return the best evaluation of a recommended network in the study;
+
+    None if it is newer than the snapshot.
+    """
     # Networks of one function may have several keys, with other dead layers.
     keys = {evaluation.architecture.key for evaluation in recommendation.evaluations}
     candidates = [views[key] for key in keys if key in views]
@@ -281,6 +307,7 @@ def pareto_item(snapshot: Snapshot) -> ParetoItem | None:
     """Return the Pareto set of a study; None with one objective or without results."""
     if not snapshot.study.further:
         return None
+
     from archive.queries.hypervolume import pareto_set
 
     pareto = pareto_set(snapshot)
@@ -289,9 +316,14 @@ def pareto_item(snapshot: Snapshot) -> ParetoItem | None:
 
     names = [objective.name for objective in pareto.objectives]
     proposals = []
-    for view, values, count in zip(pareto.proposals, pareto.values, pareto.evaluations, strict=True):
+    for view, values, count in zip(
+        pareto.proposals, pareto.values, pareto.evaluations, strict=True
+    ):
         by_name = dict(zip(names, values, strict=True))
-        proposals.append(ParetoProposal(view.id, view.number, view.architecture_key, by_name, count))
+        proposals.append(
+            ParetoProposal(view.id, view.number, view.architecture_key, by_name, count)
+        )
+
     return ParetoItem(
         reference=dict(zip(names, pareto.reference, strict=True)),
         hypervolume=pareto.hypervolume,
@@ -314,7 +346,9 @@ def recommended_item(
     from archive.agents.objectives import recommendation
 
     home = archive.connection.settings.home
-    recommended = recommendation.of_snapshot(archive, snapshot, lambda study: _known_costs(study, home), unknown)
+    recommended = recommendation.of_snapshot(
+        archive, snapshot, lambda study: _known_costs(study, home), unknown
+    )
     if recommended is None:
         return None
 
@@ -324,8 +358,12 @@ def recommended_item(
         expected = {}
         for (name, better), estimate in zip(signs.items(), estimates, strict=True):
             low, high = interval_ends(better, estimate.low, estimate.high)
-            expected[name] = ObjectiveEstimate(better * estimate.score, low, high, estimate.evaluations)
+            expected[name] = ObjectiveEstimate(
+                better * estimate.score, low, high, estimate.evaluations
+            )
+
         proposals.append(RecommendedProposal(view.id, view.number, view.architecture_key, expected))
+
     return RecommendedPareto(dict(zip(signs, recommended.noises, strict=True)), proposals)
 
 
@@ -337,5 +375,6 @@ def _known_costs(study: Study, home: Path) -> KnownCosts:
     try:
         return known_costs.of_study(study, home)
     except ArchiveError:
-        # A file of the task that may not be opened here: its costs are then estimated from the results.
+        # A file of the task that may not be opened here: its costs are then estimated from the
+        # results.
         return NO_COSTS

@@ -1,9 +1,10 @@
-"""The run of a search: it opens a study, starts trainers, and lets an agent propose to the end of the budget.
+"""The run of a search: it opens a study, starts trainers, and lets an agent propose to the end of
+the budget.
 
     request -> study -> trainers start -> loop of the agent -> trainers end -> outcome
 
-Everything that a search knows is in the archive. A killed search loses no finished result, and the same request
-again resumes its study.
+Everything that a search knows is in the archive. A killed search loses no finished result, and the
+same request again resumes its study.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class RunOptions:
         observe: Observers of the trials, `NAME[:KEY=VALUE,…]`.
         proxies: Number of random networks of which the trainers measure zero-cost proxies.
         retrain: Whether networks are trained again that another study has evaluated.
-        archive_command: How messages call the command line, with the options that lead to the archive.
+        archive_command: How messages call the command line, with the options that lead to the
+            archive.
     """
 
     budget: int | None = None
@@ -97,18 +99,21 @@ class Search:
             settings = archive.connection.settings
         elif settings is None:
             settings = settings_module.load()
+
         # Mistakes that show without the archive are refused before a server is started.
         self._check_numbers()
         self._check_observers(settings)
         launcher = launchers.create_from(self.run.engine, settings)
         if self.run.trainers:
             check_reachable(launcher, settings, f"archive search --on {launcher.name}")
+
         request = request_of(self.options) if self.options.study is None else None
         if self.options.task is not None:
             tasks.get(self.options.task)
 
         if archive is not None:
             return self._search(archive, launcher, request)
+
         with connect(settings) as opened:
             return self._search(opened, launcher, request)
 
@@ -121,12 +126,15 @@ class Search:
         """Raise where an observer is unknown, or one of its options cannot be used."""
         if not self.run.observe:
             return
+
         from archive.trainer.observers import registry
 
         for text in self.run.observe:
             registry.create(text, settings.home)
 
-    def _search(self, archive: Archive, launcher: Launcher, request: SearchRequest | None) -> SearchResult:
+    def _search(
+        self, archive: Archive, launcher: Launcher, request: SearchRequest | None
+    ) -> SearchResult:
         from archive.searches.opening import open_study_of
         from archive.searches.outcome import evaluated, nothing_left, outcome
         from archive.trainer.tasks import registry as tasks
@@ -134,8 +142,10 @@ class Search:
         budget = self.run.budget
         if request is None:
             request = _request_of_named(archive, self.options)
+
         if self.run.trainers:
             _check_recipe(archive, request, launcher)
+
         more = _has_more(archive, request.study.name, budget)
         study = open_study_of(
             archive,
@@ -154,15 +164,19 @@ class Search:
             self.notify(NothingToDo(study, evaluated(last.counts), budget))
         else:
             last = self._run(archive, study, request, launcher)
+
         reason = nothing_left(archive, last, request.agent, searched=not more)
         self.notify(SearchEnded(last, reason))
         return outcome(archive, last, str(request.study.config["agent"]), request.task, reason)
 
-    def _run(self, archive: Archive, study: Study, request: SearchRequest, launcher: Launcher) -> Snapshot:
+    def _run(
+        self, archive: Archive, study: Study, request: SearchRequest, launcher: Launcher
+    ) -> Snapshot:
         """Run the agent with its trainers to the end, and return the last snapshot of the study.
 
         Raises:
-            SearchError: Proposals keep failing, or the trainings do not report what the search needs.
+            SearchError: Proposals keep failing, or the trainings do not report what the search
+                needs.
         """
         from archive import __version__
         from archive.agents import loop
@@ -193,7 +207,9 @@ class Search:
             notify=self.notify,
         )
         command = trainer_command(self.run.archive_command, study.name)
-        claims = ClaimWatch(archive, study.name, command, trainers.absence if trainers.fleet.upper else None)
+        claims = ClaimWatch(
+            archive, study.name, command, trainers.absence if trainers.fleet.upper else None
+        )
         snapshot: Snapshot | None = None
         with Interruption(lambda: self.notify(Stopping())) as interruption, trainers:
             await_proxies(archive, study, agent, trainers, interruption, self.notify)
@@ -205,7 +221,8 @@ class Search:
                 costs=request.costs,
                 batch=self.run.batch or max(1, self.run.trainers),
                 retrain=self.run.retrain,
-                # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
+                # A table answers at once: frequent polls let the agent use each result as soon as
+                # it is stored.
                 pause=TABLE_PAUSE if isinstance(request.protocol, TabularProtocol) else loop.PAUSE,
                 wait=interruption.wait,
             )
@@ -213,12 +230,16 @@ class Search:
                 interruption.check()
                 self.notify(SearchProgress(snapshot, claims.reason(snapshot)))
                 trainers.keep_alive(evaluated(snapshot.counts), study.budget)
+
         if snapshot is None:
             raise SearchError(f"the study {study.name!r} has no snapshot to show")
+
         return snapshot
 
 
-def _opened(archive: Archive, study: Study, request: SearchRequest, evaluations: int) -> StudyOpened:
+def _opened(
+    archive: Archive, study: Study, request: SearchRequest, evaluations: int
+) -> StudyOpened:
     from archive.agents import loop
     from archive.searches.outcome import place
 
@@ -243,13 +264,17 @@ def _source_uses(sources: Sequence[SourceStudy], agent: Agent) -> tuple[WarmSour
         unused: str | None = f"the agent {agent.kind} learns from its own task alone"
         if agent.transfers:
             unused = too_little(*of_one_task(source, sources))
+
         count = len(source.observations)
         uses.append(WarmSource(source.study, source.task, source.space, count, unused or None))
+
     return tuple(uses)
 
 
 def _request_of_named(archive: Archive, options: SearchOptions) -> SearchRequest:
-    """Return the search of a study that the options name, which supplies those that were left out."""
+    """Return the search of a study that the options name, which supplies those that were left
+    out.
+    """
     from archive.trainer.tasks.file_access import FileAccess
 
     access = FileAccess.of(archive.connection.settings.home)
@@ -272,4 +297,5 @@ def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
 
     if budget is None or budget < 1 or named(archive, name) is None:
         return False
+
     return evaluated(archive.studies.counts(name)) > budget

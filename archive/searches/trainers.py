@@ -29,14 +29,15 @@ LIMIT_OPTIONS = {
     "scratch_bytes": "--scratch-limit",
     "memory_bytes": "--memory-limit",
 }
-"""Options of `archive trainer` that limit a trial, by the names of their parameters; in seconds and bytes."""
+"""Options of `archive trainer` that limit a trial, by the names of their parameters; in seconds and
+bytes."""
 
 
 class SearchTrainers:
     """A number of trainers that serve one study and end with this process.
 
-    On this machine they end even if this process is killed; on an engine they end when they are idle, and a search that
-    resumes the study takes them over.
+    On this machine they end even if this process is killed; on an engine they end when they are
+    idle, and a search that resumes the study takes them over.
 
     Args:
         launcher: The engine.
@@ -46,7 +47,8 @@ class SearchTrainers:
         device: Device of the trainings; None lets the trainers choose.
         limits: Limits of a trial, by the names of `LIMIT_OPTIONS`; None for no limit.
         observe: Observers of the trials, as `--observe` takes them.
-        proxies: Number of random networks of which they measure the proxies, as `--proxies` takes it.
+        proxies: Number of random networks of which they measure the proxies, as `--proxies` takes
+            it.
         notify: Receives events.
 
     Attributes:
@@ -79,7 +81,10 @@ class SearchTrainers:
         arguments += [] if proxies is None else ["--proxies", str(proxies)]
         for observer in observe:
             arguments += ["--observe", observer]
-        name = records.base_name(f"search-{launcher.name}", study) + (f"-{os.getpid()}" if local else "")
+
+        name = records.base_name(f"search-{launcher.name}", study) + (
+            f"-{os.getpid()}" if local else ""
+        )
         self.fleet = TrainerFleet(
             name=name,
             engine=launcher.name,
@@ -95,21 +100,31 @@ class SearchTrainers:
         self._attended = ExitStack()
 
     def __enter__(self) -> SearchTrainers:
-        """Save the fleet, and start the trainers of this machine; those of an engine wait for `keep_alive`."""
+        """Save the fleet, and start the trainers of this machine; those of an engine wait for
+        `keep_alive`.
+        """
         if self.fleet.upper:
             _forget_killed(self.fleet.settings)
             records.save(self.fleet)
             self._attended.enter_context(records.attending(self.fleet))
+
         if self.fleet.lower:
             self.keep_alive(0, self.fleet.upper)
+
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
-        """Stop the trainers, and wait while they return the proposals that they have not finished."""
+        """Stop the trainers, and wait while they return the proposals that they have not
+        finished.
+        """
         if not self.fleet.upper:
             return
+
         with self._attended:
             self._end()
 
@@ -118,8 +133,11 @@ class SearchTrainers:
             self.keeper.stop()
             self._wait()
         except LaunchError as problem:
-            self._notify(Notice(f"the trainers end when they are idle, as they cannot be stopped: {problem}"))
+            self._notify(
+                Notice(f"the trainers end when they are idle, as they cannot be stopped: {problem}")
+            )
             return
+
         records.remove(self.fleet)
 
     def keep_alive(self, evaluations: int, budget: int) -> None:
@@ -136,12 +154,15 @@ class SearchTrainers:
         """
         if not self.fleet.upper:
             return
+
         with records.adjusting(self.fleet) as kept:
             if not kept:
                 raise LaunchError(
-                    f"the trainers of this search, the fleet {self.fleet.name}, were stopped by archive launch stop: "
+                    f"the trainers of this search, the fleet {self.fleet.name}, were stopped by "
+                    "archive launch stop: "
                     "finished results are kept; the same command continues"
                 )
+
             self.keeper.keep(max(0, budget - evaluations), evaluations)
 
     def absence(self) -> str:
@@ -149,28 +170,38 @@ class SearchTrainers:
         logs = trainer_logs(self.fleet.settings.home)
         if self.fleet.engine == "local":
             return f"the local trainers are still starting; their logs are in {logs}"
+
         return f"{self.keeper.state} on {self.keeper.launcher.where}; the logs are in {logs}"
 
     def _wait(self) -> None:
         """Wait until the trainers have ended, at most for their grace."""
-        launcher, deadline = self.keeper.launcher, time.monotonic() + self.fleet.grace_seconds
+        launcher = self.keeper.launcher
+        deadline = time.monotonic() + self.fleet.grace_seconds
         while launcher.running(self.fleet) and time.monotonic() < deadline:
             time.sleep(min(1.0, max(0.1, launcher.poll_seconds)))
 
 
 def limit_arguments(limits: Mapping[str, float | None]) -> list[str]:
-    """Return the options of `archive trainer` that set limits, by the names of `LIMIT_OPTIONS`; None for no limit."""
+    """Return the options of `archive trainer` that set limits, by the names of `LIMIT_OPTIONS`;
+
+    None for no limit.
+    """
     words: list[str] = []
     for name, value in limits.items():
         if value is not None:
             words += [LIMIT_OPTIONS[name], str(value)]
+
     return words
 
 
 def _forget_killed(settings: Settings) -> None:
     """Delete the fleets of killed local searches."""
     for fleet in records.saved(settings):
-        if fleet.engine == "local" and fleet.name.startswith("search-") and fleet.created < time.time() - STALE_SECONDS:
+        if (
+            fleet.engine == "local"
+            and fleet.name.startswith("search-")
+            and fleet.created < time.time() - STALE_SECONDS
+        ):
             # A search that lives is about to replace trainers that have ended.
             if not records.is_attended(fleet):
                 with records.adjusting(fleet):

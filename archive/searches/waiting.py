@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from archive.store.snapshots import ProposalView, Snapshot
 
 QUIET_SECONDS = 10.0
-"""Time without a change after which a search looks for the reason: a local trainer needs less to start."""
+"""Time without a change after which a search looks for the reason: a local trainer needs less to
+start."""
 
 
 def trainer_command(archive_command: str, study: str) -> str:
@@ -36,7 +37,8 @@ class ClaimWatch:
         archive: The archive.
         study: Name of the study.
         command: Command that starts a trainer for the study.
-        absence: Function that returns why none of the search's own trainers serves; None where it has none.
+        absence: Function that returns why none of the search's own trainers serves; None where it
+            has none.
         clock: Function that returns the time in seconds.
     """
 
@@ -48,7 +50,11 @@ class ClaimWatch:
         absence: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._archive, self._study, self._command, self._absence, self._clock = archive, study, command, absence, clock
+        self._archive = archive
+        self._study = study
+        self._command = command
+        self._absence = absence
+        self._clock = clock
         self._open: tuple[tuple[str, State, int], ...] = ()
         self._due = 0.0
         self._reason: str | None = None
@@ -58,25 +64,35 @@ class ClaimWatch:
         """Return what the study waits for; None while something runs, or a change may be due."""
         if full := self._full_disk():
             return full
+
         views = snapshot.open
-        now, present = self._clock(), tuple((view.id, view.state, view.attempts) for view in views)
+        now = self._clock()
+        present = tuple((view.id, view.state, view.attempts) for view in views)
         if present != self._open:
-            self._open, self._due, self._reason = present, now + QUIET_SECONDS, None
+            self._open = present
+            self._due = now + QUIET_SECONDS
+            self._reason = None
+
         if not views or any(view.state is State.RUNNING for view in views):
             return None
+
         if now >= self._due:
             self._due = now + QUIET_SECONDS
             self._reason = self._found(views[0])
+
         return self._reason
 
     def _full_disk(self) -> str | None:
-        """Return the reason why an embedded archive stores nothing, in the same words until there is space."""
+        """Return the reason why an embedded archive stores nothing, in the same words until there
+        is space.
+        """
         try:
             self._archive.connection.require_space()
         except StoreError as error:
             self._full = self._full or f"no result can be stored: {error}"
         else:
             self._full = None
+
         return self._full
 
     def _found(self, view: ProposalView) -> str:
@@ -87,18 +103,24 @@ class ClaimWatch:
         if not serving:
             if self._absence is not None and view.reason is not None:
                 return f"{waiting} the last trainer that tried it has ended: {view.reason}"
+
             if self._absence is not None:
                 return f"{waiting} {self._absence()}"
+
             return f"{waiting} no trainer serves the study; start one with: {self._command}"
+
         if len(resting) == len(serving):
             last = resting[-1]
             return (
-                f"{waiting} {_named(resting, 'rests', 'rest')} for up to a minute, because trials failed for reasons "
+                f"{waiting} {_named(resting, 'rests', 'rest')} for up to a minute, because "
+                "trials failed for reasons "
                 f"that another machine might not have; the last reason: {last.rest_reason}"
             )
+
         idle = [one for one in serving if one.state == "idle"]
         if not idle:
             return f"{waiting} {_named(serving, 'is', 'are')} busy with other studies"
+
         why = "; see the log of the trainer" if view.reason is None else f": {view.reason}"
         return f"{waiting} {_named(idle, 'is idle and does', 'are idle and do')} not claim it{why}"
 
@@ -106,4 +128,5 @@ class ClaimWatch:
 def _named(trainers: list[workers.WorkerStatus], one: str, several: str) -> str:
     if len(trainers) == 1:
         return f"the trainer {trainers[0].id} {one}"
+
     return f"{len(trainers)} trainers {several}"

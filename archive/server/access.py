@@ -1,6 +1,7 @@
 """Access to an archive's folder that another user owns or uses, and the limit of open files.
 
-The folder `HOME/server` is accessible to its owner only, and so are the files of a server that another user started.
+The folder `HOME/server` is accessible to its owner only, and so are the files of a server that
+another user started.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from archive.ownership import owner_of, user_name
 from archive.server.run_file import SUPERVISOR, Folder
 
 LEAST_OPEN_FILES = 256
-"""Files that an embedded server needs: about 100 of the database and 60 of Java, and one for each client."""
+"""Files that an embedded server needs: about 100 of the database and 60 of Java, and one for each
+client."""
 
 
 def check_access(folder: Folder) -> None:
@@ -31,9 +33,13 @@ def check_access(folder: Folder) -> None:
 
 
 def access_fault(folder: Folder) -> str | None:
-    """Return why this user cannot use the server over a folder, with the way out; None if it can."""
+    """Return why this user cannot use the server over a folder, with the way out;
+
+    None if it can.
+    """
     if not _is_closed(folder):
         return None
+
     pid, runner = _supervisor(folder)
     owner = owner_of(folder.run)
     owner = owner if owner is not None else owner_of(folder.server)
@@ -54,7 +60,10 @@ def _is_closed(folder: Folder) -> bool:
         return True
     except OSError:
         return False  # not there yet, or no folder at all
-    return not all(os.access(path, os.R_OK | os.W_OK) for path in (folder.lock, folder.run) if path.exists())
+
+    return not all(
+        os.access(path, os.R_OK | os.W_OK) for path in (folder.lock, folder.run) if path.exists()
+    )
 
 
 def _supervisor(folder: Folder) -> tuple[int, int | None]:
@@ -64,6 +73,7 @@ def _supervisor(folder: Folder) -> tuple[int, int | None]:
             words = process.cmdline()
             if SUPERVISOR in words and str(folder.home) in words:
                 return process.pid, process.uids().effective
+
     return 0, None
 
 

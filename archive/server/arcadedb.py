@@ -1,4 +1,6 @@
-"""Command line and log configuration of ArcadeDB, run from its package (`archive.server.engine`)."""
+"""Command line and log configuration of ArcadeDB, run from its package
+(`archive.server.engine`).
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,16 @@ def write_configuration(folder: Folder) -> None:
     write_private(folder.logging, _LOGGING)
 
 
-def java_command(folder: Folder, port: int, heap_mb: int, java_options: Sequence[str] = ()) -> list[str]:
-    """Return the database's command line. It contains no secret: ArcadeDB reads the password from its file.
+def java_command(
+    folder: Folder, port: int, heap_mb: int, java_options: Sequence[str] = ()
+) -> list[str]:
+    """Return the database's command line.
 
-    Only Bolt and the mandatory HTTP listener are open, both on the loopback interface and with the password, the latter
-    on a random port. Other protocols, consoles and importers are not on the class path. LOAD CSV reads neither files
-    nor URLs.
+    It contains no secret: ArcadeDB reads the password from its file.
+
+    Only Bolt and the mandatory HTTP listener are open, both on the loopback interface and with the
+    password, the latter on a random port. Other protocols, consoles and importers are not on the
+    class path. LOAD CSV reads neither files nor URLs.
     """
     package = engine.installed()
     return [
@@ -62,27 +68,37 @@ def java_command(folder: Folder, port: int, heap_mb: int, java_options: Sequence
 
 
 def telling(output: Sequence[str], heap_mb: int, java_options: Sequence[str] = ()) -> list[str]:
-    """Return the lines of the output that tell why the database ended, and the setting of a heap that Java refused."""
+    """Return the lines of the output that tell why the database ended, and the setting of a heap
+    that Java refused.
+    """
     # Java names the reason in the line after "Error occurred during initialization of VM".
-    lines = [line for last, line in pairwise(["", *output]) if _TELLING.search(line) or _NO_START in last]
+    lines = [
+        line for last, line in pairwise(["", *output]) if _TELLING.search(line) or _NO_START in last
+    ]
     lines = (lines or list(output))[-8:]
-    if any(map(_HEAP_REFUSED.search, output)) and not any(option.startswith("-Xmx") for option in java_options):
+    if any(map(_HEAP_REFUSED.search, output)) and not any(
+        option.startswith("-Xmx") for option in java_options
+    ):
         lines.append(
-            f"the heap is too large for this machine: set heap_mb (ARCHIVE_HEAP_MB) to less than {heap_mb} MiB"
+            "the heap is too large for this machine: set heap_mb (ARCHIVE_HEAP_MB) to less "
+            "than "
+            f"{heap_mb} MiB"
         )
+
     return lines
 
 
 def java_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the Java runtime among those of its supervisor.
 
-    Its locale says which characters a path may have. In the locale C, or without one, Python reads paths as UTF-8 all
-    the same, and Java none beyond ASCII.
+    Its locale says which characters a path may have. In the locale C, or without one, Python reads
+    paths as UTF-8 all the same, and Java none beyond ASCII.
     """
     chosen = {name: variables[name] for name in _VARIABLES if variables.get(name)}
     if next((chosen[name] for name in _LOCALE if name in chosen), "C") in ("C", "POSIX"):
         chosen.pop("LC_ALL", None)
         chosen["LC_CTYPE"] = "C.UTF-8"
+
     return chosen
 
 
@@ -93,8 +109,8 @@ _VARIABLES = ("PATH", "HOME", "TMPDIR", *_LOCALE)
 _JAVA_OPTIONS = (
     "-Xms32m",
     "-XX:+UseSerialGC",
-    # The C2 compiler halves the time of a transaction, but is the most expensive part of a start. These thresholds
-    # delay it to code that a long-running server has executed many times.
+    # The C2 compiler halves the time of a transaction, but is the most expensive part of a start.
+    # These thresholds delay it to code that a long-running server has executed many times.
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
@@ -131,7 +147,8 @@ def _database_options(folder: Folder, port: int) -> dict[str, object]:
         "opencypher.loadCsv.allowFileUrls": "false",
         "opencypher.loadCsv.allowRemoteUrls": "false",
         "polyglotEngineEnabled": "false",
-        # A transaction copies every page that it changes, and two transactions on one page may conflict: small pages.
+        # A transaction copies every page that it changes, and two transactions on one page may
+        # conflict: small pages.
         "bucketDefaultPageSize": 32 * 1024,
         "indexDefaultPageSize": 32 * 1024,
         "command.timeout": 600_000,  # backstop, in milliseconds; queries have their own limit

@@ -14,7 +14,8 @@ SPARE_BYTES = 64 * 2**20
 
 
 def copy(folder: Folder, reason: str) -> Path:
-    """Copy the data of a stopped database to a new folder in `HOME/copies`, which appears when it is complete.
+    """Copy the data of a stopped database to a new folder in `HOME/copies`, which appears when it
+    is complete.
 
     Args:
         folder: Paths of the archive.
@@ -30,9 +31,11 @@ def copy(folder: Folder, reason: str) -> Path:
     free = shutil.disk_usage(folder.home).free
     if free < size + SPARE_BYTES:
         raise StartRefused(
-            f"the disk has no room for a copy of {folder.database}, which must be made first ({free / 2**20:.0f} MiB "
+            f"the disk has no room for a copy of {folder.database}, which must be made first "
+            f"({free / 2**20:.0f} MiB "
             f"free, {(size + SPARE_BYTES) / 2**20:.0f} needed): free some space and try again"
         )
+
     folder.copies.mkdir(mode=0o700, exist_ok=True)
     place = folder.copies / f"{reason}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     part = place.with_name(f".{place.name}.part")
@@ -40,6 +43,7 @@ def copy(folder: Folder, reason: str) -> Path:
     shutil.copytree(folder.database, part)
     if place.exists():
         shutil.rmtree(place)
+
     part.rename(place)
     return place
 
@@ -48,6 +52,7 @@ def existing(folder: Folder) -> list[Path]:
     """Return the copies, oldest first."""
     if not folder.copies.is_dir():
         return []
+
     return sorted(folder.copies.glob("[!.]*"), key=lambda path: path.stat().st_mtime)
 
 

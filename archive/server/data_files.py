@@ -2,13 +2,15 @@
 
     HOME/database/files.json    version of the engine, and size, time and checksum of each file
 
-After a clean stop, the record describes every file. The next start compares: a file that is shorter, missing or altered
-was damaged, since only ArcadeDB writes there. ArcadeDB itself does not look: it takes a truncated bucket for an empty
-one, and answers queries without the lost records. While a server runs, and after a crash, the record holds lower
+After a clean stop, the record describes every file. The next start compares: a file that is
+shorter, missing or altered was damaged, since only ArcadeDB writes there. ArcadeDB itself does not
+look: it takes a truncated bucket for an empty one, and answers queries without the lost records.
+While a server runs, and after a crash, the record holds lower
 bounds: buckets never shrink.
 
-Checksums cost a second a gigabyte. Files that were touched since the stop are always read, others up to
-`MOST_CHECKSUM_BYTES` in all, so that a start stays fast; `archive doctor` reads the records themselves.
+Checksums cost a second a gigabyte. Files that were touched since the stop are always read, others
+up to `MOST_CHECKSUM_BYTES` in all, so that a start stays fast; `archive doctor` reads the records
+themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ _CHUNK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class DataFile:
-    """Size in bytes, time of the last change in nanoseconds, and checksum of a file; None if it was not read."""
+    """Size in bytes, time of the last change in nanoseconds, and checksum of a file;
+
+    None if it was not read.
+    """
 
     size: int
     changed: int
@@ -69,11 +74,14 @@ def read(folder: Folder) -> FilesRecord | None:
 
 
 def record_stop(folder: Folder, engine: str) -> None:
-    """Record every file after the end of the database; a database that was not closed is recorded as such."""
+    """Record every file after the end of the database; a database that was not closed is recorded
+    as such.
+    """
     former = read(folder)
     if not _closed(folder):
         record_use(folder, engine)
         return
+
     files = {}
     for name, path in _data(folder).items():
         present = _status(path)
@@ -82,7 +90,11 @@ def record_stop(folder: Folder, engine: str) -> None:
             checksum = last.checksum
         else:
             checksum = None
-        files[name] = DataFile(present.size, present.changed, _checksum(path) if checksum is None else checksum)
+
+        files[name] = DataFile(
+            present.size, present.changed, _checksum(path) if checksum is None else checksum
+        )
+
     _write(folder, FilesRecord(engine, True, files))
 
 
@@ -93,8 +105,12 @@ def record_use(folder: Folder, engine: str) -> None:
     for name, path in _data(folder).items():
         present = _status(path)
         last = former.files.get(name) if former is not None else None
-        unchanged = last is not None and (last.size, last.changed) == (present.size, present.changed)
+        unchanged = last is not None and (last.size, last.changed) == (
+            present.size,
+            present.changed,
+        )
         files[name] = last if last is not None and unchanged else present
+
     record = FilesRecord(engine, False, files)
     if record != former:
         _write(folder, record)
@@ -102,7 +118,8 @@ def record_use(folder: Folder, engine: str) -> None:
 
 @contextlib.contextmanager
 def under_repair(folder: Folder) -> Iterator[None]:
-    """Let the server open damaged files for the duration of the block; if it fails, the files stay refused.
+    """Let the server open damaged files for the duration of the block; if it fails, the files stay
+    refused.
 
     Raises:
         ServerStartError: Another process repairs the database.
@@ -111,6 +128,7 @@ def under_repair(folder: Folder) -> Iterator[None]:
     lock = try_lock(_repair_lock(folder))
     if lock is None:
         raise ServerStartError(f"another process repairs the database in {folder.database}")
+
     with holding(lock):
         _unfinished(folder).touch(mode=0o600)
         yield
@@ -122,17 +140,22 @@ def last_engine(folder: Folder) -> str | None:
     record = read(folder)
     if record is not None:
         return record.engine
+
     # ArcadeDB writes its version with the types, and so not at every start.
     version = _schema(folder).get("dbmsVersion")
     return str(version) if version else None
 
 
 def damage(folder: Folder) -> list[str]:
-    """Return what is wrong with the files of a stopped database, a phrase for each file; empty if nothing is."""
+    """Return what is wrong with the files of a stopped database, a phrase for each file; empty if
+    nothing is.
+    """
     if locked(_repair_lock(folder)):
         return []
+
     if _unfinished(folder).exists():
         return ["its repair was interrupted"]
+
     record = read(folder)
     closed = _closed(folder)
     present = _data(folder)
@@ -143,6 +166,7 @@ def damage(folder: Folder) -> list[str]:
         buckets = {name.partition(".")[0] for name in present}
         faults += [f"{name} is missing" for name in _buckets(folder) if name not in buckets]
         faults += _torn(present) if closed else []
+
     return faults
 
 
@@ -154,15 +178,18 @@ def _differences(record: FilesRecord, present: dict[str, Path]) -> list[str]:
         if path is None:
             faults.append(f"{name} is missing")
             continue
+
         status = _status(path)
         if status.size != file.size:
             faults.append(f"{name} has {status.size:,} of {file.size:,} bytes")
             continue
+
         touched = status.changed != file.changed
         if touched or readable >= status.size:
             readable -= 0 if touched else status.size
             if file.checksum is not None and _checksum(path) != file.checksum:
                 faults.append(f"{name} was altered")
+
     return faults
 
 
@@ -172,9 +199,11 @@ def _shrunk(record: FilesRecord, present: dict[str, Path]) -> list[str]:
         # Indexes are compacted into files of other names.
         if not name.endswith(".bucket") or name not in present:
             continue
+
         size = _status(present[name]).size
         if size < file.size:
             faults.append(f"{name} has {size:,} of {file.size:,} bytes")
+
     return faults
 
 
@@ -184,6 +213,7 @@ def _torn(present: dict[str, Path]) -> list[str]:
         page = _PAGE_BYTES.fullmatch(name)
         if page is not None and _status(path).size % int(page["bytes"]):
             faults.append(f"{name} ends within a page")
+
     return faults
 
 
@@ -192,17 +222,22 @@ def _buckets(folder: Folder) -> list[str]:
     names: list[str] = []
     for definition in _schema(folder).get("types", {}).values():
         names += definition.get("buckets", [])
+
     return sorted(names)
 
 
 def _schema(folder: Folder) -> dict[str, Any]:
     for name in ("schema.json", "schema.prev.json"):
         try:
-            content = json.loads(folder.database.joinpath(DATABASE, name).read_text(encoding="utf-8"))
+            content = json.loads(
+                folder.database.joinpath(DATABASE, name).read_text(encoding="utf-8")
+            )
         except (OSError, ValueError):
             continue
+
         if isinstance(content, dict):
             return content
+
     return {}
 
 
@@ -210,6 +245,7 @@ def _data(folder: Folder) -> dict[str, Path]:
     place = folder.database / DATABASE
     if not place.is_dir():
         return {}
+
     return {path.name: path for path in place.iterdir() if _DATA.fullmatch(path.name)}
 
 
@@ -229,6 +265,7 @@ def _checksum(path: Path) -> int:
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
             checksum = zlib.crc32(chunk, checksum)
+
     return checksum
 
 
@@ -245,5 +282,10 @@ def _path(folder: Folder) -> Path:
 
 
 def _write(folder: Folder, record: FilesRecord) -> None:
-    files = {name: [file.size, file.changed, file.checksum] for name, file in sorted(record.files.items())}
-    write_private(_path(folder), json.dumps({"engine": record.engine, "clean": record.clean, "files": files}))
+    files = {
+        name: [file.size, file.changed, file.checksum]
+        for name, file in sorted(record.files.items())
+    }
+    write_private(
+        _path(folder), json.dumps({"engine": record.engine, "clean": record.clean, "files": files})
+    )

@@ -44,5 +44,6 @@ def describe(status: int, heap_mb: int) -> str:
     """
     if status == OUT_OF_MEMORY_STATUS:
         return f"{_OUT_OF_MEMORY} ({heap_mb} MiB), and was started again"
+
     ended = f"signal {-status}" if status < 0 else f"status {status}"
     return f"the database died with {ended}, and was started again"

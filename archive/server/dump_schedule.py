@@ -1,6 +1,7 @@
 """Schedule of automatic dumps, kept by the supervisor.
 
-A separate process of low priority makes them (`archive.exchange.automatic_dumps`), so that no command waits.
+A separate process of low priority makes them (`archive.exchange.automatic_dumps`), so that no
+command waits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from archive.server.run_file import DATABASE, Folder
 DUMPER = "archive.exchange.automatic_dumps"
 """Module that makes one automatic dump."""
 FIRST_SECONDS = 120.0
-"""Time after the start of the server before which no dump begins: most commands are over by then."""
+"""Time after the start of the server before which no dump begins: most commands are over by
+then."""
 RETRY_SECONDS = 3600.0
 """Time after an attempt before which there is no other one."""
 _NICE = 19
@@ -35,7 +37,10 @@ class DumpSchedule:
 
     def __init__(self, folder: Folder, seconds: float, kept: int, share: float) -> None:
         """Wait for `FIRST_SECONDS`."""
-        self.folder, self.seconds, self.kept, self.share = folder, seconds, kept, share
+        self.folder = folder
+        self.seconds = seconds
+        self.kept = kept
+        self.share = share
         self.next_look = time.monotonic() + min(FIRST_SECONDS, seconds)
         self.next_attempt = 0.0
         self.process: subprocess.Popen[bytes] | None = None
@@ -54,14 +59,30 @@ class DumpSchedule:
         """
         if self.process is not None and self.process.poll() is None:
             return False
+
         self.process = None
         now = time.monotonic()
-        if not self.seconds or now < self.next_attempt or (now < self.next_look and not leaving) or not self._due():
+        if (
+            not self.seconds
+            or now < self.next_attempt
+            or (now < self.next_look and not leaving)
+            or not self._due()
+        ):
             return False
+
         self.next_attempt = now + min(RETRY_SECONDS, self.seconds)
-        command = [sys.executable, "-P", "-m", DUMPER, str(self.folder.home), str(self.kept), str(self.share)]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            DUMPER,
+            str(self.folder.home),
+            str(self.kept),
+            str(self.share),
+        ]
         with contextlib.suppress(OSError):
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_yield)
+
         return self.process is not None
 
     def end(self) -> None:
@@ -74,6 +95,7 @@ class DumpSchedule:
         last = max((path.stat().st_mtime for path in dumps(self.folder)), default=0.0)
         if 0 <= time.time() - last < self.seconds:
             return False
+
         place = self.folder.database / DATABASE
         changed = max((path.stat().st_mtime for path in place.glob("*.bucket")), default=0.0)
         return changed > last
@@ -81,7 +103,11 @@ class DumpSchedule:
 
 def dumps(folder: Folder) -> list[Path]:
     """Return the automatic dumps, newest first."""
-    return sorted(folder.dumps.glob("automatic-*.jsonl.gz"), reverse=True) if folder.dumps.is_dir() else []
+    return (
+        sorted(folder.dumps.glob("automatic-*.jsonl.gz"), reverse=True)
+        if folder.dumps.is_dir()
+        else []
+    )
 
 
 def _yield() -> None:

@@ -1,9 +1,10 @@
 """Client side of the embedded server: find, start, stop, status.
 
-Ownership and concurrency: any number of processes may call these functions at any time. The server belongs to the
-folder, not to the process that started it. It runs in a separate session, so that neither Ctrl-C nor the end of that
-process reaches it. One client at a time starts a server (`start.lock`). The server's own lock excludes a second server,
-even if the starting client is killed.
+Ownership and concurrency: any number of processes may call these functions at any time. The server
+belongs to the folder, not to the process that started it. It runs in a separate session, so that
+neither Ctrl-C nor the end of that process reaches it. One client at a time starts a server
+(`start.lock`). The server's own lock excludes a second server, even if the starting client is
+killed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ from archive.settings import Settings
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 TAKEOVER_SECONDS = 3.0
-"""Time in which a server that has locked a folder writes its own run file over that of the last server."""
+"""Time in which a server that has locked a folder writes its own run file over that of the last
+server."""
 NOTICE_SECONDS = 2.0
 """Longest time until a supervisor has written that its database died."""
 MINIMUM_FREE_BYTES = 32 * 2**20
@@ -64,7 +66,10 @@ MINIMUM_FREE_BYTES = 32 * 2**20
 
 @dataclass(frozen=True)
 class Server:
-    """Address and credentials of a running embedded server; `instance` differs for a later one on the same port."""
+    """Address and credentials of a running embedded server;
+
+    `instance` differs for a later one on the same port.
+    """
 
     port: int
     instance: str
@@ -85,8 +90,8 @@ class Status:
     Attributes:
         running: Whether clients can connect.
         folder: The archive's home.
-        state: `ready`, `not answering` (a process stands still, or is too busy), `starting`, `stopping`, `stopped`,
-            `failed`, `none` (never started) or `foreign` (of another user).
+        state: `ready`, `not answering` (a process stands still, or is too busy), `starting`,
+            `stopping`, `stopped`, `failed`, `none` (never started) or `foreign` (of another user).
         pid: Process id of the supervisor, 0 without one.
         java_pid: Process id of the database, 0 without one.
         port: Bolt port, 0 without one.
@@ -115,17 +120,23 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
 
     Raises:
         SettingsError: The folder cannot be created or written to, or belongs to another user.
-        ServerStartError: The server did not start, or runs on another machine that shares the folder.
+        ServerStartError: The server did not start, or runs on another machine that shares the
+            folder.
         DamagedError: The files of the database are damaged.
     """
     folder = Folder(settings.home)
     deadline = time.monotonic() + timeout
     if (server := _find(folder)) is not None:
         return server
+
     check_access(folder)
     if "${" in str(folder.home):
-        # ArcadeDB replaces such a name in its settings: with the password in one folder, it would look in another.
-        raise SettingsError(f"the archive's folder {folder.home} has ${{ in its name: write out what it stands for")
+        # ArcadeDB replaces such a name in its settings: with the password in one folder, it would
+        # look in another.
+        raise SettingsError(
+            f"the archive's folder {folder.home} has ${{ in its name: write out what it stands for"
+        )
+
     with clear_errors(folder):
         folder.create()
         _check_space(settings)
@@ -137,7 +148,9 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
 
 
 def find(settings: Settings) -> Server | None:
-    """Return the embedded server over `settings.home` if it accepts connections now; start nothing."""
+    """Return the embedded server over `settings.home` if it accepts connections now; start
+    nothing.
+    """
     return _find(Folder(settings.home))
 
 
@@ -154,7 +167,9 @@ def has_server(settings: Settings) -> bool:
 
 
 def instance_of(settings: Settings) -> str:
-    """Return the instance of the embedded server over `settings.home`; empty if none has started."""
+    """Return the instance of the embedded server over `settings.home`; empty if none has
+    started.
+    """
     run = read_run(Folder(settings.home))
     return _instance(run) if run is not None else ""
 
@@ -167,19 +182,24 @@ def death_of(settings: Settings, instance: str, *, wait: bool) -> Death | None:
         instance: The instance (`Server.instance`).
         wait: Whether the supervisor may not have noticed the death yet.
     """
-    folder, deadline = Folder(settings.home), time.monotonic() + (NOTICE_SECONDS if wait else 0.0)
+    folder = Folder(settings.home)
+    deadline = time.monotonic() + (NOTICE_SECONDS if wait else 0.0)
     while True:
         run = read_run(folder)
         same_supervisor = run is not None and instance.partition(".")[0] == str(run.pid)
         if run is None or not same_supervisor:
             # The last supervisor is gone, and with it the reason.
             return Death()
+
         if run.state in ("stopping", "stopped"):
             return None
+
         if run.state == "failed" or _instance(run) != instance:
             return Death(run.error.partition("\n")[0])
+
         if past(deadline):
             return None if run.alive and accepts(run.port) else Death()
+
         time.sleep(POLL_SECONDS)
 
 
@@ -206,7 +226,8 @@ def start(settings: Settings, timeout: float = START_SECONDS) -> Status:
 
 
 def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
-    """Stop the embedded server, wait until its folder is unlocked, and return whether there was a server.
+    """Stop the embedded server, wait until its folder is unlocked, and return whether there was a
+    server.
 
     Raises:
         SettingsError: The server belongs to another user.
@@ -217,6 +238,7 @@ def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
     check_access(folder)
     if not folder.lock.exists():
         return False
+
     with clear_errors(folder):
         stopped = False
         while (lock := try_lock(folder.lock)) is None:
@@ -226,8 +248,14 @@ def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
                 _signal(run.pid, signal.SIGTERM)
             else:
                 end_orphan(run)
-            if not wait(lambda: not locked(folder.lock), min(deadline, time.monotonic() + 1.0)) and past(deadline):
-                raise ServerStartError(f"the server over {folder.home} does not end{whereabouts(run)}")
+
+            if not wait(
+                lambda: not locked(folder.lock), min(deadline, time.monotonic() + 1.0)
+            ) and past(deadline):
+                raise ServerStartError(
+                    f"the server over {folder.home} does not end{whereabouts(run)}"
+                )
+
         os.close(lock)
         reap()
         return stopped
@@ -239,13 +267,20 @@ def status(settings: Settings) -> Status:
     reap()
     if (fault := access_fault(folder)) is not None:
         return Status(running=False, folder=folder.home, state="foreign", error=fault)
+
     run = read_run(folder)
-    disk = sum(_size(path) for path in folder.database.rglob("*")) if folder.database.is_dir() else 0
+    disk = (
+        sum(_size(path) for path in folder.database.rglob("*")) if folder.database.is_dir() else 0
+    )
     if run is None:
         return Status(running=False, folder=folder.home, disk_bytes=disk)
+
     if not run.alive:
         state = "failed" if run.state == "failed" else "stopped"
-        return Status(running=False, folder=folder.home, state=state, disk_bytes=disk, error=run.error)
+        return Status(
+            running=False, folder=folder.home, state=state, disk_bytes=disk, error=run.error
+        )
+
     answering = run.state == "ready" and answers(run.port) and not is_stopped(run.pid)
     return Status(
         running=answering,
@@ -267,11 +302,13 @@ def _find(folder: Folder) -> Server | None:
     run = read_run(folder)
     if run is None or run.state != "ready" or not run.alive or not accepts(run.port):
         return None
+
     try:
         return Server(run.port, _instance(run), folder.password.read_text(encoding="utf-8").strip())
     except OSError as error:
         raise SettingsError(
-            f"the server over {folder.home} runs, but its password cannot be read: {error.strerror} ({folder.password})"
+            f"the server over {folder.home} runs, but its password cannot be read: "
+            f"{error.strerror} ({folder.password})"
         ) from None
 
 
@@ -280,33 +317,47 @@ def _instance(run: ServerRun) -> str:
 
 
 def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
-    """Start a supervisor and wait until a server accepts connections: this one, or one that another process started."""
-    supervisor, takeover = 0, time.monotonic() + TAKEOVER_SECONDS
+    """Start a supervisor and wait until a server accepts connections: this one, or one that another
+    process started.
+    """
+    supervisor = 0
+    takeover = time.monotonic() + TAKEOVER_SECONDS
     while True:
         if (server := _find(folder)) is not None:
             return server
+
         run = read_run(folder)
         if supervisor == 0 and not locked(folder.lock):
             supervisor = spawn(folder, settings)
         elif supervisor == 0:
             if run is not None and runs_elsewhere(run) and past(min(takeover, deadline)):
                 raise ServerStartError(
-                    f"the embedded archive over {folder.home} serves one machine{whereabouts(run)}. "
+                    f"the embedded archive over {folder.home} serves one "
+                    f"machine{whereabouts(run)}. "
                     f"For both, {way_to_neo4j(folder.home)}"
                 )
+
             end_orphan(run)
         elif (code := exit_code(supervisor)) is not None:
             supervisor = 0
             run = read_run(folder)
             if code == DamagedFiles.status and run is not None:
                 raise DamagedError(run.error)
+
             if code == StartRefused.status and run is not None:
                 raise ServerStartError(run.error)
+
             if code != ALREADY_RUNNING:
-                raise ServerStartError(failure(folder, f"the embedded server ended with status {code}"))
+                raise ServerStartError(
+                    failure(folder, f"the embedded server ended with status {code}")
+                )
+
         if past(deadline):
-            message = f"the embedded server over {folder.home} is not ready in time{whereabouts(run)}"
+            message = (
+                f"the embedded server over {folder.home} is not ready in time{whereabouts(run)}"
+            )
             raise ServerStartError(failure(folder, message))
+
         time.sleep(POLL_SECONDS)
 
 

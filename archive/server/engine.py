@@ -7,8 +7,8 @@ ArcadeDB comes as a wheel with a Java runtime, under one of two names:
 | `arcadedb-embedded` | `arcadedb_embedded` | up to 26.10; the dependency       |
 | `arcadedb-jvm`      | `arcadedb`          | from 26.11; an alternative        |
 
-The distribution `arcadedb` has the module `arcadedb`, too, but neither jars nor a Java runtime. A later
-`arcadedb-embedded` will only install that one. The packages are located and never imported.
+The distribution `arcadedb` has the module `arcadedb`, too, but neither jars nor a Java runtime. A
+later `arcadedb-embedded` will only install that one. The packages are located and never imported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from pathlib import Path
 REQUIREMENT = "arcadedb-embedded==26.10.2.post1"
 """The dependency as in `pyproject.toml`."""
 MODULES = ("arcadedb_embedded", "arcadedb")
-"""Modules of the packages that may hold the engine. The first one that does is used: the dependency."""
+"""Modules of the packages that may hold the engine.
+
+The first one that does is used: the dependency.
+"""
 
 _ENGINE_JAR = re.compile(r"arcadedb-engine-(?P<version>\d.*)\.jar")
 _SIDE_DOORS = re.compile("mcp|console|studio|graphql|integration|postgresw|redisw|python-bridge")
@@ -77,23 +80,29 @@ def installed() -> Engine:
     """Return the engine of this environment.
 
     Raises:
-        StartFailed: No package with a Java runtime is installed; the message names the one to install.
+        StartFailed: No package with a Java runtime is installed; the message names the one to
+            install.
     """
     empty: list[Path] = []
     for module in MODULES:
         spec = importlib.util.find_spec(module)
         if spec is None or spec.origin is None:
             continue
+
         folder = Path(spec.origin).parent
         version = _version(folder)
         if version is not None and folder.joinpath("jre", "bin", "java").is_file():
             return Engine(folder, version)
+
         empty.append(folder)
+
     if empty:
         raise StartFailed(
-            f"the package in {empty[0]} has no Java runtime, as the native build of ArcadeDB, which the archive cannot "
+            f"the package in {empty[0]} has no Java runtime, as the native build of ArcadeDB, "
+            "which the archive cannot "
             f"use: pip uninstall arcadedb arcadedb-embedded, then pip install '{REQUIREMENT}'"
         )
+
     raise StartFailed(f"the database engine is not installed: pip install '{REQUIREMENT}'")
 
 
@@ -108,4 +117,5 @@ def _version(folder: Path) -> str | None:
     for jar in folder.joinpath("jars").glob("arcadedb-engine-*.jar"):
         if match := _ENGINE_JAR.fullmatch(jar.name):
             return match["version"]
+
     return None

@@ -1,8 +1,10 @@
-"""Change of the engine under an archive: a copy before a newer one opens it, a refusal of an older one.
+"""Change of the engine under an archive: a copy before a newer one opens it, a refusal of an older
+one.
 
-A newer ArcadeDB may change the files in a form that an older one does not read, and only the older one could dump the
-archive before that. The files are therefore copied while the database is stopped. The first client that connects
-afterwards checks the database and builds its indexes again (`archive.store.upkeep.engine_upgrade`).
+A newer ArcadeDB may change the files in a form that an older one does not read, and only the older
+one could dump the archive before that. The files are therefore copied while the database is
+stopped. The first client that connects afterwards checks the database and builds its indexes again
+(`archive.store.upkeep.engine_upgrade`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from archive.server.run_file import Folder, write_private
 
 @dataclass(frozen=True)
 class Upgrade:
-    """Versions of ArcadeDB before and after an upgrade that is not checked yet, and the copy from before it."""
+    """Versions of ArcadeDB before and after an upgrade that is not checked yet, and the copy from
+    before it.
+    """
 
     former: str
     present: str
@@ -40,11 +44,13 @@ def prepare(folder: Folder, version: str) -> None:
     former = data_files.last_engine(folder)
     if former is None or order(former) == order(version):
         return
+
     if order(version) < order(former):
         raise StartRefused(
             f"ArcadeDB {former} last wrote the archive in {folder.home}, and {version}, which is installed here, is "
             f"older: install the newer one, or load a dump into an empty archive{_ways_back(folder, version)}"
         )
+
     place = copies.copy(folder, f"arcadedb-{former}")
     write_private(_marker(folder), json.dumps(asdict(Upgrade(former, version, str(place)))))
 
@@ -65,7 +71,11 @@ def complete(folder: Folder) -> None:
 
 def _ways_back(folder: Folder, version: str) -> str:
     ways = [f"dump {path}" for path in dumps(folder)[:1]]
-    ways += [f"copy of before {path}" for path in copies.existing(folder) if path.name.startswith("arcadedb-")][-1:]
+    ways += [
+        f"copy of before {path}"
+        for path in copies.existing(folder)
+        if path.name.startswith("arcadedb-")
+    ][-1:]
     return f" ({', '.join(ways)})" if ways else ""
 
 

@@ -28,9 +28,13 @@ _spawned: set[int] = set()  # supervisors started by this process, to be reaped 
 
 
 def spawn(folder: Folder, settings: Settings) -> int:
-    """Start a supervisor in a separate session, which no signal of a terminal reaches, and return its process id."""
+    """Start a supervisor in a separate session, which no signal of a terminal reaches, and return
+    its process id.
+    """
     package = Path(__file__).resolve().parents[2]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")
+    }
     paths = [str(package), *filter(None, [environment.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     command = [sys.executable, "-P", "-m", SUPERVISOR]
@@ -44,7 +48,10 @@ def spawn(folder: Folder, settings: Settings) -> int:
             (os.POSIX_SPAWN_DUP2, console, 1),
             (os.POSIX_SPAWN_DUP2, console, 2),
         ]
-        pid = os.posix_spawn(sys.executable, command, environment, file_actions=actions, setsid=True)
+        pid = os.posix_spawn(
+            sys.executable, command, environment, file_actions=actions, setsid=True
+        )
+
     _spawned.add(pid)
     return pid
 
@@ -55,9 +62,14 @@ def turn_to_start(folder: Folder, deadline: float) -> Iterator[None]:
     while (lock := try_lock(folder.start_lock)) is None:
         if past(deadline):
             raise ServerStartError(
-                failure(folder, f"another process has been starting the server over {folder.home} for too long")
+                failure(
+                    folder,
+                    f"another process has been starting the server over {folder.home} for too long",
+                )
             )
+
         time.sleep(POLL_SECONDS)
+
     with holding(lock):
         yield
 
@@ -71,9 +83,13 @@ def clear_errors(folder: Folder) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise ServerStartError(f"the disk that holds {folder.home} is full: free some space, try again") from None
+            raise ServerStartError(
+                f"the disk that holds {folder.home} is full: free some space, try again"
+            ) from None
+
         if error.errno in (errno.EMFILE, errno.ENFILE):
             raise ServerStartError(too_few_files()) from None
+
         raise SettingsError(
             f"cannot write to the archive's folder {folder.home}: {error.strerror or error}; "
             "set ARCHIVE_HOME to a folder of your own"
@@ -81,12 +97,15 @@ def clear_errors(folder: Folder) -> Iterator[None]:
 
 
 def failure(folder: Folder, message: str) -> str:
-    """Return the message with the recorded reason, or with the last lines of the log, as one line."""
+    """Return the message with the recorded reason, or with the last lines of the log, as one
+    line.
+    """
     run = read_run(folder)
     reason = run.error if run is not None and run.state == "failed" else ""
     if not reason:
         with contextlib.suppress(OSError):
             reason = folder.console.read_text(encoding="utf-8", errors="replace")
+
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     return f"{message} (log: {folder.log})" + (f": {'; '.join(lines[-8:])}" if lines else "")
 
@@ -95,11 +114,14 @@ def whereabouts(run: ServerRun | None) -> str:
     """Return the end of a message about a folder in use: the machine, if it is another one."""
     if run is not None and runs_elsewhere(run):
         return f": it is in use on the machine {run.host}, and this is {socket.gethostname()}"
+
     return ""
 
 
 def runs_elsewhere(run: ServerRun) -> bool:
-    """Whether a server, of a folder that is locked, is on another machine: the folder is on a shared file system."""
+    """Whether a server, of a folder that is locked, is on another machine: the folder is on a
+    shared file system.
+    """
     return run.state in ("starting", "ready") and run.host not in ("", socket.gethostname())
 
 
@@ -107,6 +129,7 @@ def end_orphan(run: ServerRun | None) -> None:
     """Kill a database that outlived its supervisor. On Linux the kernel does this."""
     if run is None or not run.java or run.host != socket.gethostname() or run.alive:
         return
+
     with contextlib.suppress(psutil.Error):
         orphan = psutil.Process(run.java)
         if "arcadedb" in " ".join(orphan.cmdline()):
@@ -120,14 +143,18 @@ def exit_code(pid: int) -> int | None:
     except ChildProcessError:
         _spawned.discard(pid)
         return 0 if not psutil.pid_exists(pid) else None
+
     if ended == 0:
         return None
+
     _spawned.discard(pid)
     return os.waitstatus_to_exitcode(result)
 
 
 def reap() -> None:
-    """Reap the ended supervisors that this process started; the kernel keeps them as zombies until then."""
+    """Reap the ended supervisors that this process started; the kernel keeps them as zombies until
+    then.
+    """
     for pid in tuple(_spawned):
         exit_code(pid)
 
@@ -136,6 +163,7 @@ def wait(condition: Callable[[], bool], deadline: float) -> bool:
     """Wait for a condition until the deadline; return whether it was met."""
     while not (met := condition()) and not past(deadline):
         time.sleep(POLL_SECONDS)
+
     return met
 
 

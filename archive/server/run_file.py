@@ -2,7 +2,8 @@
 
     HOME/server/lock       locked (flock) by the supervisor and inherited by the database process: it is
                            free only when both are dead, so that no folder ever has two servers
-    HOME/server/start.lock held by the one client that starts a supervisor; others wait for its outcome
+    HOME/server/start.lock held by the one client that starts a supervisor; others wait for its
+    outcome
     HOME/server/run.json   address and state of the server; replaced atomically, kept afterwards for its port
     HOME/server/password   password of the server, mode 0600, created once
     HOME/server/reader-password  of the user `reader`, likewise
@@ -133,8 +134,8 @@ class ServerRun:
     Attributes:
         state: `starting`, `ready`, `stopping`, `stopped` or `failed`.
         pid: Process id of the supervisor.
-        created: Start of the supervisor's process, in seconds since the epoch; a later process with the same id has
-            another.
+        created: Start of the supervisor's process, in seconds since the epoch; a later process with
+            the same id has another.
         java: Process id of the database process; 0 while there is none.
         port: Bolt port on the loopback interface.
         host: Name of the machine.
@@ -158,11 +159,16 @@ class ServerRun:
     @property
     def alive(self) -> bool:
         """Whether the supervisor that wrote the file still runs on this machine."""
-        return self.host == socket.gethostname() and process_alive(self.pid, self.created, (SUPERVISOR,))
+        return self.host == socket.gethostname() and process_alive(
+            self.pid, self.created, (SUPERVISOR,)
+        )
 
 
 def read_run(folder: Folder) -> ServerRun | None:
-    """Return the content of the run file; None if it is missing, invalid, or came with a copy of another folder."""
+    """Return the content of the run file;
+
+    None if it is missing, invalid, or came with a copy of another folder.
+    """
     try:
         content = json.loads(folder.run.read_text(encoding="utf-8"))
         names = {field.name for field in fields(ServerRun)}
@@ -190,6 +196,7 @@ def write_private(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -206,6 +213,7 @@ def try_lock(path: Path) -> int | None:
     except BaseException:
         os.close(descriptor)
         raise
+
     return descriptor
 
 
@@ -214,6 +222,7 @@ def locked(path: Path) -> bool:
     lock = try_lock(path)
     if lock is None:
         return True
+
     os.close(lock)
     return False
 
@@ -233,11 +242,13 @@ def process_alive(pid: int, created: float, words: Collection[str] = ()) -> bool
     Args:
         pid: The process id.
         created: Start of the process by the clock of that time, in seconds since the epoch.
-        words: Words of its command line, by which it is known after the clock was set; none: by its start only.
+        words: Words of its command line, by which it is known after the clock was set; none: by its
+            start only.
     """
     try:
         process = psutil.Process(pid)
-        # The kernel's boot time, which psutil adds, moves when the clock is set, and a little when it is corrected.
+        # The kernel's boot time, which psutil adds, moves when the clock is set, and a little when
+        # it is corrected.
         same = abs(float(process.create_time()) - created) < 2.0
         same = same or (bool(words) and set(words) <= set(process.cmdline()))
         return same and bool(process.status() != psutil.STATUS_ZOMBIE)
@@ -255,7 +266,9 @@ def accepts(port: int) -> bool:
 
 
 def answers(port: int) -> bool:
-    """Return whether a Bolt server answers at a port of this machine; one that stands still only accepts."""
+    """Return whether a Bolt server answers at a port of this machine; one that stands still only
+    accepts.
+    """
     try:
         with socket.create_connection((HOST, port), timeout=1.0) as connection:
             connection.settimeout(ANSWER_SECONDS)

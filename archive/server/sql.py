@@ -29,8 +29,9 @@ def check(settings: Settings, *, fix: bool = False) -> dict[str, Any]:
 
     Args:
         settings: Settings of an embedded archive, whose server is started if it is not running.
-        fix: Whether to remove what cannot be read, and edges that lead nowhere. ArcadeDB then drops the indexes of the
-            removed records, and cannot build those of undeclared properties again: `archive.store.schema` does.
+        fix: Whether to remove what cannot be read, and edges that lead nowhere. ArcadeDB then drops
+            the indexes of the removed records, and cannot build those of undeclared properties
+            again: `archive.store.schema` does.
     """
     (report,) = run(settings, "CHECK DATABASE FIX" if fix else "CHECK DATABASE")
     return report
@@ -44,6 +45,7 @@ def counts(settings: Settings) -> dict[str, int]:
         # The condition keeps ArcadeDB from answering with a number that it has stored.
         (count,) = run(settings, f"SELECT count(*) AS records FROM `{name}` WHERE @rid IS NOT NULL")
         numbers[name] = int(count["records"])
+
     return numbers
 
 
@@ -64,11 +66,15 @@ def run(settings: Settings, statement: str) -> list[dict[str, Any]]:
         response = connection.getresponse()
         content = json.loads(response.read())
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise StoreUnavailableError(f"the server over {settings.home} does not answer: {error}", server.uri) from error
+        raise StoreUnavailableError(
+            f"the server over {settings.home} does not answer: {error}", server.uri
+        ) from error
     finally:
         connection.close()
+
     if response.status != http.client.OK:
         raise QueryError(str(content.get("detail") or content.get("error") or response.reason))
+
     rows: list[dict[str, Any]] = content["result"]
     return rows
 
@@ -78,7 +84,10 @@ def _port(settings: Settings, bolt_port: int) -> int:
     try:
         connections = psutil.Process(embedded.status(settings).java_pid).net_connections(kind="tcp")
     except (psutil.Error, ValueError) as error:
-        raise StoreUnavailableError(f"the server over {settings.home} does not answer: {error}") from error
+        raise StoreUnavailableError(
+            f"the server over {settings.home} does not answer: {error}"
+        ) from error
+
     ports = {
         int(connection.laddr.port)
         for connection in connections
@@ -86,4 +95,5 @@ def _port(settings: Settings, bolt_port: int) -> int:
     }
     if len(ports) != 1:
         raise StoreUnavailableError(f"the server over {settings.home} has no HTTP listener")
+
     return ports.pop()

@@ -1,15 +1,18 @@
 """The supervisor of the embedded server.
 
-    python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS DUMP_SECONDS,KEPT,SHARE [JAVA_OPTION ...]
+    python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS DUMP_SECONDS,KEPT,SHARE
+    [JAVA_OPTION ...]
 
-One small process per folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java runtime inside its
-package) as its child, writes the run file, restarts a dead child on the same port, and ends both
-after a time without clients. It opens no database whose files are damaged (`archive.server.data_files`) or were written
-by a newer engine (`archive.server.engine_change`), and has the archive dumped from time to time
-(`archive.server.dump_schedule`). `archive.server.embedded` starts it; there is no need to call it by hand.
+One small process per folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java
+runtime inside its package) as its child, writes the run file, restarts a dead child on the same
+port, and ends both after a time without clients. It opens no database whose files are damaged
+(`archive.server.data_files`) or were written by a newer engine (`archive.server.engine_change`),
+and has the archive dumped from time to time (`archive.server.dump_schedule`).
+`archive.server.embedded` starts it; there is no need to call it by hand.
 
-Lifetime of the two processes: the child inherits the lock, so the folder stays locked while either lives. On Linux the
-kernel kills the child when the supervisor dies. A process that gets the lock therefore finds no server at work.
+Lifetime of the two processes: the child inherits the lock, so the folder stays locked while either
+lives. On Linux the kernel kills the child when the supervisor dies. A process that gets the lock
+therefore finds no server at work.
 """
 
 from __future__ import annotations
@@ -64,8 +67,12 @@ _LINUX_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> int:
-    """Lock the folder and run its server until a stop signal or until no client has connected for a while."""
-    home, heap_mb, idle_seconds = Path(arguments[0]), int(arguments[1]), float(arguments[2])
+    """Lock the folder and run its server until a stop signal or until no client has connected for a
+    while.
+    """
+    home = Path(arguments[0])
+    heap_mb = int(arguments[1])
+    idle_seconds = float(arguments[2])
     os.umask(0o077)
     allow_open_files()
     folder = Folder(home)
@@ -73,10 +80,12 @@ def main(arguments: list[str]) -> int:
     lock = _take_lock(folder)
     if lock is None:
         return ALREADY_RUNNING
+
     schedule = DumpSchedule.parse(folder, arguments[3])
     supervisor = Supervisor(folder, lock, heap_mb, idle_seconds, schedule, arguments[4:])
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+
     signal.signal(signal.SIGTERM, supervisor.request_stop)
     return supervisor.run()
 
@@ -86,6 +95,7 @@ def _take_lock(folder: Folder) -> int | None:
     deadline = time.monotonic() + LOCK_SECONDS
     while (lock := try_lock(folder.lock)) is None and time.monotonic() < deadline:
         time.sleep(0.02)
+
     return lock
 
 
@@ -111,7 +121,10 @@ class Supervisor:
         java_options: Sequence[str] = (),
     ) -> None:
         """Take over the port of the last server, which its clients still know."""
-        self.folder, self.lock, self.heap_mb, self.idle_seconds = folder, lock, heap_mb, idle_seconds
+        self.folder = folder
+        self.lock = lock
+        self.heap_mb = heap_mb
+        self.idle_seconds = idle_seconds
         self.schedule = schedule
         self.version = ""
         self.java_options = java_options
@@ -148,20 +161,28 @@ class Supervisor:
                     self._stop(java)
                     with contextlib.suppress(OSError):
                         data_files.record_stop(self.folder, self.version)
+
                     self._write("stopped")
                     return 0
+
                 self._say(f"the database died with status {java.returncode}: starting it again")
                 self.death = describe(java.returncode, self.heap_mb)
                 if java.returncode != OUT_OF_MEMORY_STATUS:
-                    # A query fills the heap; the next start is as good as the last, and clients wait for it.
+                    # A query fills the heap; the next start is as good as the last, and clients
+                    # wait for it.
                     deaths.append(time.monotonic())
+
                 if len(deaths) == MAX_RESTARTS and deaths[-1] - deaths[0] < RESTART_WINDOW:
-                    raise StartFailed(f"the database died {MAX_RESTARTS} times in a minute\n" + self._tail())
+                    raise StartFailed(
+                        f"the database died {MAX_RESTARTS} times in a minute\n" + self._tail()
+                    )
+
                 self.run_file = replace(self.run_file, restarts=self.run_file.restarts + 1)
         except (StartFailed, OSError) as error:
             self._say(f"giving up: {error}")
             with contextlib.suppress(OSError):
                 self._write("failed", error=str(error))
+
             return error.status if isinstance(error, StartFailed) else 1
 
     def _prepare(self) -> None:
@@ -176,9 +197,11 @@ class Supervisor:
             made = dumps(self.folder)
             last = f"the last automatic dump is {made[0]}" if made else "there is no automatic dump"
             raise DamagedFiles(
-                f"the database in {self.folder.database} is damaged ({faults[0]}{more}): run archive db repair, which "
+                f"the database in {self.folder.database} is damaged ({faults[0]}{more}): run "
+                "archive db repair, which "
                 f"keeps a copy of it; {last}"
             )
+
         engine_change.prepare(self.folder, self.version)
         data_files.record_use(self.folder, self.version)
 
@@ -192,12 +215,15 @@ class Supervisor:
             if self._wait_ready(java):
                 self._write("ready", java=java.pid, error=self.death)
                 return java
+
             self._stop(java)
             if self.stopping:
                 return java
+
             # Another process may have bound the port between the probe and the server's bind.
             if not any("BindException" in line or "already in use" in line for line in self.output):
                 break
+
         raise StartFailed(self._tail())
 
     def _launch(self, port: int) -> subprocess.Popen[bytes]:
@@ -219,22 +245,28 @@ class Supervisor:
             open_still = self._drain(java, 0.05)
             if any(READY_LINE in line for line in self.output):
                 return True
+
             if not open_still:
                 return False
+
         return False
 
     def _watch(self, java: subprocess.Popen[bytes]) -> str:
         """Wait until the database dies (`died`) or must be stopped (`leave`)."""
         look_every = min(2.0, self.idle_seconds / 4)
         now = time.monotonic()
-        last_client, next_look, next_record = now, now + look_every, now + RECORD_SECONDS
+        last_client = now
+        next_look = now + look_every
+        next_record = now + RECORD_SECONDS
         while not self.stopping:
             if not self._drain(java, min(0.25, look_every)):
                 java.wait()
                 return "died"
+
             now = time.monotonic()
             if now < next_look:
                 continue
+
             next_look = now + look_every
             if _has_clients(java.pid, self.run_file.port):
                 last_client = now
@@ -242,18 +274,24 @@ class Supervisor:
                 if self.schedule.start(leaving=True):
                     last_client = now
                     continue
+
                 self._say(f"no client for {self.idle_seconds:g} seconds: leaving")
                 return "leave"
+
             if not self._folder_is_ours():
                 return "leave"
+
             if now >= next_record:
                 next_record = now + RECORD_SECONDS
                 with contextlib.suppress(OSError):
                     data_files.record_use(self.folder, self.version)
+
             self.schedule.start()
             if read_run(self.folder) != self.run_file:
-                # Restore a damaged or removed run file: without it no client finds this server, and no other can start.
+                # Restore a damaged or removed run file: without it no client finds this server, and
+                # no other can start.
                 write_run(self.folder, self.run_file)
+
         return "leave"
 
     def _folder_is_ours(self) -> bool:
@@ -269,16 +307,20 @@ class Supervisor:
         # Read its remaining output: a full pipe would keep it from ending.
         while self._drain(java, 0.05) and time.monotonic() < deadline:
             pass
+
         java.kill()
         java.wait()
 
     def _drain(self, java: subprocess.Popen[bytes], seconds: float) -> bool:
-        """Collect the child's output for up to `seconds`; return False at its end, when the child is dead."""
+        """Collect the child's output for up to `seconds`; return False at its end, when the child
+        is dead.
+        """
         assert java.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(java.stdout, selectors.EVENT_READ)
             if not selector.select(seconds):
                 return True
+
         chunk = os.read(java.stdout.fileno(), 65536)
         self.output.extend(chunk.decode(errors="replace").splitlines())
         return bool(chunk)
@@ -295,6 +337,7 @@ class Supervisor:
         with contextlib.suppress(OSError):
             if os.fstat(2).st_size > MAX_CONSOLE_BYTES:
                 os.ftruncate(2, 0)
+
             print(time.strftime("%Y-%m-%d %H:%M:%S"), message, file=sys.stderr, flush=True)
 
 
@@ -306,14 +349,19 @@ def _free_port(preferred: int) -> int:
                 probe.bind((HOST, port))
             except OSError:
                 continue
+
             return int(probe.getsockname()[1])
+
     raise StartFailed(f"no port is free on {HOST}")
 
 
 def _die_with_parent(parent: int) -> Callable[[], None] | None:
-    """Return the child's first action, before it becomes the database: ask the kernel to kill it with its parent."""
+    """Return the child's first action, before it becomes the database: ask the kernel to kill it
+    with its parent.
+    """
     if not sys.platform.startswith("linux"):
         return None
+
     libc = ctypes.CDLL(None, use_errno=True)
 
     def ask() -> None:
@@ -329,8 +377,11 @@ def _has_clients(pid: int, port: int) -> bool:
         connections = psutil.Process(pid).net_connections(kind="tcp")
     except psutil.Error:
         return True  # unknown: stay; a dead child is noticed elsewhere
+
     return any(
-        connection.status == psutil.CONN_ESTABLISHED and connection.laddr and connection.laddr.port == port
+        connection.status == psutil.CONN_ESTABLISHED
+        and connection.laddr
+        and connection.laddr.port == port
         for connection in connections
     )
 

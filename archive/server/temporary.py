@@ -1,7 +1,8 @@
-"""Archives in temporary folders, for measurements: the server ends and the folder goes with the block.
+"""Archives in temporary folders, for measurements: the server ends and the folder goes with the
+block.
 
-Signals that arrive during the clean-up wait for its end. After a SIGKILL or a power cut, a server and a folder are left
-behind; the next temporary archive of the same user removes them.
+Signals that arrive during the clean-up wait for its end. After a SIGKILL or a power cut, a server
+and a folder are left behind; the next temporary archive of the same user removes them.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def _remove_abandoned() -> None:
 
 
 def _identity(pid: int) -> str:
-    """Return the number and the start of a process; another process of the same number has another start."""
+    """Return the number and the start of a process; another process of the same number has another
+    start.
+    """
     try:
         return f"{pid} {psutil.Process(pid).create_time()}"
     except psutil.Error:
@@ -76,6 +79,7 @@ def _signals_later() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield

@@ -1,7 +1,7 @@
 """Users of the embedded server: `root`, which may do everything, and `reader`, which may read.
 
-ArcadeDB reads both from its configuration folder when it starts, and enforces the permissions for every client. Each
-has a random password in a file of its own.
+ArcadeDB reads both from its configuration folder when it starts, and enforces the permissions for
+every client. Each has a random password in a file of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _WHOLE_DATABASE = ["updateSecurity", "updateSchema", "updateDatabaseSettings"]
 
 
 def ensure_users(folder: Folder) -> None:
-    """Create the passwords, the users and their groups unless they exist; a changed password file changes a password.
+    """Create the passwords, the users and their groups unless they exist; a changed password file
+    changes a password.
 
     Raises:
         OSError: A file cannot be written.
@@ -34,12 +35,18 @@ def ensure_users(folder: Folder) -> None:
     for path in passwords.values():
         if not path.exists():
             write_private(path, secrets.token_urlsafe(32))
+
     changed = max(path.stat().st_mtime for path in passwords.values())
     users = folder.config / "server-users.jsonl"
-    if not users.exists() or users.stat().st_mtime < changed or READER not in users.read_text(encoding="utf-8"):
+    if (
+        not users.exists()
+        or users.stat().st_mtime < changed
+        or READER not in users.read_text(encoding="utf-8")
+    ):
         groups = {USER: {"*": ["admin"]}, READER: {DATABASE: [READER]}}
         lines = [_user(name, groups[name], path) for name, path in passwords.items()]
         write_private(users, "".join(f"{line}\n" for line in lines))
+
     _ensure_groups(folder.config / "server-groups.json")
 
 
@@ -60,6 +67,7 @@ def _ensure_groups(path: Path) -> None:
         # As ArcadeDB itself would create them.
         groups = {"admin": _group(_WHOLE_DATABASE, _ALL_RECORDS), "*": _group([], [])}
         content = {"databases": {"*": {"groups": groups}}, "version": 2}
+
     reader = _group([], ["readRecord"])
     if groups.get(READER) != reader:
         groups[READER] = reader

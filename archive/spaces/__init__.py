@@ -1,10 +1,10 @@
 """Search spaces: `spaces.get("cnn")`, `spaces.names()`.
 
-A plug-in package registers a space through an entry point of the group `archive.spaces`: a name, and a subclass of
-`Space` with the space's settings as keyword arguments. Its module defines the vocabulary of that name
-(`archive.architecture.operations.define`). Spaces of cells, whose layers have no units, derive from
-`archive.spaces.cell.CellSpace`, which provides an initial pool of random cells, and decisions for the agents that need
-them. `docs/extending.md` has an example.
+A plug-in package registers a space through an entry point of the group `archive.spaces`: a name,
+and a subclass of `Space` with the space's settings as keyword arguments. Its module defines the
+vocabulary of that name (`archive.architecture.operations.define`). Spaces of cells, whose layers
+have no units, derive from `archive.spaces.cell.CellSpace`, which provides an initial pool of random
+cells, and decisions for the agents that need them. `docs/extending.md` has an example.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def get(name: str, **config: Any) -> Space:
 
     Args:
         name: Its name.
-        **config: Its settings by name, default: the space's. `table`, the name or path of a table of such networks,
-            restricts the space to the networks of the table.
+        **config: Its settings by name, default: the space's. `table`, the name or path of a table
+            of such networks, restricts the space to the networks of the table.
 
     Raises:
         UnknownNameError: No space, or no setting of the space, has this name.
@@ -52,12 +52,15 @@ def get(name: str, **config: Any) -> Space:
     table = config.pop("table", None)
     if table is not None and not config:
         config = _settings_of(table)
+
     space = registry.make(name, Space, **config)  # type: ignore[type-abstract]
     return space if table is None else _within(space, table)
 
 
 def _settings_of(table: Any) -> dict[str, Any]:
-    """Return the settings of the space that a table describes; none for a space that its name determines."""
+    """Return the settings of the space that a table describes; none for a space that its name
+    determines.
+    """
     from archive.spaces.tables.reader import Table
 
     return dict(Table.open(table).space_config) if isinstance(table, str) else {}

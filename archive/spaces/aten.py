@@ -1,4 +1,6 @@
-"""The open space `torch`: any network of PyTorch's operations, imported by `archive import model`."""
+"""The open space `torch`: any network of PyTorch's operations, imported by `archive import
+model`.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ MOST_BYTES = 2**26
 class Torch(Space):
     """Networks of any operations of PyTorch; they are imported, not drawn.
 
-    A member is a graph that can be built: each layer has a signature of its operation, with the attributes and the
-    inputs that it needs. The space has no limits and no distribution, so there is nothing to sample, and a random
-    change of a graph rarely leaves tensors that fit. Agents that draw or mutate networks cannot search it.
+    A member is a graph that can be built: each layer has a signature of its operation, with the
+    attributes and the inputs that it needs. The space has no limits and no distribution, so there
+    is nothing to sample, and a random change of a graph rarely leaves tensors that fit. Agents that
+    draw or mutate networks cannot search it.
     """
 
     name = NAME
@@ -51,10 +54,12 @@ class Torch(Space):
         return False
 
     def validate(self, architecture: Architecture) -> None:
-        """Check the attributes and the inputs of each layer, the shapes of weights, and the nesting of blocks.
+        """Check the attributes and the inputs of each layer, the shapes of weights, and the nesting
+        of blocks.
 
         Raises:
-            InvalidArchitectureError: The architecture is not a member; the message gives the reason and the layer.
+            InvalidArchitectureError: The architecture is not a member; the message gives the reason
+                and the layer.
         """
         check_space(self.name, architecture)
         inputs = wiring.inputs(architecture)
@@ -63,7 +68,9 @@ class Torch(Space):
             try:
                 _check_layer(architecture, u, layer, len(inputs))
             except InvalidArchitectureError as error:
-                raise InvalidArchitectureError(error.reason, u if error.layer is None else error.layer) from None
+                raise InvalidArchitectureError(
+                    error.reason, u if error.layer is None else error.layer
+                ) from None
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
         """Raise an error: the space has no designs.
@@ -104,18 +111,27 @@ def content(layer: Layer) -> bytes:
     Raises:
         InvalidArchitectureError: The content is not that of the shape and the type.
     """
-    dtype, text = layer.attributes.get("dtype"), layer.attributes.get("content")
+    dtype = layer.attributes.get("dtype")
+    text = layer.attributes.get("content")
     if dtype not in DTYPES or not isinstance(text, str):
         raise InvalidArchitectureError(f"a constant needs a dtype and a content, got {dtype!r:.40}")
+
     size = math.prod(weights.shape(layer, "shape")) * _bytes_of(str(dtype))
     if size > MOST_BYTES:
         raise InvalidArchitectureError(f"a constant has at most {MOST_BYTES} bytes, got {size}")
+
     try:
         unpacked = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
     except (binascii.Error, ValueError, zlib.error):
-        raise InvalidArchitectureError("the content of a constant must be compressed bytes in base 64") from None
+        raise InvalidArchitectureError(
+            "the content of a constant must be compressed bytes in base 64"
+        ) from None
+
     if len(unpacked) != size:
-        raise InvalidArchitectureError(f"the content of a constant must have {size} bytes, got {len(unpacked)}")
+        raise InvalidArchitectureError(
+            f"the content of a constant must have {size} bytes, got {len(unpacked)}"
+        )
+
     return unpacked
 
 
@@ -127,7 +143,10 @@ def packed(raw: bytes) -> str:
 def _bytes_of(dtype: str) -> int:
     if dtype in ("bool", "uint8", "int8"):
         return 1
-    bits = 16 if dtype == "bfloat16" else int("".join(letter for letter in dtype if letter.isdigit()))
+
+    bits = (
+        16 if dtype == "bfloat16" else int("".join(letter for letter in dtype if letter.isdigit()))
+    )
     return bits // 8
 
 
@@ -140,18 +159,25 @@ def _check_layer(architecture: Architecture, u: int, layer: Layer, n_inputs: int
     if layer.op == INPUT:
         _check_names(layer.attributes, ("input",))
         return
+
     if layer.op == OUTPUT:
         _check_names(layer.attributes, ())
         if sorted(used) != list(range(len(used))) or not used:
-            raise InvalidArchitectureError(f"the outputs must be numbered from 0, got the arguments {sorted(used)}")
+            raise InvalidArchitectureError(
+                f"the outputs must be numbered from 0, got the arguments {sorted(used)}"
+            )
+
         return
+
     signature = resolve(layer.op, layer.attributes, used.keys())
     if layer.op in recurrent.GATES:
         recurrent.check(layer.op, layer.attributes)
+
     _check_order(architecture, u, used)
     _check_weights(layer, signature)
     if layer.op == "getitem":
         _check_item(architecture, used[0], layer, n_inputs)
+
     if layer.op == "constant":
         content(layer)
 
@@ -166,7 +192,9 @@ def _check_order(architecture: Architecture, u: int, used: Mapping[int, int]) ->
     """Check that edges without arguments lead from the input to layers without inputs."""
     for parent in architecture.parents[u]:
         if not architecture.argument_of[parent, u] and (parent != 0 or used):
-            raise InvalidArchitectureError(f"the edge from layer {parent} needs an argument: the number of the input")
+            raise InvalidArchitectureError(
+                f"the edge from layer {parent} needs an argument: the number of the input"
+            )
 
 
 def _check_weights(layer: Layer, signature: Signature) -> None:
@@ -177,41 +205,67 @@ def _check_weights(layer: Layer, signature: Signature) -> None:
             raise InvalidArchitectureError(
                 f"{layer.op} cannot own {parameter.name}: a layer parameter gives it, by an edge"
             )
+
         if isinstance(value, tuple) and not all(value):
             raise InvalidArchitectureError(f"{parameter.name} must have sides >= 1, got {value}")
+
     if layer.units != (units := weights.units(layer)):
-        raise InvalidArchitectureError(f"{layer.op} must have the units of its weight, {units}, got {layer.units}")
+        raise InvalidArchitectureError(
+            f"{layer.op} must have the units of its weight, {units}, got {layer.units}"
+        )
+
     if layer.stride != 1 and "stride" not in {parameter.name for parameter in signature.parameters}:
         raise InvalidArchitectureError(f"{layer.op} has no stride, got {layer.stride}")
+
     _check_shapes(layer)
 
 
 def _check_shapes(layer: Layer) -> None:
     """Check that the weights of a layer fit together."""
-    weight, bias = weights.shape(layer, "weight"), weights.shape(layer, "bias")
+    weight = weights.shape(layer, "weight")
+    bias = weights.shape(layer, "bias")
     sides = {"linear": (2, 2), "embedding": (2, 2), "convolution": (3, 5)}.get(layer.op)
     if sides and "weight" in layer.attributes and not sides[0] <= len(weight) <= sides[1]:
-        raise InvalidArchitectureError(f"the weight of {layer.op} has {sides[0]} sides or more, got {weight}")
+        raise InvalidArchitectureError(
+            f"the weight of {layer.op} has {sides[0]} sides or more, got {weight}"
+        )
+
     if layer.op == "convolution" and weight:
         groups = layer.attributes.get("groups", 1)
         if not isinstance(groups, int) or groups < 1 or weight[0] % groups:
-            raise InvalidArchitectureError(f"groups must divide the {weight[0]} channels of the weight, got {groups}")
+            raise InvalidArchitectureError(
+                f"groups must divide the {weight[0]} channels of the weight, got {groups}"
+            )
+
     if layer.op in ("linear", "convolution") and weight and bias and bias != (layer.units,):
-        raise InvalidArchitectureError(f"the bias of {layer.op} must have the shape [{layer.units}], got {bias}")
+        raise InvalidArchitectureError(
+            f"the bias of {layer.op} must have the shape [{layer.units}], got {bias}"
+        )
+
     if layer.op in _NORMS:
-        shapes = {name: weights.shape(layer, name) for name in weights.OWNED[layer.op] if name in layer.attributes}
+        shapes = {
+            name: weights.shape(layer, name)
+            for name in weights.OWNED[layer.op]
+            if name in layer.attributes
+        }
         if len(set(shapes.values())) > 1 or any(len(one) != 1 for one in shapes.values()):
-            raise InvalidArchitectureError(f"the tensors of {layer.op} must have one shape of one side, got {shapes}")
+            raise InvalidArchitectureError(
+                f"the tensors of {layer.op} must have one shape of one side, got {shapes}"
+            )
 
 
 def _check_item(architecture: Architecture, parent: int, layer: Layer, n_inputs: int) -> None:
-    item, above = layer.attributes["item"], architecture.layers[parent]
-    first, count = 0, n_inputs
+    item = layer.attributes["item"]
+    above = architecture.layers[parent]
+    first = 0
+    count = n_inputs
     if parent:
         signature = resolve(above.op, above.attributes, wiring.values(architecture, parent).keys())
         sizes = above.attributes.get("split_sizes", ())
         # The first of a fixed number of outputs is the layer itself.
-        first, count = min(signature.outputs, 1), signature.outputs or len(sizes if isinstance(sizes, tuple) else "1")
+        first = min(signature.outputs, 1)
+        count = signature.outputs or len(sizes if isinstance(sizes, tuple) else "1")
+
     if not isinstance(item, int) or not first <= item < count:
         raise InvalidArchitectureError(
             f"item must be from {first} to {count - 1}, the outputs of {above.op}, got {item}"

@@ -28,8 +28,8 @@ class Mutation:
 
     Attributes:
         child: The new architecture, a member of the space.
-        operations: Names of the effective modifications, in order. Empty if the space has no other network to move to;
-            the child is the parent then.
+        operations: Names of the effective modifications, in order. Empty if the space has no other
+            network to move to; the child is the parent then.
     """
 
     child: Architecture
@@ -39,9 +39,9 @@ class Mutation:
 class Space(ABC):
     """A set of architectures, and the moves in it.
 
-    A space is immutable and has no state: every random choice comes from the generator passed in, so one seed gives one
-    result. Two spaces are equal if their names and configurations are. `spaces.get(space.name, **space.config)` returns
-    an equal space.
+    A space is immutable and has no state: every random choice comes from the generator passed in,
+    so one seed gives one result. Two spaces are equal if their names and configurations are.
+    `spaces.get(space.name, **space.config)` returns an equal space.
 
     Attributes:
         name: Name of the space, and of the vocabulary of its architectures.
@@ -59,7 +59,8 @@ class Space(ABC):
         """Check that an architecture is a member.
 
         Raises:
-            InvalidArchitectureError: The architecture is not a member; the message gives the reason.
+            InvalidArchitectureError: The architecture is not a member; the message gives the
+                reason.
         """
 
     @abstractmethod
@@ -67,8 +68,9 @@ class Space(ABC):
         """Return the first members of a search, no two of equal `functional_key`.
 
         Args:
-            rng: Generator of a random pool, so that searches with different seeds start differently. Spaces with a
-                fixed list of designs do not use it. None means the generator of seed 0.
+            rng: Generator of a random pool, so that searches with different seeds start
+                differently. Spaces with a fixed list of designs do not use it. None means the
+                generator of seed 0.
         """
 
     @abstractmethod
@@ -86,7 +88,8 @@ class Space(ABC):
 
     @abstractmethod
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield every network that is one legal modification away, each once, without the given one.
+        """Yield every network that is one legal modification away, each once, without the given
+        one.
 
         A generator, since there can be very many. Their order depends on the order of the layers.
 
@@ -95,7 +98,8 @@ class Space(ABC):
         """
 
     def members(self) -> Sequence[Architecture] | None:
-        """Return every network of the space, one of each `functional_key`; None if there are too many to list.
+        """Return every network of the space, one of each `functional_key`; None if there are too
+        many to list.
 
         The list is created once and shared: callers must not change it. Its order is deterministic.
         """
@@ -103,10 +107,11 @@ class Space(ABC):
 
     @staticmethod
     def slots(architecture: Architecture) -> Mapping[str, str] | None:
-        """Return the operation of each slot of a member by the slot's name, `NONE` for an empty one.
+        """Return the operation of each slot of a member by the slot's name, `NONE` for an empty
+        one.
 
-        A space has slots if all its networks are operations in the same places; adjacency encodings then compare
-        places, not matrices. None for other spaces.
+        A space has slots if all its networks are operations in the same places; adjacency encodings
+        then compare places, not matrices. None for other spaces.
 
         Raises:
             InvalidArchitectureError: The space has slots, and the architecture is no member.
@@ -115,7 +120,10 @@ class Space(ABC):
 
     @property
     def is_cell(self) -> bool:
-        """Whether the networks are cells: layers without units. Agents choose their distances by this property."""
+        """Whether the networks are cells: layers without units.
+
+        Agents choose their distances by this property.
+        """
         return vocabulary(self.name).cells
 
     @property
@@ -126,11 +134,13 @@ class Space(ABC):
     def decisions(self) -> Decisions | None:
         """Return the encoding of networks as categorical decisions; None if the space has none.
 
-        Agents over decisions cannot search such a space. The default: edges and labels for listable spaces of cells.
+        Agents over decisions cannot search such a space. The default: edges and labels for listable
+        spaces of cells.
         """
         members = self.members() if self.is_cell else None
         if members is None:
             return None
+
         from archive.spaces.decisions import MatrixDecisions
 
         return MatrixDecisions(self, max(len(member.layers) for member in members))
@@ -141,12 +151,14 @@ class Space(ABC):
             self.validate(architecture)
         except InvalidArchitectureError:
             return False
+
         return True
 
     def __eq__(self, other: object) -> bool:
         """Compare kind and configuration."""
         if not isinstance(other, Space):
             return NotImplemented
+
         return type(self) is type(other) and self.config == other.config
 
     def __hash__(self) -> int:
@@ -166,7 +178,9 @@ def check_space(space: str, architecture: Architecture) -> None:
         InvalidArchitectureError: It belongs to another space.
     """
     if architecture.space != space:
-        raise InvalidArchitectureError(f"the architecture must be of space {space}, got {architecture.space}")
+        raise InvalidArchitectureError(
+            f"the architecture must be of space {space}, got {architecture.space}"
+        )
 
 
 def refuse_settings(space: str, config: Mapping[str, Any]) -> None:

@@ -1,4 +1,6 @@
-"""Base class of the spaces of cells: no settings, an initial pool of random cells, decisions on edges and labels."""
+"""Base class of the spaces of cells: no settings, an initial pool of random cells, decisions on
+edges and labels.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class CellSpace(Space):
         return MatrixDecisions(self, self.vertices)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Return ten random cells; fewer if many draws in a row repeat a cell, as in a tiny space."""
+        """Return ten random cells; fewer if many draws in a row repeat a cell, as in a tiny
+        space.
+        """
         rng = np.random.default_rng(0) if rng is None else rng
         pool: dict[str, Architecture] = {}
         misses = 0
@@ -44,4 +48,5 @@ class CellSpace(Space):
             cell = self.sample(rng)
             misses = misses + 1 if cell.functional_key in pool else 0
             pool.setdefault(cell.functional_key, cell)
+
         return list(pool.values())

@@ -5,9 +5,9 @@
 | `chain` | one layer a decision, each fed by the one before   | have the same operation at two places    |
 | `set`   | one layer a decision, all between input and output | have nothing in common                   |
 
-A member takes one option of every decision. The default space is that of NAS-Bench-Macro (Su et al., Prioritized
-Architecture Sampling with Monte-Carlo Tree Search, 2021): a chain of eight layers, each an identity (0) or one of two
-inverted residuals (1 and 2), 3^8 = 6,561 networks.
+A member takes one option of every decision. The default space is that of NAS-Bench-Macro (Su et
+al., Prioritized Architecture Sampling with Monte-Carlo Tree Search, 2021): a chain of eight layers,
+each an identity (0) or one of two inverted residuals (1 and 2), 3^8 = 6,561 networks.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Choices(CellSpace):
     """Categorical decisions in a chain or a set.
 
     Args:
-        decisions: The options of each decision by its name, or pairs of a name and its options. None means those of
-            NAS-Bench-Macro.
+        decisions: The options of each decision by its name, or pairs of a name and its options.
+            None means those of NAS-Bench-Macro.
         form: `chain` or `set`.
         **config: Refused.
 
@@ -50,8 +50,8 @@ class Choices(CellSpace):
         form: `chain` or `set`.
 
     Raises:
-        SettingsError: The decisions are not names with two options or more each, there are too many, or there is no
-            such form.
+        SettingsError: The decisions are not names with two options or more each, there are too
+            many, or there is no such form.
         UnknownNameError: There is another setting.
     """
 
@@ -62,6 +62,7 @@ class Choices(CellSpace):
         super().__init__(**config)
         if form not in FORMS:
             raise SettingsError(f"form must be chain or set, got {form!r}")
+
         self.form = form
         self.options = _checked(NASBENCH_MACRO if decisions is None else decisions, form)
         self.vertices = len(self.options) + 2
@@ -70,7 +71,10 @@ class Choices(CellSpace):
     @property
     def config(self) -> dict[str, Any]:
         """The form, and the decisions as pairs: JSON objects may lose the order of their names."""
-        return {"decisions": [[name, list(options)] for name, options in self.options.items()], "form": self.form}
+        return {
+            "decisions": [[name, list(options)] for name, options in self.options.items()],
+            "form": self.form,
+        }
 
     @property
     def size(self) -> int:
@@ -99,12 +103,19 @@ class Choices(CellSpace):
         """
         labels = _labels(architecture)
         if len(labels) != len(self.options):
-            raise InvalidArchitectureError(f"the space has {len(self.options)} decisions, got {len(labels)}")
+            raise InvalidArchitectureError(
+                f"the space has {len(self.options)} decisions, got {len(labels)}"
+            )
+
         vector = []
         for name, label, known in zip(self.options, labels, self._known, strict=True):
             if label not in known:
-                raise InvalidArchitectureError(f"the decision {name!r} has no option with the label {label!r}")
+                raise InvalidArchitectureError(
+                    f"the decision {name!r} has no option with the label {label!r}"
+                )
+
             vector.append(known.index(label))
+
         return tuple(vector)
 
     def named(self, architecture: Architecture) -> dict[str, str]:
@@ -114,7 +125,10 @@ class Choices(CellSpace):
             InvalidArchitectureError: The architecture is no member.
         """
         vector = self.chosen(architecture)
-        return {name: options[at] for (name, options), at in zip(self.options.items(), vector, strict=True)}
+        return {
+            name: options[at]
+            for (name, options), at in zip(self.options.items(), vector, strict=True)
+        }
 
     def of_names(self, names: Mapping[str, str]) -> Architecture:
         """Return the network of named options, the inverse of `named`.
@@ -123,10 +137,14 @@ class Choices(CellSpace):
             InvalidArchitectureError: A decision is missing or unknown, or has no such option.
         """
         if names.keys() != self.options.keys():
-            raise InvalidArchitectureError(f"the decisions are {', '.join(self.options)}, got {', '.join(names)}")
+            raise InvalidArchitectureError(
+                f"the decisions are {', '.join(self.options)}, got {', '.join(names)}"
+            )
+
         for name, option in names.items():
             if option not in self.options[name]:
                 raise InvalidArchitectureError(f"the decision {name!r} has no option {option!r}")
+
         return self.built([options.index(names[name]) for name, options in self.options.items()])
 
     def built(self, vector: Sequence[int]) -> Architecture:
@@ -137,10 +155,14 @@ class Choices(CellSpace):
             edges = [(u, u + 1) for u in range(last)]
         else:
             edges = [(0, u) for u in range(1, last)] + [(u, last) for u in range(1, last)]
+
         return Architecture(self.name, [Layer(INPUT), *map(Layer, labels), Layer(OUTPUT)], edges)
 
     def members(self) -> Sequence[Architecture] | None:
-        """Return every network, the options of the last decision changing fastest; None for more than 20,000."""
+        """Return every network, the options of the last decision changing fastest;
+
+        None for more than 20,000.
+        """
         return _members(self) if self.size <= _MOST_LISTED else None
 
     def decisions(self) -> Decisions:
@@ -165,7 +187,9 @@ class Choices(CellSpace):
         for at, options in enumerate(self.options.values()):
             for other in range(len(options)):
                 if other != vector[at]:
-                    yield Mutation(self.built([*vector[:at], other, *vector[at + 1 :]]), ("swap_label",))
+                    yield Mutation(
+                        self.built([*vector[:at], other, *vector[at + 1 :]]), ("swap_label",)
+                    )
 
 
 @final
@@ -201,48 +225,87 @@ def _labels(architecture: Architecture) -> list[str]:
     Raises:
         InvalidArchitectureError: The layers form neither a chain nor a set.
     """
-    inner, last = len(architecture.layers) - 2, len(architecture.layers) - 1
+    inner = len(architecture.layers) - 2
+    last = len(architecture.layers) - 1
     labels = [layer.op for layer in architecture.layers[1:-1]]
     numbers = [parsed(label)[0] for label in labels]
     edges = set(architecture.edges)
-    if inner and all(number is None for number in numbers) and edges == {(u, u + 1) for u in range(last)}:
+    if (
+        inner
+        and all(number is None for number in numbers)
+        and edges == {(u, u + 1) for u in range(last)}
+    ):
         # The order of layers is topological, and a chain has one topological order.
         return labels
+
     around = {(0, u) for u in range(1, last)} | {(u, last) for u in range(1, last)}
-    if inner and edges == around and sorted(number or 0 for number in numbers) == list(range(1, inner + 1)):
+    if (
+        inner
+        and edges == around
+        and sorted(number or 0 for number in numbers) == list(range(1, inner + 1))
+    ):
         return sorted(labels, key=lambda label: parsed(label)[0] or 0)
-    raise InvalidArchitectureError("the layers must be a chain of options, or a set with one option of each decision")
+
+    raise InvalidArchitectureError(
+        "the layers must be a chain of options, or a set with one option of each decision"
+    )
 
 
 @lru_cache(maxsize=4)
 def _members(space: Choices) -> tuple[Architecture, ...]:
-    return tuple(map(space.built, product(*(range(len(options)) for options in space.options.values()))))
+    return tuple(
+        map(space.built, product(*(range(len(options)) for options in space.options.values())))
+    )
 
 
 def _checked(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
     pairs = list(decisions.items()) if isinstance(decisions, Mapping) else decisions
-    if not isinstance(pairs, list | tuple) or not all(isinstance(one, list | tuple) and len(one) == 2 for one in pairs):
-        raise SettingsError(f"decisions must give the options of each name, got {json.dumps(pairs, default=str)[:80]}")
+    if not isinstance(pairs, list | tuple) or not all(
+        isinstance(one, list | tuple) and len(one) == 2 for one in pairs
+    ):
+        raise SettingsError(
+            "decisions must give the options of each name, got "
+            f"{json.dumps(pairs, default=str)[:80]}"
+        )
+
     if not 1 <= len(pairs) <= MOST_DECISIONS:
         raise SettingsError(f"decisions must be 1 to {MOST_DECISIONS}, got {len(pairs)}")
+
     checked: dict[str, tuple[str, ...]] = {}
     for name, options in pairs:
         if not isinstance(name, str) or not name.strip() or name in checked:
             raise SettingsError(f"the name of a decision must be a text of its own, got {name!r}")
+
         checked[name] = _checked_options(name, options)
-    if form == CHAIN and (count := len({option for options in checked.values() for option in options})) > MOST_OPTIONS:
-        raise SettingsError(f"a chain must have at most {MOST_OPTIONS} different options, got {count}")
+
+    if (
+        form == CHAIN
+        and (count := len({option for options in checked.values() for option in options}))
+        > MOST_OPTIONS
+    ):
+        raise SettingsError(
+            f"a chain must have at most {MOST_OPTIONS} different options, got {count}"
+        )
+
     return checked
 
 
 def _checked_options(name: str, options: Any) -> tuple[str, ...]:
     if isinstance(options, str) or not isinstance(options, Iterable):
         raise SettingsError(f"the options of {name!r} must be a list of texts, got {options!r}")
+
     texts = tuple(options)
     if not all(isinstance(text, str) for text in texts) or len(set(texts)) != len(texts):
         raise SettingsError(f"the options of {name!r} must be different texts, got {texts!r:.200}")
+
     if not all(map(str.strip, texts)):
-        raise SettingsError(f"an option of {name!r} is empty, got {texts!r:.200}: write a name, such as none")
+        raise SettingsError(
+            f"an option of {name!r} is empty, got {texts!r:.200}: write a name, such as none"
+        )
+
     if not 2 <= len(texts) <= MOST_OPTIONS:
-        raise SettingsError(f"the options of {name!r} must be 2 to {MOST_OPTIONS}, got {len(texts)}")
+        raise SettingsError(
+            f"the options of {name!r} must be 2 to {MOST_OPTIONS}, got {len(texts)}"
+        )
+
     return texts

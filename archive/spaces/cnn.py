@@ -1,4 +1,6 @@
-"""The space `cnn`: convolutional networks, with NASBOT's initial pool (appendix B.1 and figure 16)."""
+"""The space `cnn`: convolutional networks, with NASBOT's initial pool (appendix B.1 and figure
+16).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from archive.spaces.layerwise import LayerwiseSpace, chain
 
 @final
 class Cnn(LayerwiseSpace):
-    """Convolutional networks of plain and residual convolutions, pools and fully connected layers."""
+    """Convolutional networks of plain and residual convolutions, pools and fully connected
+    layers.
+    """
 
     name = "cnn"
 
@@ -21,7 +25,9 @@ class Cnn(LayerwiseSpace):
         return CnnChain(self)
 
     def designs(self) -> Iterator[Architecture]:
-        """Yield three VGG nets (13, 16 and 19 layers with weights) and seven blocked ones, then small ones."""
+        """Yield three VGG nets (13, 16 and 19 layers with weights) and seven blocked ones, then
+        small ones.
+        """
         yield from (vgg(repeats) for repeats in (2, 3, 4))
         yield from (blocked(3, size) for size in (1, 2, 3, 4, 5))
         yield blocked(4, 4)
@@ -32,20 +38,29 @@ class Cnn(LayerwiseSpace):
 def vgg(repeats: int) -> Architecture:
     """Return a network in the manner of Simonyan and Zisserman.
 
-    Five groups of conv3, each followed by a max-pool: two layers of 64 channels, two of 128, then `repeats` of 128,
-    of 256 and of 512; then fc layers of 128, 256 and 512 neurons. `repeats` 2, 3, 4 give VGG-13, -16 and -19.
+    Five groups of conv3, each followed by a max-pool: two layers of 64 channels, two of 128, then
+    `repeats` of 128, of 256 and of 512; then fc layers of 128, 256 and 512 neurons. `repeats` 2, 3,
+    4 give VGG-13, -16 and -19.
     """
     groups = [(64, 2), (128, 2), (128, repeats), (256, repeats), (512, repeats)]
-    layers = [layer for units, count in groups for layer in (*[Layer("conv3", units)] * count, _pool("max-pool"))]
-    return chain("cnn", [*layers, *(Layer("fc", units) for units in (128, 256, 512)), Layer("softmax")])
+    layers = [
+        layer
+        for units, count in groups
+        for layer in (*[Layer("conv3", units)] * count, _pool("max-pool"))
+    ]
+    return chain(
+        "cnn", [*layers, *(Layer("fc", units) for units in (128, 256, 512)), Layer("softmax")]
+    )
 
 
-def blocked(blocks: int, size: int, *, kind: str = "conv3", stem: int = 7, first_units: int = 64) -> Architecture:
+def blocked(
+    blocks: int, size: int, *, kind: str = "conv3", stem: int = 7, first_units: int = 64
+) -> Architecture:
     """Return a blocked feed-forward network in the manner of He et al.
 
-    A convolution of `first_units` channels and a max-pool, then blocks of `size` layers, then an average pool and
-    an fc layer of 512 neurons. The first layer of each block has stride 2; each block has twice as many channels as
-    the one before, up to 512.
+    A convolution of `first_units` channels and a max-pool, then blocks of `size` layers, then an
+    average pool and an fc layer of 512 neurons. The first layer of each block has stride 2; each
+    block has twice as many channels as the one before, up to 512.
 
     Args:
         blocks: Number of blocks.
@@ -58,6 +73,7 @@ def blocked(blocks: int, size: int, *, kind: str = "conv3", stem: int = 7, first
     for block in range(blocks):
         units = min(first_units * 2**block, 512)
         layers += [Layer(kind, units, 2), *[Layer(kind, units)] * (size - 1)]
+
     return chain("cnn", [*layers, _pool("avg-pool"), Layer("fc", 512), Layer("softmax")])
 
 
@@ -66,11 +82,14 @@ def _small_designs() -> Iterator[Architecture]:
     yield vgg(1)
     for kind in ("conv3", "res3", "conv5", "res5"):
         yield from (blocked(2, size, kind=kind) for size in (2, 1))
+
     for kind in ("conv3", "res3", "conv5", "res5", "conv7", "res7"):
         yield blocked(1, 1, kind=kind)
+
     for op in ("conv3", "conv5", "conv7", "res3", "res5", "res7"):
         yield chain("cnn", [Layer(op, 64), _pool("max-pool"), Layer("softmax")])
         yield chain("cnn", [Layer(op, 64), Layer("softmax")])
+
     yield chain("cnn", [_pool("avg-pool"), Layer("softmax")])
 
 

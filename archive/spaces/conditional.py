@@ -1,4 +1,5 @@
-"""Conditional hyperparameters, which exist only for some values of others: the domain of the Arc kernel.
+"""Conditional hyperparameters, which exist only for some values of others: the domain of the Arc
+kernel.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014).
 
@@ -52,6 +53,7 @@ class When:
         """Return whether a value meets the condition."""
         if self.at_least is not None:
             return float(value) >= self.at_least
+
         return value in self.one_of
 
 
@@ -78,9 +80,13 @@ class Real:
     def __post_init__(self) -> None:
         """Check the bounds."""
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise SettingsError(f"{self.name} needs finite bounds low < high, got {self.low} and {self.high}")
+            raise SettingsError(
+                f"{self.name} needs finite bounds low < high, got {self.low} and {self.high}"
+            )
+
         if self.log and self.low <= 0:
             raise SettingsError(f"{self.name} is on a log scale and needs low > 0, got {self.low}")
+
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
             raise SettingsError(f"{self.name} needs whole bounds, got {self.low} and {self.high}")
 
@@ -92,12 +98,15 @@ class Real:
         """
         if isinstance(value, (bool, str)) or not self.low <= value <= self.high:
             raise UsageError(f"{self.name} must be in [{self.low:g}, {self.high:g}], got {value!r}")
+
         if self.integer and not float(value).is_integer():
             raise UsageError(f"{self.name} must be a whole number, got {value!r}")
 
     def encode(self, value: Value) -> float:
         """Return (x - l) / (u - l), on the parameter's scale."""
-        low, high, x = (math.log(v) if self.log else float(v) for v in (self.low, self.high, float(value)))
+        low, high, x = (
+            math.log(v) if self.log else float(v) for v in (self.low, self.high, float(value))
+        )
         return (x - low) / (high - low)
 
     def decode(self, code: float) -> Value:
@@ -106,6 +115,7 @@ class Real:
             x = math.exp(math.log(self.low) + code * (math.log(self.high) - math.log(self.low)))
         else:
             x = self.low + code * (self.high - self.low)
+
         # Rounding must not move a value beyond a bound.
         x = min(max(x, self.low), self.high)
         return round(x) if self.integer else x
@@ -114,6 +124,7 @@ class Real:
         """Draw uniformly on the parameter's scale."""
         if self.integer and not self.log:
             return int(rng.integers(int(self.low), int(self.high), endpoint=True))
+
         return self.decode(float(rng.random()))
 
 
@@ -134,7 +145,9 @@ class Categorical:
     def __post_init__(self) -> None:
         """Check the choices."""
         if len(self.choices) < 2 or len(set(self.choices)) < len(self.choices):
-            raise SettingsError(f"{self.name} needs two or more distinct choices, got {self.choices}")
+            raise SettingsError(
+                f"{self.name} needs two or more distinct choices, got {self.choices}"
+            )
 
     def check(self, value: Value) -> None:
         """Check that a value is one of the choices.
@@ -143,7 +156,9 @@ class Categorical:
             UsageError: It is not.
         """
         if value not in self.choices:
-            raise UsageError(f"{self.name} must be one of {', '.join(map(str, self.choices))}, got {value!r}")
+            raise UsageError(
+                f"{self.name} must be one of {', '.join(map(str, self.choices))}, got {value!r}"
+            )
 
     def encode(self, value: Value) -> float:
         """Return the position of the choice."""
@@ -164,8 +179,8 @@ class Conditional:
         parameters: Parameters with conditions on earlier ones only, so that none depends on itself.
 
     Raises:
-        SettingsError: There are no parameters, a name is given twice, or a condition names no earlier parameter, or
-            sets a minimum for choices, which have no order.
+        SettingsError: There are no parameters, a name is given twice, or a condition names no
+            earlier parameter, or sets a minimum for choices, which have no order.
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
@@ -173,12 +188,15 @@ class Conditional:
         self.parameters = tuple(parameters)
         if not self.parameters:
             raise SettingsError("parameters must be one or more, got none")
+
         earlier: dict[str, Parameter] = {}
         for parameter in self.parameters:
             if parameter.name in earlier:
                 raise SettingsError(f"the parameter {parameter.name} is given twice")
+
             for condition in parameter.when:
                 _check_condition(parameter.name, condition, earlier)
+
             earlier[parameter.name] = parameter
 
     def __eq__(self, other: object) -> bool:
@@ -195,7 +213,8 @@ class Conditional:
         return tuple(parameter.name for parameter in self.parameters)
 
     def existing(self, configuration: Configuration) -> dict[str, Value]:
-        """Return the parameters that exist in a configuration with their values; these are equal for equal ones.
+        """Return the parameters that exist in a configuration with their values; these are equal
+        for equal ones.
 
         Raises:
             UsageError: One of them has no value, or an invalid one.
@@ -204,17 +223,23 @@ class Conditional:
         for name in configuration:
             if name not in self.names:
                 raise UnknownNameError("parameter", name, self.names)
+
         values: dict[str, Value] = {}
         for parameter in self.parameters:
             if _exists(parameter, values):
                 if parameter.name not in configuration:
-                    raise UsageError(f"{parameter.name} exists in this configuration and needs a value, got none")
+                    raise UsageError(
+                        f"{parameter.name} exists in this configuration and needs a value, got none"
+                    )
+
                 parameter.check(configuration[parameter.name])
                 values[parameter.name] = configuration[parameter.name]
+
         return values
 
     def encode(self, configurations: Sequence[Configuration]) -> Floats:
-        """Return the codes of n configurations: (n, D) float64, NaN where a parameter does not exist.
+        """Return the codes of n configurations: (n, D) float64, NaN where a parameter does not
+        exist.
 
         Raises:
             UsageError: As for `existing`.
@@ -225,6 +250,7 @@ class Conditional:
             for at, parameter in enumerate(self.parameters):
                 if parameter.name in values:
                     row[at] = parameter.encode(values[parameter.name])
+
         return codes
 
     def sample(self, rng: np.random.Generator) -> dict[str, Value]:
@@ -232,7 +258,9 @@ class Conditional:
         return self._complete({}, rng)
 
     def mutate(self, configuration: Configuration, rng: np.random.Generator) -> dict[str, Value]:
-        """Draw one parameter again; parameters that begin to exist are drawn, those that cease to exist are removed."""
+        """Draw one parameter again; parameters that begin to exist are drawn, those that cease to
+        exist are removed.
+        """
         values = self.existing(configuration)
         name = list(values)[int(rng.integers(len(values)))]
         parameter = self.parameters[self.names.index(name)]
@@ -242,22 +270,28 @@ class Conditional:
         values: dict[str, Value] = {}
         for parameter in self.parameters:
             if _exists(parameter, values):
-                values[parameter.name] = fixed[parameter.name] if parameter.name in fixed else parameter.sample(rng)
+                values[parameter.name] = (
+                    fixed[parameter.name] if parameter.name in fixed else parameter.sample(rng)
+                )
+
         return values
 
 
 def perceptrons(max_depth: int = 5) -> Conditional:
-    """Return the paper's experiment: networks of 0 to `max_depth` hidden layers and how each layer is trained.
+    """Return the paper's experiment: networks of 0 to `max_depth` hidden layers and how each layer
+    is trained.
 
-    Besides the depth there are 4 parameters for each hidden layer (learning rate, bound of the L2 norm of a unit's
-    weights, dropout rate, units), 2 for the output layer and the dropout rate of the input: 23 for 5 layers. The paper
-    gives their kinds and their number, not their bounds; those here are ours.
+    Besides the depth there are 4 parameters for each hidden layer (learning rate, bound of the L2
+    norm of a unit's weights, dropout rate, units), 2 for the output layer and the dropout rate of
+    the input: 23 for 5 layers. The paper gives their kinds and their number, not their bounds;
+    those here are ours.
 
     Raises:
         SettingsError: `max_depth` is below 1.
     """
     if max_depth < 1:
         raise SettingsError(f"max_depth must be >= 1, got {max_depth}")
+
     parameters: list[Parameter] = [
         Real("depth", 0, max_depth, integer=True),
         Real("dropout_input", 0.0, 0.8),
@@ -272,6 +306,7 @@ def perceptrons(max_depth: int = 5) -> Conditional:
             Real(f"dropout_{layer}", 0.0, 0.8, when=when),
             Real(f"units_{layer}", 8, 1024, log=True, integer=True, when=when),
         ]
+
     return Conditional(parameters)
 
 
@@ -282,10 +317,19 @@ def _exists(parameter: Parameter, values: Mapping[str, Any]) -> bool:
 def _check_condition(name: str, condition: When, earlier: Mapping[str, Parameter]) -> None:
     other = earlier.get(condition.parameter)
     if other is None:
-        raise SettingsError(f"{name} depends on {condition.parameter}, which must be a parameter that stands before it")
+        raise SettingsError(
+            f"{name} depends on {condition.parameter}, which must be a parameter "
+            "that stands before it"
+        )
+
     if condition.at_least is not None and isinstance(other, Categorical):
-        raise SettingsError(f"{name} needs {other.name} >= {condition.at_least:g}, but its choices have no order")
+        raise SettingsError(
+            f"{name} needs {other.name} >= {condition.at_least:g}, but its choices have no order"
+        )
+
     if isinstance(other, Categorical):
         for value in condition.one_of:
             if value not in other.choices:
-                raise SettingsError(f"{name} depends on {other.name} = {value!r}, which is no choice of it")
+                raise SettingsError(
+                    f"{name} depends on {other.name} = {value!r}, which is no choice of it"
+                )

@@ -1,16 +1,18 @@
-"""Subspace of the networks that meet constraints on known costs, so that no other network is ever proposed.
+"""Subspace of the networks that meet constraints on known costs, so that no other network is ever
+proposed.
 
 | symbol | meaning                                                                        | shape |
 |--------|--------------------------------------------------------------------------------|-------|
 | d      | violation of a network: sum over the constraints (`archive.constraints`); the  | (m,)  |
 |        | network is a member where it is 0, and none where a cost is unknown            |       |
 
-The members may be in parts that no single modification connects: of two operations, both may have to change. A mutation
-therefore is a random walk through the whole space that ends at the first member. At each other network it starts again
-from the parent with probability 1/2, so that every member can be reached and near ones are the most likely.
+The members may be in parts that no single modification connects: of two operations, both may have
+to change. A mutation therefore is a random walk through the whole space that ends at the first
+member. At each other network it starts again from the parent with probability 1/2, so that every
+member can be reached and near ones are the most likely.
 
-Members of a space that cannot be listed are found by rejection, and where they are rare by descent: mutations of a
-network of the initial pool that do not increase d, until it is 0.
+Members of a space that cannot be listed are found by rejection, and where they are rare by descent:
+mutations of a network of the initial pool that do not increase d, until it is 0.
 """
 
 from __future__ import annotations
@@ -34,25 +36,39 @@ Array = NDArray[np.float64]
 
 REJECTIONS = 50
 """Draws of a network before a descent."""
-DESCENTS, STEPS, NEAREST, STRAY = 8, 200, 3, 5
-"""Descents before a space counts as without members, mutations of each, networks of the pool that they begin at, and
-mutations of a member that a descent has found."""
+DESCENTS = 8
+STEPS = 200
+NEAREST = 3
+STRAY = 5
+"""Descents before a space counts as without members, mutations of each, networks of the pool that
+they begin at, and mutations of a member that a descent has found."""
 WALK = 100
 """Most modifications of the walks of one mutation."""
 RESTART = 0.5
 
 
-def constrained(space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]) -> Space:
-    """Return the members of a space that meet the constraints on known costs; the space itself without any of these."""
+def constrained(
+    space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]
+) -> Space:
+    """Return the members of a space that meet the constraints on known costs; the space itself
+    without any of these.
+    """
     known = tuple(each for each in constraints if each.name in costs)
-    return ConstrainedSpace(space, known, {each.name: costs[each.name] for each in known}) if known else space
+    return (
+        ConstrainedSpace(space, known, {each.name: costs[each.name] for each in known})
+        if known
+        else space
+    )
 
 
 @final
 class ConstrainedSpace(Space):
-    """The members of a space that meet constraints. Its moves are those of the space, restricted to members.
+    """The members of a space that meet constraints.
 
-    It is made by `constrained`, not by `spaces.get`, because costs are functions, which no configuration can contain.
+    Its moves are those of the space, restricted to members.
+
+    It is made by `constrained`, not by `spaces.get`, because costs are functions, which no
+    configuration can contain.
 
     Args:
         space: The whole space.
@@ -65,9 +81,13 @@ class ConstrainedSpace(Space):
         constraints: The constraints.
     """
 
-    def __init__(self, space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]) -> None:
-        self.name, self.whole = space.name, space
-        self.constraints, self._costs = tuple(constraints), dict(costs)
+    def __init__(
+        self, space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]
+    ) -> None:
+        self.name = space.name
+        self.whole = space
+        self.constraints = tuple(constraints)
+        self._costs = dict(costs)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -85,6 +105,7 @@ class ConstrainedSpace(Space):
         for each in self.constraints:
             costs = computed(self._costs, each.name, architectures)
             total += [each.violation(cost) for cost in costs.tolist()]
+
         return total
 
     def validate(self, architecture: Architecture) -> None:
@@ -97,7 +118,9 @@ class ConstrainedSpace(Space):
         for each in self.constraints:
             cost = float(computed(self._costs, each.name, [architecture])[0])
             if each.violation(cost):
-                raise InvalidArchitectureError(f"the network does not meet {each}: its {each.name} is {cost:.6g}")
+                raise InvalidArchitectureError(
+                    f"the network does not meet {each}: its {each.name} is {cost:.6g}"
+                )
 
     def members(self) -> Sequence[Architecture] | None:
         """See `Space.members`."""
@@ -109,10 +132,11 @@ class ConstrainedSpace(Space):
         return None if decisions is None else decisions.within(self)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Return as many networks as the pool of the space has, beginning with the members among these.
+        """Return as many networks as the pool of the space has, beginning with the members among
+        these.
 
-        Any other network of the pool is replaced by a sample. In a space that cannot be listed, the samples are a fixed
-        list, because finding a rare network takes seconds.
+        Any other network of the pool is replaced by a sample. In a space that cannot be listed, the
+        samples are a fixed list, because finding a rare network takes seconds.
 
         Raises:
             InfeasibleError: No network meets the constraints, or none was found.
@@ -123,6 +147,7 @@ class ConstrainedSpace(Space):
         for network, violation in zip(pool, self.violations(pool).tolist(), strict=True):
             if not violation:
                 chosen[network.functional_key] = network
+
         missing = len(pool) - len(chosen)
         others = (
             self._substitutes
@@ -132,7 +157,9 @@ class ConstrainedSpace(Space):
         for network in others:
             if len(chosen) == len(pool):
                 break
+
             chosen.setdefault(network.functional_key, network)
+
         return list(chosen.values())
 
     def sample(self, rng: np.random.Generator) -> Architecture:
@@ -145,11 +172,14 @@ class ConstrainedSpace(Space):
             drawn = self.whole.sample(rng)
             if not self.violations([drawn])[0]:
                 return drawn
+
         members = self.members()
         if members is None:
             return self._descended(rng)
+
         if not members:
             raise self._infeasible(self.whole.members() or ())
+
         return members[int(rng.integers(len(members)))]
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
@@ -163,16 +193,20 @@ class ConstrainedSpace(Space):
             step = self.whole.mutate(current, rng)
             if not step.operations:
                 break
+
             operations = (*operations, *step.operations)
             returned = step.child.functional_key == architecture.functional_key
             if not returned and not self.violations([step.child])[0]:
                 return Mutation(step.child, operations)
+
             again = returned or rng.random() < RESTART
             current, operations = (architecture, ()) if again else (step.child, operations)
+
         for _ in range(REJECTIONS):
             drawn = self.sample(rng)
             if drawn.functional_key != architecture.functional_key:
                 return Mutation(drawn, ("draw",))
+
         return Mutation(architecture, ())
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
@@ -186,14 +220,23 @@ class ConstrainedSpace(Space):
         whole = self.whole.members()
         if whole is None:
             return None
+
         violations = self.violations(whole).tolist()
-        return [member for member, violation in zip(whole, violations, strict=True) if not violation]
+        return [
+            member for member, violation in zip(whole, violations, strict=True) if not violation
+        ]
 
     @cached_property
     def _rejections(self) -> int:
-        """Number of random draws before the list of members or a descent is used; fewer where members are rare."""
+        """Number of random draws before the list of members or a descent is used; fewer where
+        members are rare.
+        """
         rng = np.random.default_rng(0)
-        return REJECTIONS if (self.violations([self.whole.sample(rng) for _ in range(REJECTIONS)]) == 0.0).any() else 1
+        return (
+            REJECTIONS
+            if (self.violations([self.whole.sample(rng) for _ in range(REJECTIONS)]) == 0.0).any()
+            else 1
+        )
 
     @cached_property
     def _substitutes(self) -> tuple[Architecture, ...]:
@@ -202,7 +245,9 @@ class ConstrainedSpace(Space):
         return tuple(self.sample(rng) for _ in range(len(self.whole.initial_pool())))
 
     def _descended(self, rng: np.random.Generator) -> Architecture:
-        """Return a member by descent from the nearest networks of the pool, and a random walk from there."""
+        """Return a member by descent from the nearest networks of the pool, and a random walk from
+        there.
+        """
         ends: list[Architecture] = []
         pool = self.whole.initial_pool(rng)
         near = [pool[at] for at in np.argsort(self.violations(pool), kind="stable")[:NEAREST]]
@@ -211,41 +256,58 @@ class ConstrainedSpace(Space):
             ends.append(end)
             if not violation:
                 return self._walked(end, rng)
+
         raise self._infeasible(ends)
 
     def _walked(self, start: Architecture, rng: np.random.Generator) -> Architecture:
-        """Return the last member on a random walk from a member, so that equal descents have different ends."""
+        """Return the last member on a random walk from a member, so that equal descents have
+        different ends.
+        """
         current = start
         for _ in range(STRAY):
             child = self.whole.mutate(current, rng).child
             current = current if self.violations([child])[0] else child
+
         return current
 
     def _descent(self, start: Architecture, rng: np.random.Generator) -> tuple[Architecture, float]:
         """Return the end of a descent, and its violation."""
-        current, violation = start, float(self.violations([start])[0])
+        current = start
+        violation = float(self.violations([start])[0])
         for _ in range(STEPS):
             if not violation:
                 break
+
             child = self.whole.mutate(current, rng).child
             if (reached := float(self.violations([child])[0])) <= violation:
-                current, violation = child, reached
+                current = child
+                violation = reached
+
         return current, violation
 
     def _infeasible(self, networks: Iterable[Architecture]) -> InfeasibleError:
-        """Return the error that names the constraints and the nearest of networks that do not meet them."""
-        listed, texts = list(networks), " and ".join(map(str, self.constraints))
+        """Return the error that names the constraints and the nearest of networks that do not meet
+        them.
+        """
+        listed = list(networks)
+        texts = " and ".join(map(str, self.constraints))
         complete = self.whole.members() is not None
         message = f"no network of the space {self.name} meets {texts}"
         if not complete:
             message = f"found no network of the space {self.name} that meets {texts}"
+
         violations = self.violations(listed)
         if not np.isfinite(violations).any():
             return InfeasibleError(f"{message}: their costs are unknown")
+
         nearest = listed[int(np.argmin(violations))]
         names = dict.fromkeys(each.name for each in self.constraints)
-        costs = ", ".join(f"{name} {float(computed(self._costs, name, [nearest])[0]):.6g}" for name in names)
-        return InfeasibleError(f"{message}: the nearest, {_text(nearest)}, has {costs}", nearest.key)
+        costs = ", ".join(
+            f"{name} {float(computed(self._costs, name, [nearest])[0]):.6g}" for name in names
+        )
+        return InfeasibleError(
+            f"{message}: the nearest, {_text(nearest)}, has {costs}", nearest.key
+        )
 
 
 def _text(network: Architecture) -> str:

@@ -1,4 +1,5 @@
-"""Architectures as vectors of categorical decisions, and back: the encoding for TPE, REINFORCE and TreeBO.
+"""Architectures as vectors of categorical decisions, and back: the encoding for TPE, REINFORCE and
+TreeBO.
 
     symbol   meaning                                                     shape
     D        number of decisions of a space                              scalar
@@ -10,8 +11,9 @@
     other cells    the same, for their number of vertices
     mlp, cnn       how many layers, then operation and units of each; chains only             NASBOT, appendix C.1
 
-A decision can depend on earlier ones: a network of three layers has no fourth layer to decide on. Several vectors may
-describe one network. `encode` returns one of them, the same for all relabellings.
+A decision can depend on earlier ones: a network of three layers has no fourth layer to decide on.
+Several vectors may describe one network. `encode` returns one of them, the same for all
+relabellings.
 """
 
 from __future__ import annotations
@@ -60,8 +62,8 @@ class Decisions(ABC):
     Attributes:
         space: The space.
         decisions: All D decisions, in their order.
-        roots: Number of leading decisions that determine which of the others are made: the branches of the tree. 0 if
-            all networks have one shape.
+        roots: Number of leading decisions that determine which of the others are made: the branches
+            of the tree. 0 if all networks have one shape.
     """
 
     roots: int = 0
@@ -73,7 +75,9 @@ class Decisions(ABC):
 
     @abstractmethod
     def needed(self, prefix: Sequence[int]) -> bool:
-        """Return whether the decision at position `len(prefix)` exists, given the decisions before it."""
+        """Return whether the decision at position `len(prefix)` exists, given the decisions before
+        it.
+        """
 
     @abstractmethod
     def encode(self, architecture: Architecture) -> Vector | None:
@@ -88,13 +92,18 @@ class Decisions(ABC):
         """
 
     def completed(self, vector: Sequence[int], rng: np.random.Generator) -> Vector:
-        """Complete a vector: missing decisions are drawn uniformly, and superfluous ones are removed."""
+        """Complete a vector: missing decisions are drawn uniformly, and superfluous ones are
+        removed.
+        """
         whole: list[int] = []
         for decision, choice in zip(self.decisions, vector, strict=True):
             if not self.needed(whole):
                 whole.append(ABSENT)
             else:
-                whole.append(int(rng.integers(len(decision.choices))) if choice == ABSENT else choice)
+                whole.append(
+                    int(rng.integers(len(decision.choices))) if choice == ABSENT else choice
+                )
+
         return tuple(whole)
 
     def within(self, space: Space) -> Self:
@@ -109,16 +118,19 @@ class Decisions(ABC):
             network = self.build(vector)
         except InvalidArchitectureError:
             return None
+
         return network if self.space.contains(network) else None
 
 
 @final
 class MatrixDecisions(Decisions):
-    """Decisions of cells: the edges, then the labels of the vertices on a path from input to output.
+    """Decisions of cells: the edges, then the labels of the vertices on a path from input to
+    output.
 
     Args:
         space: Space of cells.
-        vertices: Maximum number of vertices of a cell, input and output included; larger cells have no encoding.
+        vertices: Maximum number of vertices of a cell, input and output included; larger cells have
+            no encoding.
     """
 
     def __init__(self, space: Space, vertices: int) -> None:
@@ -126,7 +138,9 @@ class MatrixDecisions(Decisions):
         super().__init__(space)
         self.vertices = vertices
         self._pairs = tuple((u, v) for u in range(vertices) for v in range(u + 1, vertices))
-        self._labels = tuple(name for name in vocabulary(space.name).operations if name not in (INPUT, OUTPUT))
+        self._labels = tuple(
+            name for name in vocabulary(space.name).operations if name not in (INPUT, OUTPUT)
+        )
         self.decisions = (
             *(Decision(f"edge {u}-{v}", ("no", "yes")) for u, v in self._pairs),
             *(Decision(f"vertex {u}", self._labels) for u in range(1, vertices - 1)),
@@ -138,9 +152,12 @@ class MatrixDecisions(Decisions):
         return at < 0 or at + 1 in self._used(prefix)
 
     def encode(self, architecture: Architecture) -> Vector | None:
-        """Return the decisions of the cell in canonical order, missing vertices before the output."""
+        """Return the decisions of the cell in canonical order, missing vertices before the
+        output.
+        """
         if not self.space.contains(architecture) or len(architecture.layers) > self.vertices:
             return None
+
         cell = architecture.canonical
         last = len(cell.layers) - 1
         place = {u: u if u < last else self.vertices - 1 for u in range(last + 1)}
@@ -149,6 +166,7 @@ class MatrixDecisions(Decisions):
         labels = dict.fromkeys(range(1, self.vertices - 1), ABSENT)
         for u in self._used(chosen)[1:-1]:
             labels[u] = self._labels.index(cell.layers[u].op)
+
         return (*chosen, *labels.values())
 
     def build(self, vector: Vector) -> Architecture:
@@ -156,6 +174,7 @@ class MatrixDecisions(Decisions):
         used = self._used(vector)
         if self.vertices - 1 not in used:
             raise InvalidArchitectureError("no path leads from the input to the output of the cell")
+
         place = {u: at for at, u in enumerate(used)}
         inner = [Layer(self._labels[vector[len(self._pairs) + u - 1]]) for u in used[1:-1]]
         edges = [(place[u], place[v]) for u, v in self._edges(vector) if u in place and v in place]
@@ -165,13 +184,18 @@ class MatrixDecisions(Decisions):
         return [pair for pair, chosen in zip(self._pairs, vector, strict=False) if chosen]
 
     def _used(self, vector: Sequence[int]) -> list[int]:
-        """Return the vertices on a path from input to output, ascending; input and output only if there is one."""
+        """Return the vertices on a path from input to output, ascending; input and output only if
+        there is one.
+        """
         edges = self._edges(vector)
-        forward, backward = {0}, {self.vertices - 1}
+        forward = {0}
+        backward = {self.vertices - 1}
         for u, v in edges:
             if u in forward:
                 forward.add(v)
+
         for u, v in reversed(edges):
             if v in backward:
                 backward.add(u)
+
         return sorted(forward & backward)

@@ -1,7 +1,9 @@
-"""Chains of layers as decisions: the feed-forward networks that TreeBO searches (NASBOT, appendix C.1).
+"""Chains of layers as decisions: the feed-forward networks that TreeBO searches (NASBOT, appendix
+C.1).
 
-The first decision is the number of layers, followed by each layer's operation and units. Units are powers of two within
-the space's limits; other units are encoded as the nearest of these. Networks with branches have no encoding.
+The first decision is the number of layers, followed by each layer's operation and units. Units are
+powers of two within the space's limits; other units are encoded as the nearest of these. Networks
+with branches have no encoding.
 """
 
 from __future__ import annotations
@@ -41,40 +43,54 @@ class Chain(Decisions):
         """Make the decisions from the limits of the space, the paper's where it has none."""
         super().__init__(space)
         known = {field.name for field in fields(Limits)}
-        self.limits = Limits.of(space.name, {name: value for name, value in space.config.items() if name in known})
+        self.limits = Limits.of(
+            space.name, {name: value for name, value in space.config.items() if name in known}
+        )
         names = self.vocabulary.of_group(*self.groups)
-        self.kinds: tuple[Kind, ...] = tuple((op, s) for op in names for s in self.vocabulary[op].strides)
+        self.kinds: tuple[Kind, ...] = tuple(
+            (op, s) for op in names for s in self.vocabulary[op].strides
+        )
         self.units = _powers_of_two(self.limits.min_units, self.limits.max_units)
         self.most = self.limits.max_layers - _ENDS
         self.most_fc = min(_MOST_FC, self.most - 1) if self.head else 0
         self.decisions = tuple(self._decisions())
 
     def needed(self, prefix: Sequence[int]) -> bool:
-        """Return whether the decision exists: not beyond the depth, nor for the units of an operation without units."""
+        """Return whether the decision exists: not beyond the depth, nor for the units of an
+        operation without units.
+        """
         at = len(prefix)
         if at < 2:
             return at == 0 or bool(self.head)
+
         layer, of_units = divmod(at - 2, 2)
         if layer >= self.most:
             return of_units == 1 and layer - self.most < prefix[1]
+
         return layer <= prefix[0] and (not of_units or self._has_units(prefix[-1]))
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the decisions of a chain; other units are encoded as the nearest choice."""
         last = len(architecture.layers) - 1
-        if architecture.edges != tuple((u, u + 1) for u in range(last)) or not self.space.contains(architecture):
+        if architecture.edges != tuple((u, u + 1) for u in range(last)) or not self.space.contains(
+            architecture
+        ):
             return None
+
         layers = architecture.layers[1:-2]
         body = [layer for layer in layers if (layer.op, layer.stride) in self.kinds]
         head = layers[len(body) :]
         if not body or any(layer.op not in self.head for layer in head) or len(head) > self.most_fc:
             return None
+
         vector = [len(body) - 1, len(head) if self.head else ABSENT]
         for layer in body:
             vector += [self.kinds.index((layer.op, layer.stride)), self._level(layer)]
+
         vector += [ABSENT] * (2 * (self.most - len(body)))
         for layer in head:
             vector += [ABSENT, self._level(layer)]
+
         return tuple(vector) + (ABSENT,) * (len(self.decisions) - len(vector))
 
     def build(self, vector: Vector) -> Architecture:
@@ -83,19 +99,29 @@ class Chain(Decisions):
         for at in range(2, 4 + 2 * vector[0], 2):
             op, stride = self.kinds[vector[at]]
             layers.append(Layer(op, self._chosen_units(vector[at + 1]), stride))
+
         for at in range(max(vector[1], 0)):
             layers.append(Layer(self.head[0], self._chosen_units(vector[3 + 2 * (self.most + at)])))
+
         return chain(self.space.name, [*layers, Layer(self.last)])
 
     def _decisions(self) -> Iterator[Decision]:
         units = tuple(map(str, self.units))
-        yield Decision("layers", tuple(str(depth) for depth in range(1, self.most + 1)), ordered=True)
-        yield Decision("fc layers", tuple(str(count) for count in range(self.most_fc + 1)), ordered=True)
+        yield Decision(
+            "layers", tuple(str(depth) for depth in range(1, self.most + 1)), ordered=True
+        )
+        yield Decision(
+            "fc layers", tuple(str(count) for count in range(self.most_fc + 1)), ordered=True
+        )
         for u in range(1, self.most + 1):
-            yield Decision(f"operation {u}", tuple(op if s == 1 else f"{op}/{s}" for op, s in self.kinds))
+            yield Decision(
+                f"operation {u}", tuple(op if s == 1 else f"{op}/{s}" for op, s in self.kinds)
+            )
             yield Decision(f"units {u}", units, ordered=True)
+
         for u in range(1, self.most_fc + 1):
-            # Fully connected layers have one operation. The decision has one choice, so that each layer has two places.
+            # Fully connected layers have one operation. The decision has one choice, so that each
+            # layer has two places.
             yield Decision(f"fc operation {u}", self.head)
             yield Decision(f"fc units {u}", units, ordered=True)
 
@@ -108,6 +134,7 @@ class Chain(Decisions):
     def _level(self, layer: Layer) -> int:
         if layer.units is None:
             return ABSENT
+
         return int(np.argmin([abs(math.log(units / layer.units)) for units in self.units]))
 
 
@@ -115,14 +142,20 @@ class Chain(Decisions):
 class MlpChain(Chain):
     """Layers of rectifiers and sigmoids."""
 
-    vocabulary, groups, head, last = MLP, ("rectifier", "sigmoid"), (), "linear"
+    vocabulary = MLP
+    groups = ("rectifier", "sigmoid")
+    head = ()
+    last = "linear"
 
 
 @final
 class CnnChain(Chain):
     """Convolutions and pools, then up to four fully connected layers."""
 
-    vocabulary, groups, head, last = CNN, ("conv", "pool"), ("fc",), "softmax"
+    vocabulary = CNN
+    groups = ("conv", "pool")
+    head = ("fc",)
+    last = "softmax"
 
 
 def _powers_of_two(low: int, high: int) -> tuple[int, ...]:

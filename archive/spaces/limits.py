@@ -1,4 +1,6 @@
-"""Limits of NASBOT's search spaces (appendix B.1): sizes of a network, independent of its operations."""
+"""Limits of NASBOT's search spaces (appendix B.1): sizes of a network, independent of its
+operations.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +45,7 @@ class Limits:
         for name in config:
             if name not in known:
                 raise UnknownNameError(f"setting of space {space}", name, known)
+
         return cls(**config)
 
     def __post_init__(self) -> None:
@@ -51,17 +54,31 @@ class Limits:
         Raises:
             SettingsError: A value that cannot be used.
         """
-        for name, least in (("max_layers", 4), ("max_degree", 1), ("max_edges", 3), ("min_units", 1), ("max_units", 1)):
+        for name, least in (
+            ("max_layers", 4),
+            ("max_degree", 1),
+            ("max_edges", 3),
+            ("min_units", 1),
+            ("max_units", 1),
+        ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise SettingsError(f"{name} must be a whole number >= {least}, got {value!r}")
+
         mass = self.max_mass
-        if isinstance(mass, bool) or not isinstance(mass, (int, float)) or not (0 < mass and math.isfinite(mass)):
+        if (
+            isinstance(mass, bool)
+            or not isinstance(mass, (int, float))
+            or not (0 < mass and math.isfinite(mass))
+        ):
             raise SettingsError(f"max_mass must be a number > 0, got {mass!r}")
+
         # One network must have one recorded configuration, however the number was written.
         object.__setattr__(self, "max_mass", float(mass))
         if self.max_units < self.min_units:
-            raise SettingsError(f"max_units must be >= min_units = {self.min_units}, got {self.max_units}")
+            raise SettingsError(
+                f"max_units must be >= min_units = {self.min_units}, got {self.max_units}"
+            )
 
     @property
     def config(self) -> dict[str, Any]:
@@ -87,20 +104,32 @@ class Limits:
     def _check_size(self, architecture: Architecture) -> None:
         if len(architecture.layers) > self.max_layers:
             raise InvalidArchitectureError(
-                f"a network must have at most {self.max_layers} layers, got {len(architecture.layers)}"
+                f"a network must have at most {self.max_layers} layers, got "
+                f"{len(architecture.layers)}"
             )
+
         if len(architecture.edges) > self.max_edges:
             raise InvalidArchitectureError(
                 f"a network must have at most {self.max_edges} edges, got {len(architecture.edges)}"
             )
 
     def _check_layers(self, architecture: Architecture) -> None:
-        most, low, high = self.max_degree, self.min_units, self.max_units
+        most = self.max_degree
+        low = self.min_units
+        high = self.max_units
         layers = zip(architecture.layers, architecture.parents, architecture.children, strict=True)
         for u, (layer, parents, children) in enumerate(layers):
             if len(parents) > most:
-                raise InvalidArchitectureError(f"at most {most} edges lead into a layer, got {len(parents)}", u)
+                raise InvalidArchitectureError(
+                    f"at most {most} edges lead into a layer, got {len(parents)}", u
+                )
+
             if len(children) > most:
-                raise InvalidArchitectureError(f"at most {most} edges lead out of a layer, got {len(children)}", u)
+                raise InvalidArchitectureError(
+                    f"at most {most} edges lead out of a layer, got {len(children)}", u
+                )
+
             if layer.units is not None and not low <= layer.units <= high:
-                raise InvalidArchitectureError(f"units must be in [{low}, {high}], got {layer.units}", u)
+                raise InvalidArchitectureError(
+                    f"units must be in [{low}, {high}], got {layer.units}", u
+                )

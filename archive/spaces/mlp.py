@@ -1,4 +1,6 @@
-"""The space `mlp`: multi-layer perceptrons, with NASBOT's initial pool (appendix B.1 and figure 17)."""
+"""The space `mlp`: multi-layer perceptrons, with NASBOT's initial pool (appendix B.1 and figure
+17).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _POOL = ((3, 2), (4, 2), (5, 2), (3, 4), (6, 2), (8, 2), (6, 3), (10, 2), (4, 6)
 
 @final
 class Mlp(LayerwiseSpace):
-    """Fully connected networks of rectifiers and sigmoids, for regression and classification of vectors."""
+    """Fully connected networks of rectifiers and sigmoids, for regression and classification of
+    vectors.
+    """
 
     name = "mlp"
 
@@ -28,8 +32,12 @@ class Mlp(LayerwiseSpace):
         return MlpChain(self)
 
     def designs(self) -> Iterator[Architecture]:
-        """Yield the ten blocked networks, then ever smaller ones for limits that some of those exceed."""
-        yield from (blocked(blocks, size, first=place) for place, (blocks, size) in enumerate(_POOL))
+        """Yield the ten blocked networks, then ever smaller ones for limits that some of those
+        exceed.
+        """
+        yield from (
+            blocked(blocks, size, first=place) for place, (blocks, size) in enumerate(_POOL)
+        )
         yield from (blocked(2, 2, first=first) for first in range(len(_LABELS)))
         yield from (blocked(2, 1, first=first) for first in range(len(_LABELS)))
         yield from (blocked(1, 1, first=first) for first in range(len(_LABELS)))
@@ -39,11 +47,13 @@ def blocked(blocks: int, size: int, *, first: int = 0) -> Architecture:
     """Return a blocked feed-forward network.
 
     Args:
-        blocks: Number of blocks. The layers of a block have one label and one width; labels and widths take turns.
+        blocks: Number of blocks. The layers of a block have one label and one width; labels and
+            widths take turns.
         size: Layers in a block.
         first: Which label, and which width, the first block has.
     """
     layers = []
     for block in range(first, first + blocks):
         layers += [Layer(_LABELS[block % len(_LABELS)], _WIDTHS[block % len(_WIDTHS)])] * size
+
     return chain("mlp", [*layers, Layer("linear")])

@@ -1,8 +1,8 @@
 """Network morphisms: operations that grow a network and can preserve the function that it computes.
 
-Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow, Shlens: Net2Net
-(2016). Here they are pure functions of graphs; the table has the weights with which the child computes its parent's
-function.
+Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow,
+Shlens: Net2Net (2016). Here they are pure functions of graphs; the table has the weights with which
+the child computes its parent's function.
 
 | operation     | paper            | effect                                             | function-preserving weights |
 |---------------|------------------|----------------------------------------------------|-----------------------------|
@@ -11,13 +11,15 @@ function.
 | `skip_add`    | add(G, u, v)     | a residual block after u, which adds its input     | a last convolution of zeros |
 | `skip_concat` | concat(G, u, v)  | an edge from u to v, which concatenates            | zeros for new inputs of v   |
 
-A layer with several parents concatenates them, and only residual blocks add. So an additive connection is a separate
-block, and there is no `skip_add` in a vocabulary without such blocks (`mlp`). Graphs contain no input sizes, so an
-operation changes only the layer that it names. The weights of the layers that read its output change, too: the paper's
-effective area (`archive.trainer.morphism`).
+A layer with several parents concatenates them, and only residual blocks add. So an additive
+connection is a separate block, and there is no `skip_add` in a vocabulary without such blocks
+(`mlp`). Graphs contain no input sizes, so an operation changes only the layer that it names. The
+weights of the layers that read its output change, too: the paper's effective area
+(`archive.trainer.morphism`).
 
-The identity passes an activation unchanged only if values are never negative (all of `cnn` but the input; relu, crelu,
-logistic and softplus of `mlp`). After the other operations of `mlp` the new layer is a crelu, which keeps both signs.
+The identity passes an activation unchanged only if values are never negative (all of `cnn` but the
+input; relu, crelu, logistic and softplus of `mlp`). After the other operations of `mlp` the new
+layer is a crelu, which keeps both signs.
 """
 
 from __future__ import annotations
@@ -49,7 +51,10 @@ def deepen(architecture: Architecture, layer: int, op: str) -> Architecture:
     """
     if op not in deepenings(architecture, layer):
         allowed = ", ".join(deepenings(architecture, layer)) or "no operation"
-        raise InvalidArchitectureError(f"{op} cannot be the identity on the output of this layer, but {allowed}", layer)
+        raise InvalidArchitectureError(
+            f"{op} cannot be the identity on the output of this layer, but {allowed}", layer
+        )
+
     return _inserted(architecture, layer, op)
 
 
@@ -62,16 +67,21 @@ def widen(architecture: Architecture, layer: int, units: int | None = None) -> A
     old = architecture.layers[layer]
     if old.units is None:
         raise InvalidArchitectureError(f"{old.op} has no units to widen", layer)
+
     units = 2 * old.units if units is None else units
     if units <= old.units:
-        raise InvalidArchitectureError(f"widen needs more than {old.units} units, got {units}", layer)
+        raise InvalidArchitectureError(
+            f"widen needs more than {old.units} units, got {units}", layer
+        )
+
     layers = list(architecture.layers)
     layers[layer] = Layer(old.op, units, old.stride)
     return Architecture(architecture.space, layers, architecture.edges)
 
 
 def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
-    """Insert a residual block after a layer: the output of the layer plus that of two convolutions of it.
+    """Insert a residual block after a layer: the output of the layer plus that of two convolutions
+    of it.
 
     Args:
         architecture: The network.
@@ -83,14 +93,17 @@ def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
     """
     if op not in additions(architecture, layer):
         raise InvalidArchitectureError(f"{op} cannot add the output of this layer", layer)
+
     return _inserted(architecture, layer, op)
 
 
 def skip_concat(architecture: Architecture, tail: int, head: int) -> Architecture:
-    """Connect two layers; average pools match their image sizes (`archive.spaces.modifiers.apply.skip`).
+    """Connect two layers; average pools match their image sizes
+    (`archive.spaces.modifiers.apply.skip`).
 
     Raises:
-        InvalidArchitectureError: They are connected already, or not in order, or pools cannot match the image sizes.
+        InvalidArchitectureError: They are connected already, or not in order, or pools cannot match
+            the image sizes.
     """
     return apply.skip(architecture, tail, head)
 
@@ -100,23 +113,34 @@ def deepenings(architecture: Architecture, layer: int) -> tuple[str, ...]:
     words = vocabulary(architecture.space)
     if not words.decisions or widths(architecture)[layer] is None:
         return ()
+
     if words.images:
         if architecture.levels[layer] is None:
             return words.of_group("fc")
+
         return tuple(op for op in words.of_group("conv") if not words[op].residual)
+
     return ("relu",) if architecture.layers[layer].op in _NEVER_NEGATIVE else ("crelu",)
 
 
 def additions(architecture: Architecture, layer: int) -> tuple[str, ...]:
     """Return the residual blocks that `skip_add` can insert after a layer."""
     words = vocabulary(architecture.space)
-    if not words.images or architecture.levels[layer] is None or widths(architecture)[layer] is None:
+    if (
+        not words.images
+        or architecture.levels[layer] is None
+        or widths(architecture)[layer] is None
+    ):
         return ()
+
     return tuple(op for op in words.of_group("conv") if words[op].residual)
 
 
 def widths(architecture: Architecture) -> tuple[int | None, ...]:
-    """Return the output channels or features of each layer; None if they depend on the input, or for the ends."""
+    """Return the output channels or features of each layer;
+
+    None if they depend on the input, or for the ends.
+    """
     words = vocabulary(architecture.space)
     outputs: list[int | None] = []
     for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
@@ -128,36 +152,58 @@ def widths(architecture: Architecture) -> tuple[int | None, ...]:
             incoming = [outputs[parent] for parent in parents]
             known = [width for width in incoming if width is not None]
             outputs.append(sum(known) if known and len(known) == len(incoming) else None)
+
     return tuple(outputs)
 
 
 def choices(architecture: Architecture) -> dict[str, list[Choice]]:
-    """Return the legal applications of each operation by its name, as functions that return the child.
+    """Return the legal applications of each operation by its name, as functions that return the
+    child.
 
-    Operations without any are omitted. A function may still raise `InvalidArchitectureError` (image sizes), and the
-    child may exceed the limits of a space.
+    Operations without any are omitted. A function may still raise `InvalidArchitectureError` (image
+    sizes), and the child may exceed the limits of a space.
     """
     layers = range(len(architecture.layers))
     every: dict[str, list[Choice]] = {
-        "deepen": [partial(deepen, architecture, u, op) for u in layers for op in deepenings(architecture, u)],
-        "widen": [partial(widen, architecture, u) for u in layers if architecture.layers[u].units is not None],
-        "skip_add": [partial(skip_add, architecture, u, op) for u in layers for op in additions(architecture, u)],
-        "skip_concat": [partial(skip_concat, architecture, *pair) for pair in _unconnected(architecture)],
+        "deepen": [
+            partial(deepen, architecture, u, op)
+            for u in layers
+            for op in deepenings(architecture, u)
+        ],
+        "widen": [
+            partial(widen, architecture, u)
+            for u in layers
+            if architecture.layers[u].units is not None
+        ],
+        "skip_add": [
+            partial(skip_add, architecture, u, op)
+            for u in layers
+            for op in additions(architecture, u)
+        ],
+        "skip_concat": [
+            partial(skip_concat, architecture, *pair) for pair in _unconnected(architecture)
+        ],
     }
     return {name: calls for name, calls in every.items() if calls}
 
 
 def _inserted(architecture: Architecture, layer: int, op: str) -> Architecture:
-    new, units = len(architecture.layers), widths(architecture)[layer]
+    new = len(architecture.layers)
+    units = widths(architecture)[layer]
     edges = [(new if tail == layer else tail, head) for tail, head in architecture.edges]
-    return Architecture(architecture.space, [*architecture.layers, Layer(op, units)], [*edges, (layer, new)])
+    return Architecture(
+        architecture.space, [*architecture.layers, Layer(op, units)], [*edges, (layer, new)]
+    )
 
 
 def _unconnected(architecture: Architecture) -> Iterator[tuple[int, int]]:
-    """Yield pairs that an edge can join: from the input or an inner layer to an inner or a decision layer."""
+    """Yield pairs that an edge can join: from the input or an inner layer to an inner or a decision
+    layer.
+    """
     words = vocabulary(architecture.space)
     if not words.decisions:
         return
+
     groups = [words[layer.op].group for layer in architecture.layers]
     for head, group in enumerate(groups):
         if group not in ("input", "output"):

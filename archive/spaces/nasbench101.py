@@ -35,22 +35,33 @@ class NasBench101(CellSpace):
         """Check the table's limits, and that every vertex is connected.
 
         Raises:
-            InvalidArchitectureError: The table does not contain this cell; the message gives the reason.
+            InvalidArchitectureError: The table does not contain this cell; the message gives the
+                reason.
         """
         check_space(self.name, architecture)
         if len(architecture.layers) > _MAX_VERTICES:
             raise InvalidArchitectureError(
                 f"a cell has at most {_MAX_VERTICES} vertices, got {len(architecture.layers)}"
             )
+
         if len(architecture.edges) > _MAX_EDGES:
-            raise InvalidArchitectureError(f"a cell has at most {_MAX_EDGES} edges, got {len(architecture.edges)}")
+            raise InvalidArchitectureError(
+                f"a cell has at most {_MAX_EDGES} edges, got {len(architecture.edges)}"
+            )
+
         last = len(architecture.layers) - 1
-        for u, (parents, children) in enumerate(zip(architecture.parents, architecture.children, strict=True)):
+        for u, (parents, children) in enumerate(
+            zip(architecture.parents, architecture.children, strict=True)
+        ):
             if (u > 0 and not parents) or (u < last and not children):
-                raise InvalidArchitectureError("a vertex of a cell lies on a path from input to output", u)
+                raise InvalidArchitectureError(
+                    "a vertex of a cell lies on a path from input to output", u
+                )
 
     def sample(self, rng: np.random.Generator) -> Architecture:
-        """Draw matrices and labels uniformly until one is a member after removal of disconnected vertices."""
+        """Draw matrices and labels uniformly until one is a member after removal of disconnected
+        vertices.
+        """
         n = _MAX_VERTICES
         while True:
             matrix = np.triu(rng.integers(2, size=(n, n)), 1).tolist()
@@ -60,14 +71,17 @@ class NasBench101(CellSpace):
                 return cell
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Flip each edge with probability 1/7 and relabel each vertex with probability 1/5, until the cell changes.
+        """Flip each edge with probability 1/7 and relabel each vertex with probability 1/5, until
+        the cell changes.
 
-        These are the rates of BANANAS' code (`Cell.mutate` of naszilla/bananas), which takes them from `mutate_spec` of
-        google-research/nasbench: mutation_rate / V for each of the 21 edges of V = 7 vertices, mutation_rate / (V - 2)
-        for each inner vertex, with mutation_rate 1; a relabelled vertex gets another label. Both mutate all seven
-        vertices of a matrix. Architectures do not store disconnected vertices, so those get random labels here.
+        These are the rates of BANANAS' code (`Cell.mutate` of naszilla/bananas), which takes them
+        from `mutate_spec` of google-research/nasbench: mutation_rate / V for each of the 21 edges
+        of V = 7 vertices, mutation_rate / (V - 2) for each inner vertex, with mutation_rate 1; a
+        relabelled vertex gets another label. Both mutate all seven vertices of a matrix.
+        Architectures do not store disconnected vertices, so those get random labels here.
 
-        The recorded operations are a minimal set of edits: each of them is needed for the resulting cell.
+        The recorded operations are a minimal set of edits: each of them is needed for the resulting
+        cell.
         """
         while True:
             matrix, labels = _padded(architecture, rng)
@@ -75,10 +89,15 @@ class NasBench101(CellSpace):
             child = self._member(*_edited(matrix, labels, edits))
             if child is not None and child.key != architecture.key:
                 needed = _needed(matrix, labels, edits)
-                return Mutation(child, tuple("flip_edge" if isinstance(to, int) else "swap_label" for _, to in needed))
+                return Mutation(
+                    child,
+                    tuple("flip_edge" if isinstance(to, int) else "swap_label" for _, to in needed),
+                )
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield the cells with one other label, one edge more or fewer, or one vertex added parallel to a pair."""
+        """Yield the cells with one other label, one edge more or fewer, or one vertex added
+        parallel to a pair.
+        """
         seen = {architecture.key}
         for name, matrix, labels in _one_step(*to_nasbench101(architecture)):
             child = self._member(matrix, labels)
@@ -91,25 +110,33 @@ class NasBench101(CellSpace):
         kept = _on_a_path(matrix)
         if not {0, len(labels) - 1} <= kept:
             return None
+
         order = sorted(kept)
-        cell = from_nasbench101([[matrix[u][v] for v in order] for u in order], [labels[u] for u in order])
+        cell = from_nasbench101(
+            [[matrix[u][v] for v in order] for u in order], [labels[u] for u in order]
+        )
         return cell if self.contains(cell) else None
 
 
 def _on_a_path(matrix: Matrix) -> set[int]:
     n = len(matrix)
-    forward, backward = {0}, {n - 1}
+    forward = {0}
+    backward = {n - 1}
     for v in range(1, n):
         if any(matrix[u][v] for u in forward):
             forward.add(v)
+
     for u in range(n - 2, -1, -1):
         if any(matrix[u][v] for v in backward):
             backward.add(u)
+
     return forward & backward
 
 
 def _padded(architecture: Architecture, rng: np.random.Generator) -> tuple[Matrix, list[str]]:
-    """Return matrix and labels with unconnected vertices of random labels before the output, up to seven in all."""
+    """Return matrix and labels with unconnected vertices of random labels before the output, up to
+    seven in all.
+    """
     matrix, labels = to_nasbench101(architecture)
     missing = _MAX_VERTICES - len(labels)
     rows = [[*row[:-1], *[0] * missing, row[-1]] for row in matrix]
@@ -119,29 +146,36 @@ def _padded(architecture: Architecture, rng: np.random.Generator) -> tuple[Matri
 
 
 def _edits(inner: int, labels: list[str], rng: np.random.Generator) -> list[Edit]:
-    """Draw flips of edges, then new labels; only the first `inner` inner vertices have a label that can change."""
+    """Draw flips of edges, then new labels; only the first `inner` inner vertices have a label that
+    can change.
+    """
     n = len(labels)
     flips = np.argwhere(np.triu(rng.random((n, n)) < 1 / n, 1)).tolist()
     swapped = [u for u in range(1, inner + 1) if rng.random() < 1 / (n - 2)]
     others = [[label for label in _LABELS if label != labels[u]] for u in swapped]
-    swaps = [(u, choices[rng.integers(len(choices))]) for u, choices in zip(swapped, others, strict=True)]
+    swaps = [
+        (u, choices[rng.integers(len(choices))]) for u, choices in zip(swapped, others, strict=True)
+    ]
     return [*((u, v) for u, v in flips), *swaps]
 
 
 def _edited(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> tuple[Matrix, list[str]]:
-    matrix, labels = [list(row) for row in matrix], list(labels)
+    matrix = [list(row) for row in matrix]
+    labels = list(labels)
     for u, to in edits:
         if isinstance(to, int):
             matrix[u][to] ^= 1
         else:
             labels[u] = to
+
     return matrix, labels
 
 
 def _needed(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> list[Edit]:
     """Return a minimal set of edits with the same resulting cell.
 
-    An edit of a disconnected vertex changes nothing; of two edits that disconnect the same vertex, one suffices.
+    An edit of a disconnected vertex changes nothing; of two edits that disconnect the same vertex,
+    one suffices.
     """
     cell = _connected(*_edited(matrix, labels, edits))
     needed = list(edits)
@@ -149,11 +183,14 @@ def _needed(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> list[Ed
         fewer = [other for other in needed if other != edit]
         if _connected(*_edited(matrix, labels, fewer)) == cell:
             needed = fewer
+
     return needed
 
 
 def _connected(matrix: Matrix, labels: list[str]) -> tuple[dict[int, str], set[tuple[int, int]]]:
-    """Return the labels of the vertices on a path from input to output, and the edges between these."""
+    """Return the labels of the vertices on a path from input to output, and the edges between
+    these.
+    """
     kept = _on_a_path(matrix)
     return {u: labels[u] for u in kept}, {(u, v) for u in kept for v in kept if matrix[u][v]}
 
@@ -163,13 +200,18 @@ def _one_step(matrix: Matrix, labels: list[str]) -> Iterator[tuple[str, Matrix, 
     for u in range(1, n - 1):
         for label in _LABELS:
             yield "swap_label", matrix, [*labels[:u], label, *labels[u + 1 :]]
+
     for u in range(n):
         for v in range(u + 1, n):
             flipped = [list(row) for row in matrix]
             flipped[u][v] ^= 1
             yield "flip_edge", flipped, labels
             for label in _LABELS:
-                yield "add_vertex", _with_vertex(matrix, u, v), [*labels[: u + 1], label, *labels[u + 1 :]]
+                yield (
+                    "add_vertex",
+                    _with_vertex(matrix, u, v),
+                    [*labels[: u + 1], label, *labels[u + 1 :]],
+                )
 
 
 def _with_vertex(matrix: Matrix, u: int, v: int) -> Matrix:

@@ -8,7 +8,12 @@ from typing import Self, final
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.architecture.nasbench_codec import NB201_SLOTS, from_nasbench201, nasbench201_text, to_nasbench201
+from archive.architecture.nasbench_codec import (
+    NB201_SLOTS,
+    from_nasbench201,
+    nasbench201_text,
+    to_nasbench201,
+)
 from archive.architecture.operations import NASBENCH201
 from archive.errors import CodecError, InvalidArchitectureError
 from archive.spaces.base import NONE, Mutation, Space, check_space
@@ -22,7 +27,9 @@ _EDGES = len(NB201_SLOTS)
 
 @final
 class NasBench201(CellSpace):
-    """The cells that NAS-Bench-201 tabulates, including those without a path from input to output."""
+    """The cells that NAS-Bench-201 tabulates, including those without a path from input to
+    output.
+    """
 
     name = "nasbench201"
     vertices = _EDGES + 2
@@ -34,7 +41,11 @@ class NasBench201(CellSpace):
             operations = _operations(architecture)
         except CodecError as error:
             raise InvalidArchitectureError(str(error)) from None
-        return {f"{tail}-{head}": operation for (tail, head), operation in zip(NB201_SLOTS, operations, strict=True)}
+
+        return {
+            f"{tail}-{head}": operation
+            for (tail, head), operation in zip(NB201_SLOTS, operations, strict=True)
+        }
 
     def validate(self, architecture: Architecture) -> None:
         """Check that a string of the table describes the architecture.
@@ -58,14 +69,17 @@ class NasBench201(CellSpace):
         return _cell([_CHOICES[i] for i in rng.integers(len(_CHOICES), size=_EDGES)])
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Change the operation of one edge, drawn uniformly until a network of another `functional_key` results.
+        """Change the operation of one edge, drawn uniformly until a network of another
+        `functional_key` results.
 
         Another operation on a dead edge gives another string of the table, but the same network.
         """
         operations = _operations(architecture)
         while True:
             edge = int(rng.integers(_EDGES))
-            child = _cell([*operations[:edge], _CHOICES[rng.integers(len(_CHOICES))], *operations[edge + 1 :]])
+            child = _cell(
+                [*operations[:edge], _CHOICES[rng.integers(len(_CHOICES))], *operations[edge + 1 :]]
+            )
             if child.functional_key != architecture.functional_key:
                 return Mutation(child, ("swap_label",))
 
@@ -97,6 +111,7 @@ class EdgeDecisions(Decisions):
         if members is not None:
             used = {NONE, *(layer.op for member in members for layer in member.layers)}
             narrowed._offer([choice for choice in self._choices if choice in used])
+
         return narrowed
 
     def needed(self, prefix: Sequence[int]) -> bool:
@@ -107,10 +122,12 @@ class EdgeDecisions(Decisions):
         """Return the operations of the alphabetically first string."""
         if not self.space.contains(architecture):
             return None
+
         operations = _operations(architecture)
         if not set(operations) <= set(self._choices):
             # In a subspace, another operation can stand on a dead edge only.
             operations = _operations(architecture.functional)
+
         return tuple(self._choices.index(operation) for operation in operations)
 
     def build(self, vector: Vector) -> Architecture:
@@ -120,7 +137,9 @@ class EdgeDecisions(Decisions):
     def _offer(self, choices: Sequence[str]) -> None:
         """Set the operations to choose from."""
         self._choices = tuple(choices)
-        self.decisions = tuple(Decision(f"edge {tail}-{head}", self._choices) for tail, head in NB201_SLOTS)
+        self.decisions = tuple(
+            Decision(f"edge {tail}-{head}", self._choices) for tail, head in NB201_SLOTS
+        )
 
 
 def _operations(architecture: Architecture) -> list[str]:

@@ -1,8 +1,8 @@
 """List of all networks of the space `nasbench201`, and the network of each string of the table.
 
-The package contains both as arrays, because their computation takes seconds. The file `CELLS` has the arrays of
-`architecture.packing` for the cells, with the keys as bytes and without `functional_keys`, which equal the keys, and
-three more:
+The package contains both as arrays, because their computation takes seconds. The file `CELLS` has
+the arrays of `architecture.packing` for the cells, with the keys as bytes and without
+`functional_keys`, which equal the keys, and three more:
 
 | array     | content                                                                   | shape       | type   |
 |-----------|---------------------------------------------------------------------------|-------------|--------|
@@ -10,8 +10,8 @@ three more:
 | `classes` | for each string, the number of its cell without dead edges                | (15,625,)   | int16  |
 | `sizes`   | for each string, layers and edges of its network, dead ones included      | (15,625, 2) | uint8  |
 
-Strings are numbered as `strings` lists them. After a change to the parsing or the keys of networks, write the file
-again:
+Strings are numbered as `strings` lists them. After a change to the parsing or the keys of networks,
+write the file again:
 
     python -m archive.spaces.nasbench201_cells
 
@@ -43,28 +43,36 @@ _KEY_BYTES = 16
 
 @cache
 def cells() -> tuple[Architecture, ...]:
-    """Return the 8,765 cells without dead edges, one of each network, in the order of their strings.
+    """Return the 8,765 cells without dead edges, one of each network, in the order of their
+    strings.
 
-    The 15,625 strings of the table describe 14,125 networks, and each of these is one of the cells after removal of its
-    dead edges.
+    The 15,625 strings of the table describe 14,125 networks, and each of these is one of the cells
+    after removal of its dead edges.
     """
     return packing.unpack(_SPACE, _arrays())
 
 
 @cache
 def described() -> Mapping[tuple[str, ...], Described]:
-    """Return the network of each string of the table; the string is the only member of its key, a tuple."""
-    arrays, keys = _arrays(), packing.texts(_arrays()["keys"])
+    """Return the network of each string of the table; the string is the only member of its key, a
+    tuple.
+    """
+    arrays = _arrays()
+    keys = packing.texts(_arrays()["keys"])
     first = dict(enumerate(arrays["strings"].tolist()))
     rows = zip(strings(), arrays["classes"].tolist(), arrays["sizes"].tolist(), strict=True)
     return {
-        (text,): Described(keys[cell], (layers, edges), partial(_built, text, cell, first[cell] == number))
+        (text,): Described(
+            keys[cell], (layers, edges), partial(_built, text, cell, first[cell] == number)
+        )
         for number, (text, cell, (layers, edges)) in enumerate(rows)
     }
 
 
 def strings() -> list[str]:
-    """Return all strings of the table, by the order of the operations of the space, the last edge changing fastest."""
+    """Return all strings of the table, by the order of the operations of the space, the last edge
+    changing fastest.
+    """
     choices = ("none", *NASBENCH201.of_group("cell"))
     return [nasbench201_text(operations) for operations in product(choices, repeat=6)]
 
@@ -76,12 +84,15 @@ def listed() -> Arrays:
     for number, network in enumerate(networks):
         if network.key == network.functional_key:
             members.setdefault(network.key, (number, network))
+
     place = {key: at for at, key in enumerate(members)}
     return {
         **packing.pack([network for _, network in members.values()]),
         "strings": np.array([number for number, _ in members.values()], np.int16),
         "classes": np.array([place[network.functional_key] for network in networks], np.int16),
-        "sizes": np.array([(len(network.layers), len(network.edges)) for network in networks], np.uint8),
+        "sizes": np.array(
+            [(len(network.layers), len(network.edges)) for network in networks], np.uint8
+        ),
     }
 
 
@@ -90,24 +101,43 @@ def write(file: Path = CELLS) -> None:
     arrays = listed()
     del arrays["functional_keys"]
     keys = b"".join(map(bytes.fromhex, packing.texts(arrays["keys"])))
-    small = {"layers": np.uint8, "edges": np.uint8, "layers.starts": np.int32, "edges.starts": np.int32}
+    small = {
+        "layers": np.uint8,
+        "edges": np.uint8,
+        "layers.starts": np.int32,
+        "edges.starts": np.int32,
+    }
     arrays |= {name: arrays[name].astype(kind) for name, kind in small.items()}
-    np.savez_compressed(file, allow_pickle=False, **{**arrays, "keys": np.frombuffer(keys, np.uint8)})
+    np.savez_compressed(
+        file, allow_pickle=False, **{**arrays, "keys": np.frombuffer(keys, np.uint8)}
+    )
 
 
 def read(file: Path = CELLS) -> Arrays | None:
-    """Return the arrays of `listed` from the file; None if it is unreadable or disagrees with the code."""
+    """Return the arrays of `listed` from the file;
+
+    None if it is unreadable or disagrees with the code.
+    """
     try:
         with file.open("rb") as opened:
             content = np.load(opened, allow_pickle=False)
             arrays: Arrays = {name: content[name] for name in content.files}
+
         digits = arrays["keys"].tobytes().hex().encode()
         arrays["keys"] = arrays["functional_keys"] = np.frombuffer(digits, f"S{2 * _KEY_BYTES}")
-        large = {"layers": np.int32, "edges": np.int32, "layers.starts": np.int64, "edges.starts": np.int64}
+        large = {
+            "layers": np.int32,
+            "edges": np.int32,
+            "layers.starts": np.int64,
+            "edges.starts": np.int64,
+        }
         arrays |= {name: arrays[name].astype(kind) for name, kind in large.items()}
-        agrees = from_nasbench201(strings()[arrays["strings"][-1]]).key.encode() == arrays["keys"][-1]
+        agrees = (
+            from_nasbench201(strings()[arrays["strings"][-1]]).key.encode() == arrays["keys"][-1]
+        )
     except (OSError, EOFError, ValueError, KeyError, IndexError, zipfile.BadZipFile):
         return None
+
     return arrays if agrees else None
 
 
@@ -118,14 +148,18 @@ def _arrays() -> Arrays:
 
 
 def _built(text: str, cell: int, is_first: bool) -> Architecture:
-    """Return the network of a string; if it is the cell or a relabelling of it, the key is known."""
+    """Return the network of a string; if it is the cell or a relabelling of it, the key is
+    known.
+    """
     same = cells()[cell]
     if is_first:
         return same
+
     network = from_nasbench201(text)
     network.__dict__["functional_key"] = same.key
     if len(network.layers) == len(same.layers):
         network.__dict__["key"] = same.key
+
     return network
 
 

@@ -14,12 +14,14 @@ from archive.spaces.tables.space import TableSpace
 
 
 def of_record(name: str, config: Mapping[str, Any], home: Path | None) -> Space:
-    """Return the space of a stored study; the table of a space is opened only where this machine allows it.
+    """Return the space of a stored study; the table of a space is opened only where this machine
+    allows it.
 
     Args:
         name: Name of the space.
         config: Its recorded settings.
-        home: Folder of the archive, with the record of the files that its user named; None allows any table.
+        home: Folder of the archive, with the record of the files that its user named; None allows
+            any table.
 
     Raises:
         UnknownNameError: No space, or no setting of the space, has this name here.
@@ -29,6 +31,7 @@ def of_record(name: str, config: Mapping[str, Any], home: Path | None) -> Space:
     table = config.get("table")
     if home is not None and isinstance(table, str) and table not in NAMED:
         named_files.check_table(table, home)
+
     check_known(name)
     return spaces.get(name, **config)
 
@@ -44,7 +47,8 @@ def check_known(name: str) -> None:
 
 
 def name_table(space: Space, home: Path) -> None:
-    """Allow later calls on this machine to open the table of a space, because the caller has opened it.
+    """Allow later calls on this machine to open the table of a space, because the caller has opened
+    it.
 
     Args:
         space: A space of the caller; without a table, nothing is done.
@@ -54,5 +58,9 @@ def name_table(space: Space, home: Path) -> None:
         SettingsError: The permission cannot be written.
     """
     table = space.config.get("table")
-    if isinstance(space, TableSpace) and table not in NAMED and (real := named_files.resolved(str(table))) is not None:
+    if (
+        isinstance(space, TableSpace)
+        and table not in NAMED
+        and (real := named_files.resolved(str(table))) is not None
+    ):
         named_files.record(home, real, space.table.sha256)

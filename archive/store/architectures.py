@@ -1,8 +1,10 @@
-"""Architectures in the archive: one node a network and one a layer, however many agents propose the network.
+"""Architectures in the archive: one node a network and one a layer, however many agents propose the
+network.
 
-An architecture is stored in its canonical order, in one transaction with all its layers and edges, so an existing node
-is complete. A property of the node holds the whole network as one text (`archive.architecture.compact`), for readers of
-whole networks. The graph of a stored architecture never changes, so readers may cache it.
+An architecture is stored in its canonical order, in one transaction with all its layers and edges,
+so an existing node is complete. A property of the node holds the whole network as one text
+(`archive.architecture.compact`), for readers of whole networks. The graph of a stored architecture
+never changes, so readers may cache it.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ _LARGE = frozenset(["content"])
 # Measured: larger batches are not faster, and hold locks and memory for longer.
 BATCH = 250
 READ_BATCH = 5000
-# Maximum number of cached architectures, about 1.5 kB each: a large history is read once, not for every proposal.
+# Maximum number of cached architectures, about 1.5 kB each: a large history is read once, not for
+# every proposal.
 CACHED = 250_000
 
 ADD = """
@@ -118,8 +121,8 @@ class Architectures:
     def add(self, architectures: Iterable[Architecture]) -> int:
         """Store architectures with their layers and edges; existing ones do not change.
 
-        Each batch is one transaction, so an interrupted call has stored whole architectures, and repeating the call
-        stores the rest.
+        Each batch is one transaction, so an interrupted call has stored whole architectures, and
+        repeating the call stores the rest.
 
         Returns:
             Number of networks in the call, isomorphic ones counted once.
@@ -128,6 +131,7 @@ class Architectures:
         for keys in batched(sorted(by_key), BATCH):
             part = [by_key[key] for key in keys]
             self._connection.write(partial(store, architectures=part), alone=True)
+
         return len(by_key)
 
     def get(self, key: str) -> Architecture:
@@ -139,17 +143,22 @@ class Architectures:
         networks = self.get_many([key])
         if key not in networks:
             raise self._unknown(key)
+
         return networks[key]
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Architecture]:
-        """Return the architectures of the existing keys, in one read for each 5,000 that are not cached."""
+        """Return the architectures of the existing keys, in one read for each 5,000 that are not
+        cached.
+        """
         requested = list(dict.fromkeys(keys))
         with self._guard:
             networks = {key: self._cached[key] for key in requested if key in self._cached}
+
         for part in batched([key for key in requested if key not in networks], READ_BATCH):
             read = self._connection.read(partial(load, keys=part))
             networks.update(read)
             self._cache(read)
+
         return networks
 
     def get_readable(self, keys: Iterable[str]) -> dict[str, Architecture]:
@@ -166,21 +175,28 @@ class Architectures:
             for key in requested:
                 with suppress(UsageError):
                     networks[key] = self.get(key)
+
             if not networks:
                 raise
+
             return networks
 
     def remember(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Cache networks that another statement has read: key, space, functional key and code of each."""
+        """Cache networks that another statement has read: key, space, functional key and code of
+        each.
+        """
         networks = {}
         for row in rows:
             # Reading it again raises the error for the caller that needs it.
             with suppress(UsageError):
                 networks[row[0]] = compact.decode(*row)
+
         self._cache(networks)
 
     def keep(self, networks: Iterable[Architecture]) -> None:
-        """Cache networks that were just stored, as a read returns them; large ones, of operations, are read."""
+        """Cache networks that were just stored, as a read returns them; large ones, of operations,
+        are read.
+        """
         self.remember(
             (network.key, network.space, network.functional_key, compact.encode(network.canonical))
             for network in networks
@@ -197,11 +213,16 @@ class Architectures:
         keys = self._beginning_with(prefix)
         if prefix in keys:
             return prefix
+
         if not keys:
             raise self._unknown(prefix)
+
         if len(keys) > 1:
-            shown = ", ".join(key[: len(prefix) + 4] for key in keys[:4]) + (", …" if len(keys) > 4 else "")
+            shown = ", ".join(key[: len(prefix) + 4] for key in keys[:4]) + (
+                ", …" if len(keys) > 4 else ""
+            )
             raise UsageError(f"several architectures begin with {prefix!r}: {shown}")
+
         return keys[0]
 
     def details(self, key: str) -> dict[str, Any]:
@@ -213,11 +234,20 @@ class Architectures:
         row = self._connection.read(lambda tx: tx.run(DETAILS, key=key).single())
         if row is None:
             raise self._unknown(key)
-        properties = {name: value for name, value in row["properties"].items() if name != "code"}
-        return {**properties, "parents": sorted(row["parents"]), "children": sorted(row["children"])}
 
-    def record_morph(self, parent: Architecture, child: Architecture, operations: Sequence[str]) -> None:
-        """Store two architectures and the operations from parent to child; the first operations of a pair stay."""
+        properties = {name: value for name, value in row["properties"].items() if name != "code"}
+        return {
+            **properties,
+            "parents": sorted(row["parents"]),
+            "children": sorted(row["children"]),
+        }
+
+    def record_morph(
+        self, parent: Architecture, child: Architecture, operations: Sequence[str]
+    ) -> None:
+        """Store two architectures and the operations from parent to child; the first operations of
+        a pair stay.
+        """
 
         def work(tx: ManagedTransaction) -> None:
             store(tx, [parent, child])
@@ -226,9 +256,15 @@ class Architectures:
         self._connection.write(work)
 
     def _unknown(self, key: str) -> UnknownNameError:
-        """Return the error of a key that no network has; it names no others but those that are this key with a slip."""
+        """Return the error of a key that no network has; it names no others but those that are this
+        key with a slip.
+        """
         similar = get_close_matches(key, self._beginning_with(key[:4]))
-        none = "no network has a key that begins so" if self._beginning_with("") else "the archive has none yet"
+        none = (
+            "no network has a key that begins so"
+            if self._beginning_with("")
+            else "the archive has none yet"
+        )
         return UnknownNameError("architecture", key, similar, none)
 
     def _beginning_with(self, prefix: str) -> list[str]:
@@ -250,7 +286,9 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def prepare(architectures: Iterable[Architecture]) -> None:
-    """Compute canonical forms in advance, so that a transaction and those waiting for it are not delayed."""
+    """Compute canonical forms in advance, so that a transaction and those waiting for it are not
+    delayed.
+    """
     for architecture in architectures:
         _ = architecture.canonical
 
@@ -258,7 +296,8 @@ def prepare(architectures: Iterable[Architecture]) -> None:
 def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None:
     """Store architectures within a transaction, skipping existing ones.
 
-    If another transaction stores one of them at the same time, this one has to run again, because keys are unique.
+    If another transaction stores one of them at the same time, this one has to run again, because
+    keys are unique.
     """
     by_key = {architecture.key: architecture for architecture in architectures}
     existing = known(tx, by_key)
@@ -266,6 +305,7 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
     plain = [_row(network) for network in networks if not network.arguments]
     if plain:
         tx.run(ADD, rows=plain).consume()
+
     for network in networks:
         # One network in a statement, because such a network may have thousands of layers.
         if network.arguments:
@@ -286,8 +326,13 @@ def load(tx: ManagedTransaction, keys: Sequence[str]) -> dict[str, Architecture]
 
 def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]]]) -> None:
     """Store morphisms within a transaction: (parent key, child key, operations)."""
-    named = sorted((parent, child, list(operations)) for parent, child, operations in morphs if parent != child)
-    rows = [{"parent": parent, "child": child, "operations": operations} for parent, child, operations in named]
+    named = sorted(
+        (parent, child, list(operations)) for parent, child, operations in morphs if parent != child
+    )
+    rows = [
+        {"parent": parent, "child": child, "operations": operations}
+        for parent, child, operations in named
+    ]
     if rows:
         lock(tx, "Architecture", {parent for parent, _, _ in named})
         tx.run(MORPH, rows=rows).consume()
@@ -317,7 +362,10 @@ def _row(architecture: Architecture) -> Row:
 def _row_with_attributes(architecture: Architecture) -> Row:
     """Return the row of a network whose layers have attributes, and whose edges have arguments."""
     whole = _row(architecture)
-    layers = [{**layer, **_properties(each)} for layer, each in zip(whole["layers"], architecture.layers, strict=True)]
+    layers = [
+        {**layer, **_properties(each)}
+        for layer, each in zip(whole["layers"], architecture.layers, strict=True)
+    ]
     edges = [
         {"tail": tail, "head": head, "arguments": list(used)}
         for (tail, head), used in zip(architecture.edges, architecture.arguments, strict=True)

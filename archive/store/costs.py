@@ -1,4 +1,5 @@
-"""Costs of networks: on their nodes, imported values that never change once they are stored; names of measured ones.
+"""Costs of networks: on their nodes, imported values that never change once they are stored; names
+of measured ones.
 
 An evaluation has the costs of its network for its task as metrics (`archive.trainer.trial.costs`).
 """
@@ -30,5 +31,8 @@ def add(tx: ManagedTransaction, rows: Sequence[Mapping[str, Any]]) -> None:
     Raises:
         UsageError: One is no whole number from 0 to 2^63 - 1.
     """
-    checked = [{**row, **{name: checked_size(name, row[name]) for name in ("params", "flops")}} for row in rows]
+    checked = [
+        {**row, **{name: checked_size(name, row[name]) for name in ("params", "flops")}}
+        for row in rows
+    ]
     tx.run(SET, rows=checked).consume()

@@ -3,12 +3,14 @@
     stored             a b c d e
     report from 4              E f g        stored afterwards: a b c d E f g
 
-A report sends only the entries that the store may lack. Those from its begin on are replaced, so that a repeated
-report, or one whose predecessor was stored without an answer, has the same effect. A report that begins after the end
-of the stored lists leaves them unchanged; its sender then sends the whole curve.
+A report sends only the entries that the store may lack. Those from its begin on are replaced, so
+that a repeated report, or one whose predecessor was stored without an answer, has the same effect.
+A report that begins after the end of the stored lists leaves them unchanged; its sender then sends
+the whole curve.
 
-Both servers write a changed list as a whole, and yet an appended entry costs them less than a new list. Milliseconds of
-a report of four metrics, with those of the server's processor, on a machine with other work (2026-11-23, two cores):
+Both servers write a changed list as a whole, and yet an appended entry costs them less than a new
+list. Milliseconds of a report of four metrics, with those of the server's processor, on a machine
+with other work (2026-11-23, two cores):
 
 | epochs | embedded: whole list | appended | Neo4j 5: whole list | appended |
 |---|---|---|---|---|
@@ -16,7 +18,8 @@ a report of four metrics, with those of the server's processor, on a machine wit
 | 1,000 | 23 (6) | 16 (5) | 26 (9) | 18 (7) |
 | 10,000 | 103 (21) | 29 (10) | 120 (29) | 72 (31) |
 
-Lists in parts would cost less beyond ten thousand epochs only, and every query for a curve would have to join them.
+Lists in parts would cost less beyond ten thousand epochs only, and every query for a curve would
+have to join them.
 """
 
 from __future__ import annotations
@@ -44,7 +47,10 @@ def extended(node: str, begin: str, entries: str, names: Sequence[str]) -> str:
         entries: Cypher expression for a map of the new entries by name.
         names: Names of the lists.
     """
-    parts = (f"{node}.{name} = {node}.{name}[0..{begin}] + {entries}.{name}" for name in map(quoted, names))
+    parts = (
+        f"{node}.{name} = {node}.{name}[0..{begin}] + {entries}.{name}"
+        for name in map(quoted, names)
+    )
     return ", ".join(parts)
 
 

@@ -1,7 +1,9 @@
-"""Pairwise distances: one `DISTANCE` relationship for each unordered pair, from the smaller key to the larger.
+"""Pairwise distances: one `DISTANCE` relationship for each unordered pair, from the smaller key to
+the larger.
 
-Each kind of distance is one property, a number or a list of numbers (OTMANN has one for each nu_str). A writer first
-locks the architecture with the smaller key, so that two writers cannot both find the pair missing.
+Each kind of distance is one property, a number or a list of numbers (OTMANN has one for each
+nu_str). A writer first locks the architecture with the smaller key, so that two writers cannot both
+find the pair missing.
 """
 
 from __future__ import annotations
@@ -85,15 +87,16 @@ class Distances:
     def store(self, pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> None:
         """Store distances of pairs of keys; existing values of the same kind are replaced.
 
-        Both architectures of a pair must be in the archive. Each batch is one transaction. Neither a repeated call nor
-        another process with the same pairs adds a second relationship.
+        Both architectures of a pair must be in the archive. Each batch is one transaction. Neither
+        a repeated call nor another process with the same pairs adds a second relationship.
 
         Args:
             pairs: n unordered pairs of different keys.
             values: Values by kind of distance (`"otmann"`), (n,) or (n, components).
 
         Raises:
-            UsageError: A pair joins an architecture to itself, a shape does not fit, or an architecture is missing.
+            UsageError: A pair joins an architecture to itself, a shape does not fit, or an
+                architecture is missing.
         """
         for part in batched(sorted(_rows(pairs, values).items()), BATCH):
             self._connection.write(partial(_write, rows=dict(part)), alone=True)
@@ -106,8 +109,8 @@ class Distances:
             kind: Kind of distance.
 
         Returns:
-            (n, n), or (components, n, n) for a distance with components: symmetric, 0 on the diagonal, NaN where
-            nothing is stored.
+            (n, n), or (components, n, n) for a distance with components: symmetric, 0 on the
+            diagonal, NaN where nothing is stored.
         """
         distinct = sorted(set(keys))
         at = {key: place for place, key in enumerate(distinct)}
@@ -116,8 +119,11 @@ class Distances:
         full = np.full((len(distinct), len(distinct), *inner), np.nan)
         full[np.arange(len(distinct)), np.arange(len(distinct))] = 0.0
         if stored:
-            rows, columns = ([at[key] for key in ends] for ends in list(zip(*stored, strict=True))[:2])
+            rows, columns = (
+                [at[key] for key in ends] for ends in list(zip(*stored, strict=True))[:2]
+            )
             full[rows, columns] = full[columns, rows] = np.array([value for _, _, value in stored])
+
         order = [at[key] for key in keys]
         return np.moveaxis(full[np.ix_(order, order)], (0, 1), (-2, -1))
 
@@ -139,27 +145,42 @@ class Distances:
         if stored:
             at = [row[a] for a, _, _ in stored], [column[b] for _, b, _ in stored]
             block[at] = np.array([value for _, _, value in stored])
+
         same = [(row[key], column[key]) for key in row.keys() & column.keys()]
         for place in same:
             block[place] = 0.0
+
         return np.moveaxis(block, (0, 1), (-2, -1))
 
     def _read(
-        self, keys: Sequence[str], kind: str, query: LiteralString = READ, others: Iterable[str] | None = None
+        self,
+        keys: Sequence[str],
+        kind: str,
+        query: LiteralString = READ,
+        others: Iterable[str] | None = None,
     ) -> list[tuple[str, str, Any]]:
-        # A map, because a lookup takes constant time; `IN $list` would search the list for each pair.
+        # A map, because a lookup takes constant time; `IN $list` would search the list for each
+        # pair.
         neighbours = dict.fromkeys(keys if others is None else others, True)
         stored: list[tuple[str, str, Any]] = []
         for part in batched(keys, KEYS):
             for row in self._connection.read(
                 partial(_present, query=query, keys=part, neighbours=neighbours, kind=kind)
             ):
-                stored += [(row["key"], *pair) for pair in zip(row["others"], row["distances"], strict=True)]
+                stored += [
+                    (row["key"], *pair)
+                    for pair in zip(row["others"], row["distances"], strict=True)
+                ]
+
         return stored
 
 
 def _present(
-    tx: ManagedTransaction, query: LiteralString, keys: Sequence[str], neighbours: Mapping[str, bool], kind: str
+    tx: ManagedTransaction,
+    query: LiteralString,
+    keys: Sequence[str],
+    neighbours: Mapping[str, bool],
+    kind: str,
 ) -> list[dict[str, Any]]:
     return tx.run(query, keys=keys, neighbours=neighbours, property=kind).data()
 
@@ -170,13 +191,20 @@ def _rows(pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> dict[Pair, 
     for kind, numbers in values.items():
         column = np.asarray(numbers, dtype=np.float64)
         if column.ndim not in (1, 2) or len(column) != len(pairs):
-            raise UsageError(f"{kind} must have the shape ({len(pairs)},) or ({len(pairs)}, c), got {column.shape}")
+            raise UsageError(
+                f"{kind} must have the shape ({len(pairs)},) or ({len(pairs)}, c), "
+                f"got {column.shape}"
+            )
+
         columns[kind] = column.tolist()
+
     rows = {}
     for place, (a, b) in enumerate(pairs):
         if a == b:
             raise UsageError(f"a distance joins two architectures, got {a} twice")
+
         rows[min(a, b), max(a, b)] = {kind: column[place] for kind, column in columns.items()}
+
     return rows
 
 
@@ -184,7 +212,9 @@ def _write(tx: ManagedTransaction, rows: Mapping[Pair, Mapping[str, Any]]) -> No
     keys = sorted({a for a, _ in rows})
     lock(tx, "Architecture", keys)
     neighbours = dict.fromkeys((b for _, b in rows), True)
-    existing = {(row["key"], row["other"]) for row in tx.run(PRESENT, keys=keys, neighbours=neighbours)}
+    existing = {
+        (row["key"], row["other"]) for row in tx.run(PRESENT, keys=keys, neighbours=neighbours)
+    }
     written = _put(tx, CREATE, {pair: row for pair, row in rows.items() if pair not in existing})
     written += _put(tx, UPDATE, {pair: row for pair, row in rows.items() if pair in existing})
     if written < len(rows):
@@ -197,7 +227,9 @@ def _put(tx: ManagedTransaction, query: str, rows: Mapping[Pair, Mapping[str, An
     groups: dict[str, list[dict[str, Any]]] = {}
     for (a, b), properties in sorted(rows.items(), key=lambda item: item[0]):
         groups.setdefault(a, []).append({"key": b, "properties": properties})
+
     if not groups:
         return 0
+
     table = [{"key": key, "rows": group} for key, group in groups.items()]
     return int(tx.run(query, groups=table).single(strict=True)["written"])

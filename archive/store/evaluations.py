@@ -1,4 +1,6 @@
-"""Evaluations: read with their architectures, or as columns (`archive.store.result_columns`), and imported."""
+"""Evaluations: read with their architectures, or as columns (`archive.store.result_columns`), and
+imported.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ BATCH = 500
 _WHOLE = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 _SCALARS = ("id", "value", "epochs", "answered_from", "partial", "created", "seed")
 
-# `{evaluation}` is an expression for the properties of `e`. Sorted by the reader: ArcadeDB sorts in its heap.
+# `{evaluation}` is an expression for the properties of `e`. Sorted by the reader: ArcadeDB sorts in
+# its heap.
 OF_TASK = """
 MATCH (t:Task) WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
@@ -112,7 +115,8 @@ class StudyHistory:
     """What the agents of a study learn from.
 
     Attributes:
-        evaluations: Evaluations of the study, then those of its source studies, by study and number.
+        evaluations: Evaluations of the study, then those of its source studies, by study and
+            number.
         open: Waiting and running proposals of the study, by number.
         failed: Failed proposals of the study, by number.
     """
@@ -151,7 +155,9 @@ class Evaluations:
 
     @gc_pause.paused()
     def of_studies(self, names: Sequence[str], *, curves: bool = True) -> list[Evaluation]:
-        """Return the evaluations of these studies, by study and number; without `curves`, theirs are empty."""
+        """Return the evaluations of these studies, by study and number; without `curves`, theirs
+        are empty.
+        """
         whole = "evaluation" if curves else "evaluation_without_curves"
         columns = [*_WHOLE[:-1], whole, "rung_constrained"]
         results = result_columns.read(self._connection, names, columns)
@@ -160,21 +166,30 @@ class Evaluations:
 
     @gc_pause.paused()
     def to_learn_from(self, name: str, objective: str, further: Sequence[str] = ()) -> StudyHistory:
-        """Return the evaluations of a study and its source studies, with only the properties that agents use.
+        """Return the evaluations of a study and its source studies, with only the properties that
+        agents use.
 
-        Each is read as of one moment: a proposal is evaluated, open or failed. The evaluations lack seconds, device,
-        and metrics other than the `further` ones. If any of them is partial, all have the curve of the objective;
-        otherwise none has a curve.
+        Each is read as of one moment: a proposal is evaluated, open or failed. The evaluations lack
+        seconds, device, and metrics other than the `further` ones. If any of them is partial, all
+        have the curve of the objective; otherwise none has a curve.
         """
         columns = [*_WHOLE[:-1], *_SCALARS, *(METRIC + name for name in further)]
         results = self._connection.read(partial(_with_sources, name=name, columns=columns))
         if any(partial_ for one in results for partial_ in one.columns["partial"]):
             columns.append(CURVE + objective)
             results = self._connection.read(partial(_with_sources, name=name, columns=columns))
+
         rows = [row for one in results for row in _rows_of(one, columns)]
         for row in rows:
             row["evaluation"] = {name: row[name] for name in columns[4:] if row[name] is not None}
-        others = [row for one in results if one.study == name for row in one.others if row["state"] is not None]
+
+        others = [
+            row
+            for one in results
+            if one.study == name
+            for row in one.others
+            if row["state"] is not None
+        ]
         networks = self._architectures.get_many(row["architecture"] for row in [*rows, *others])
         evaluations = _evaluations(rows, networks)
         unfinished = [
@@ -202,7 +217,8 @@ class Evaluations:
         sizes = [len(one.columns["number"]) for one in results]
         signs = [sign(one.direction) for one in results]
         numbers, keys, values = (
-            [value for one in results for value in one.columns[name]] for name in ("number", "architecture", "value")
+            [value for one in results for value in one.columns[name]]
+            for name in ("number", "architecture", "value")
         )
         return ResultArrays(
             np.repeat(np.array([one.study for one in results], np.str_), sizes),
@@ -213,28 +229,38 @@ class Evaluations:
         )
 
     def get(self, id_: str) -> Evaluation:
-        """Return an evaluation by its id, `STUDY#NUMBER` with or without leading zeros, or that of an imported row.
+        """Return an evaluation by its id, `STUDY#NUMBER` with or without leading zeros, or that of
+        an imported row.
 
         Raises:
             UnknownNameError: There is none.
         """
-        study, number = study_of(id_), whole_number(id_.rpartition("#")[2])
+        study = study_of(id_)
+        number = whole_number(id_.rpartition("#")[2])
         ids = [id_] if not study or number is None else [id_, proposal_id(study, number)]
         for each in dict.fromkeys(ids):
             for evaluation in self._read(ONE, id=each):
                 return evaluation
-        raise UnknownNameError("evaluation", id_, (), "archive study show STUDY lists the results of a study")
+
+        raise UnknownNameError(
+            "evaluation", id_, (), "archive study show STUDY lists the results of a study"
+        )
 
     def of_task(
         self, task: str | None, space: str | None, protocol: str | None, *, curves: bool = True
     ) -> list[Evaluation]:
-        """Return all evaluations of a task, a space and a protocol, imported ones too; None stands for any.
+        """Return all evaluations of a task, a space and a protocol, imported ones too; None stands
+        for any.
 
         Without `curves`, theirs are empty.
         """
-        query = OF_TASK.format(evaluation="properties(e)" if curves else result_columns.WITHOUT_CURVES)
+        query = OF_TASK.format(
+            evaluation="properties(e)" if curves else result_columns.WITHOUT_CURVES
+        )
         found = self._read(query, task=task, space=space, protocol=protocol)
-        return sorted(found, key=lambda one: (one.study is None, one.study or "", one.number or 0, one.id))
+        return sorted(
+            found, key=lambda one: (one.study is None, one.study or "", one.number or 0, one.id)
+        )
 
     def add(
         self,
@@ -246,20 +272,23 @@ class Evaluations:
     ) -> None:
         """Import results: (id, architecture key, result); the architectures must be stored already.
 
-        An evaluation with an existing id does not change. Each batch is one transaction, so repeating an interrupted
-        import continues it.
+        An evaluation with an existing id does not change. Each batch is one transaction, so
+        repeating an interrupted import continues it.
 
         Args:
             task: Name of the task.
             protocol: Name of the training protocol.
             rows: The results.
-            direction: Whether larger or smaller values are better; None leaves it to the task's other results.
+            direction: Whether larger or smaller values are better; None leaves it to the task's
+                other results.
 
         Raises:
             UsageError: The task is on record with the other direction.
         """
         at = task_id(task, protocol)
-        self._connection.write(partial(_task, at=at, name=task, protocol=protocol, direction=direction))
+        self._connection.write(
+            partial(_task, at=at, name=task, protocol=protocol, direction=direction)
+        )
         for part in batched(rows, BATCH):
             table = [
                 {"id": id_, "architecture": key, "properties": result_properties(result)}
@@ -276,15 +305,24 @@ class Evaluations:
         return _evaluations(rows, self._architectures.get_many(row["architecture"] for row in rows))
 
 
-def _evaluations(rows: Sequence[Mapping[str, Any]], networks: Mapping[str, Architecture]) -> list[Evaluation]:
-    # A user may have deleted the network of an evaluation by Cypher; such an evaluation is left out.
-    return [evaluation_from(row, networks[row["architecture"]]) for row in rows if row["architecture"] in networks]
+def _evaluations(
+    rows: Sequence[Mapping[str, Any]], networks: Mapping[str, Architecture]
+) -> list[Evaluation]:
+    # A user may have deleted the network of an evaluation by Cypher; such an evaluation is left
+    # out.
+    return [
+        evaluation_from(row, networks[row["architecture"]])
+        for row in rows
+        if row["architecture"] in networks
+    ]
 
 
 def _with_sources(tx: ManagedTransaction, name: str, columns: Sequence[str]) -> list[StudyResults]:
     """Return the results of a study and its source studies."""
     names = tx.run(WITH_SOURCES, name=name).single(strict=True)["names"]
-    return result_columns.read_within(tx, names, [column for column in columns if column != "number"])
+    return result_columns.read_within(
+        tx, names, [column for column in columns if column != "number"]
+    )
 
 
 def _rows_of(results: StudyResults, columns: Sequence[str]) -> list[dict[str, Any]]:
@@ -294,12 +332,15 @@ def _rows_of(results: StudyResults, columns: Sequence[str]) -> list[dict[str, An
     return [{**study, **dict(zip(columns, row, strict=True))} for row in rows]
 
 
-def _task(tx: ManagedTransaction, at: str, name: str, protocol: str, direction: Direction | None) -> None:
+def _task(
+    tx: ManagedTransaction, at: str, name: str, protocol: str, direction: Direction | None
+) -> None:
     row = {"id": at, "task": name, "protocol": protocol, "direction": direction}
     stored = tx.run(TASK, rows=[row]).single(strict=True)["direction"]
     if direction not in (None, stored):
         raise UsageError(
-            f"the archive has the task {name!r} under the protocol {protocol!r} with direction {stored}, "
+            f"the archive has the task {name!r} under the protocol {protocol!r} with direction "
+            f"{stored}, "
             f"got results with direction {direction}: choose another name for the protocol"
         )
 

@@ -4,9 +4,9 @@
         ^
         └── (:Evaluation) -[:SAVED]-> (:Weights)          (:Evaluation) -[:ON]-> (:Task)
 
-A proposal records the parent of its network (`Suggestion.parent`), and a trainer records the parent whose weights it
-uses (`Architectures.record_morph`). An architecture may have several parents, and mutations that undo each other make
-circles. Only shortest paths of a bounded number of steps count.
+A proposal records the parent of its network (`Suggestion.parent`), and a trainer records the parent
+whose weights it uses (`Architectures.record_morph`). An architecture may have several parents, and
+mutations that undo each other make circles. Only shortest paths of a bounded number of steps count.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 HOPS = 6
-"""Maximum number of steps to an ancestor: more distant relatives share little, and the number of paths multiplies."""
+"""Maximum number of steps to an ancestor: more distant relatives share little, and the number of
+paths multiplies."""
 
-# One generation at a time: a path pattern of variable length would follow each of a multiplying number of paths.
+# One generation at a time: a path pattern of variable length would follow each of a multiplying
+# number of paths.
 WITH_WEIGHTS = """
 UNWIND $keys AS key
 MATCH (child:Architecture {key: key})
@@ -106,20 +108,30 @@ class Lineage:
         """
         key = self._architectures.find(key)
         steps: dict[tuple[str, str], Descent] = {}
-        generation, seen = [key], {key}
+        generation = [key]
+        seen = {key}
         for _ in range(hops):
             rows = self._rows(PARENTS, generation)
             for row in rows:
                 descent = Descent(row["parent"], row["child"], tuple(row["operations"] or ()))
                 steps.setdefault((descent.parent, descent.child), descent)
+
             generation = sorted({row["parent"] for row in rows} - seen)
             seen.update(generation)
+
         return list(steps.values())
 
     def with_weights(
-        self, key: str, task: str, protocols: Sequence[str], *, maximise: bool = True, limit: int = 16
+        self,
+        key: str,
+        task: str,
+        protocols: Sequence[str],
+        *,
+        maximise: bool = True,
+        limit: int = 16,
     ) -> list[Ancestor]:
-        """Return ancestors with stored weights, the nearest first, and the best first among equally near ones.
+        """Return ancestors with stored weights, the nearest first, and the best first among equally
+        near ones.
 
         One query for each generation, until there are enough.
 
@@ -132,29 +144,37 @@ class Lineage:
         """
         tasks = {task_id(task, protocol) for protocol in protocols}
         nearest: list[Ancestor] = []
-        generation, seen = [key], {key}
+        generation = [key]
+        seen = {key}
         for hops in range(1, HOPS + 1):
             rows = self._rows(WITH_WEIGHTS, generation)
             rows = [row for row in rows if row["architecture"] not in seen]
             nearest += sorted(
                 (one for row in rows for one in _ancestors(row, hops, tasks)),
-                key=lambda one: (one.value != one.value, -one.value if maximise else one.value, one.evaluation),
+                key=lambda one: (
+                    one.value != one.value,
+                    -one.value if maximise else one.value,
+                    one.evaluation,
+                ),
             )
             generation = sorted(row["architecture"] for row in rows)
             seen.update(generation)
             if len(nearest) >= limit or not generation:
                 break
+
         return nearest[:limit]
 
     def reserve(self, weights: Weights) -> bool:
-        """Mark weights as about to be used, which protects them from garbage collection for a while.
+        """Mark weights as about to be used, which protects them from garbage collection for a
+        while.
 
         Returns:
             Whether they still exist.
         """
 
         def work(tx: ManagedTransaction) -> bool:
-            # A statement that waited for a deleting transaction may still return a row, so a second one checks.
+            # A statement that waited for a deleting transaction may still return a row, so a second
+            # one checks.
             tx.run(RESERVE, uri=weights.uri).consume()
             return tx.run(PRESENT, uri=weights.uri).single() is not None
 
@@ -165,15 +185,19 @@ class Lineage:
 
 
 def ancestors(tx: ManagedTransaction, keys: Sequence[str], hops: int = HOPS) -> set[str]:
-    """Return the keys of all ancestors of these architectures within a transaction, one query for each generation."""
+    """Return the keys of all ancestors of these architectures within a transaction, one query for
+    each generation.
+    """
     reached: set[str] = set()
     generation = sorted(set(keys))
     for _ in range(hops):
         if not generation:
             break
+
         rows = tx.run(PARENTS, keys=generation)
         generation = sorted({row["parent"] for row in rows} - reached)
         reached.update(generation)
+
     return reached
 
 

@@ -24,13 +24,20 @@ def unit_of(protocol: str, metric: str) -> str | None:
         metric: Name of the metric.
 
     Returns:
-        The unit; None where the name says it, or nobody knows it: a recipe of a user may undo the standardisation.
+        The unit; None where the name says it, or nobody knows it: a recipe of a user may undo the
+        standardisation.
     """
     name = ProtocolName.parse(protocol)
     for prefix in _PREFIXES:
         metric = metric.removeprefix(prefix)
-    if metric == "mse" and name.recipe == DEFAULT_RECIPE and name.base.partition("/")[0] in _FAMILIES:
+
+    if (
+        metric == "mse"
+        and name.recipe == DEFAULT_RECIPE
+        and name.base.partition("/")[0] in _FAMILIES
+    ):
         return STANDARDISED
+
     return None
 
 
@@ -41,4 +48,5 @@ def units_of(study: Study) -> str | None:
         unit = unit_of(study.protocol, objective.name)
         if unit is not None:
             units.append(f"{objective.name} is {unit}")
+
     return "; ".join(units) or None

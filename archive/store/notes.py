@@ -1,7 +1,8 @@
-"""Notes and tags that users give studies and architectures: properties `note` and `tags` of the nodes.
+"""Notes and tags that users give studies and architectures: properties `note` and `tags` of the
+nodes.
 
-They are for people: no agent reads them, and a dump carries them. The last writer wins, except over a note that it has
-not seen.
+They are for people: no agent reads them, and a dump carries them. The last writer wins, except over
+a note that it has not seen.
 """
 
 from __future__ import annotations
@@ -58,15 +59,27 @@ def read(connection: Connection, label: Annotated, id_: str) -> UserNote:
     query = READ.format(label=label, key=_KEYS[label])
     row = connection.read(lambda tx: tx.run(query, id=id_).single())
     if row is None:
-        known = connection.read(lambda tx: [row["name"] for row in tx.run(NAMES)]) if label == "Study" else ()
+        known = (
+            connection.read(lambda tx: [row["name"] for row in tx.run(NAMES)])
+            if label == "Study"
+            else ()
+        )
         raise UnknownNameError(label.lower(), id_, known, "the archive has none of this name")
+
     return UserNote(row["note"] or "", tuple(row["tags"] or ()))
 
 
 def write(
-    connection: Connection, label: Annotated, id_: str, text: str, tags: Sequence[str], *, seen: UserNote | None = None
+    connection: Connection,
+    label: Annotated,
+    id_: str,
+    text: str,
+    tags: Sequence[str],
+    *,
+    seen: UserNote | None = None,
 ) -> UserNote:
-    """Set the note and the tags of a node, and return them as they are stored: tags sorted, each once.
+    """Set the note and the tags of a node, and return them as they are stored: tags sorted, each
+    once.
 
     Args:
         connection: Connection to the archive.
@@ -78,24 +91,31 @@ def write(
 
     Raises:
         UnknownNameError: There is no such node.
-        UsageError: The note or a tag is too long, there are too many tags, or the node has another note than `seen`.
+        UsageError: The note or a tag is too long, there are too many tags, or the node has another
+            note than `seen`.
     """
     if len(text) > LONGEST_NOTE:
         raise UsageError(f"a note has at most {LONGEST_NOTE} characters, got {len(text)}")
+
     kept = sorted({tag.strip() for tag in tags} - {""})
     if len(kept) > MOST_TAGS:
         raise UsageError(f"there are at most {MOST_TAGS} tags, got {len(kept)}")
+
     for tag in kept:
         if len(tag) > LONGEST_TAG:
             raise UsageError(f"a tag has at most {LONGEST_TAG} characters, got {len(tag)}")
+
     query = WRITE.format(label=label, key=_KEYS[label])
     # A property without a value is absent.
     before = None if seen is None else [seen.text, list(seen.tags)]
-    row = connection.write(lambda tx: tx.run(query, id=id_, note=text or None, tags=kept or None, seen=before).single())
+    row = connection.write(
+        lambda tx: tx.run(query, id=id_, note=text or None, tags=kept or None, seen=before).single()
+    )
     if row is None:
         other = read(connection, label, id_)
         raise UsageError(
             f"another user has changed the note meanwhile, to {other.text[:200]!r} with the tags "
             f"{', '.join(other.tags) or 'none'}: copy yours, load the page again, and write both"
         )
+
     return UserNote(text, tuple(kept))

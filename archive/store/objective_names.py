@@ -45,25 +45,33 @@ class Objective:
         return f"{self.name}:{self.direction}"
 
 
-def parse(text: str, declared: Mapping[str, Direction] | None = None, known: Collection[str] = ()) -> Objective:
+def parse(
+    text: str, declared: Mapping[str, Direction] | None = None, known: Collection[str] = ()
+) -> Objective:
     """Return the objective that a text names.
 
     Args:
         text: `NAME` or `NAME:DIRECTION`.
         declared: Directions of names, before those that names declare by themselves.
-        known: Names with a direction, for the error about a name without one; empty where any metric may be meant.
+        known: Names with a direction, for the error about a name without one; empty where any
+            metric may be meant.
 
     Raises:
         UnknownNameError: The text has no direction, and its name declares none.
         UsageError: The name is empty, or the direction is none.
     """
     name, separator, direction = text.partition(":")
-    name, direction = name.strip(), direction.strip()
+    name = name.strip()
+    direction = direction.strip()
     if not name or (separator and direction not in DIRECTIONS):
         raise UsageError(f"an objective is NAME, NAME:minimise or NAME:maximise, got {text!r}")
+
     stated = direction or (declared or {}).get(name) or direction_of(name)
     if stated is None:
-        raise UnknownNameError("objective", name, known, f"write {name}:minimise or {name}:maximise")
+        raise UnknownNameError(
+            "objective", name, known, f"write {name}:minimise or {name}:maximise"
+        )
+
     return Objective(name, cast(Direction, stated))
 
 
@@ -71,6 +79,8 @@ def direction_of(name: str) -> Direction | None:
     """Return the direction that the name of a quantity declares; None where it declares none."""
     if name in METRICS or name.startswith("latency"):
         return "minimise"
+
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
+
     return _OF_PREDICTIONS.get(name)

@@ -1,8 +1,8 @@
 """Conversion between records and properties of nodes, and the ids of nodes.
 
-Nested settings are JSON text in the database. A learning curve is a set of parallel list properties `curve_<metric>`,
-final metrics are flat properties `metric_<name>`, and zero-cost proxies `proxy_<name>`, so that a Cypher query can read
-each by name.
+Nested settings are JSON text in the database. A learning curve is a set of parallel list properties
+`curve_<metric>`, final metrics are flat properties `metric_<name>`, and zero-cost proxies
+`proxy_<name>`, so that a Cypher query can read each by name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.quantities import checked_seconds, whole_number
-from archive.store.records import Constraint, Curve, Evaluation, Objective, Proposal, Result, State, Study
+from archive.store.records import (
+    Constraint,
+    Curve,
+    Evaluation,
+    Objective,
+    Proposal,
+    Result,
+    State,
+    Study,
+)
 
 if TYPE_CHECKING:
     import neo4j
@@ -31,7 +40,9 @@ EPOCH = "epoch"
 
 
 def task_id(task: str, protocol: str) -> str:
-    r"""Return the id of the node of a task under a protocol, `task@protocol`; an `@` in the task's name is `\@`."""
+    r"""Return the id of the node of a task under a protocol, `task@protocol`; an `@` in the task's
+    name is `\@`.
+    """
     # The first bare @ ends the task's name, so that no two pairs of names give one id.
     escaped = task.replace("\\", "\\\\").replace("@", "\\@")
     return f"{escaped}@{protocol}"
@@ -53,14 +64,18 @@ def whole_id(name: str) -> str:
     Raises:
         UsageError: The text is not of the form STUDY#NUMBER.
     """
-    study, number = study_of(name), whole_number(name.rpartition("#")[2])
+    study = study_of(name)
+    number = whole_number(name.rpartition("#")[2])
     if not study or number is None:
         raise UsageError(f"a proposal is named STUDY#NUMBER, got {name!r:.80}")
+
     return proposal_id(study, number)
 
 
 def study_of(id_: str) -> str:
-    """Return the name of the study in the id of a proposal, which is also that of its evaluation."""
+    """Return the name of the study in the id of a proposal, which is also that of its
+    evaluation.
+    """
     return id_.rpartition("#")[0]
 
 
@@ -103,19 +118,25 @@ def curve_properties(curve: Curve, begin: int = 0) -> dict[str, list[float] | li
     if len(lengths) > 1:
         described = ", ".join(f"{name} {len(values)}" for name, values in sorted(curve.items()))
         raise UsageError(f"the lists of a curve must have one length, got {described}")
+
     count = lengths.pop() if lengths else 0
     epochs = [int(epoch) for epoch in curve.get(EPOCH, range(1, count + 1))[begin:]]
     # A list that mixes integers and floats cannot be stored on Neo4j, nor one that holds a null.
-    lists = {CURVE + name: _floats(values[begin:]) for name, values in curve.items() if name != EPOCH}
+    lists = {
+        CURVE + name: _floats(values[begin:]) for name, values in curve.items() if name != EPOCH
+    }
     return {CURVE + EPOCH: epochs, **lists} if count else {}
 
 
 def latest(curve: Curve) -> dict[str, float]:
-    """Return the last value of each list that is not NaN: an epoch may lack metrics that others have."""
+    """Return the last value of each list that is not NaN: an epoch may lack metrics that others
+    have.
+    """
     last = {}
     for name, values in curve.items():
         if values:
             last[name] = next((value for value in reversed(values) if value == value), values[-1])
+
     return last
 
 
@@ -123,8 +144,8 @@ def result_properties(result: Result) -> dict[str, Any]:
     """Return the properties of the Evaluation that a result becomes.
 
     Raises:
-        UsageError: The lists of its curve differ in length, a step is no whole number that a server holds, or its
-            seconds are no duration.
+        UsageError: The lists of its curve differ in length, a step is no whole number that a server
+            holds, or its seconds are no duration.
     """
     curve = curve_properties(result.curve)
     return {
@@ -144,11 +165,17 @@ def result_properties(result: Result) -> dict[str, Any]:
 
 def with_prefix(prefix: str, properties: Row) -> dict[str, Any]:
     """Return the properties whose names begin with a prefix, without it, sorted by name."""
-    return {name[len(prefix) :]: properties[name] for name in sorted(properties) if name.startswith(prefix)}
+    return {
+        name[len(prefix) :]: properties[name]
+        for name in sorted(properties)
+        if name.startswith(prefix)
+    }
 
 
 def study_from(row: Row) -> Study:
-    """Return a Study from the properties of its node and `task`, `protocol`, `space`, `space_config`."""
+    """Return a Study from the properties of its node and `task`, `protocol`, `space`,
+    `space_config`.
+    """
     node = row["study"]
     return Study(
         name=node["name"],
@@ -162,15 +189,33 @@ def study_from(row: Row) -> Study:
         space_config=from_json(row["space_config"]),
         seed=node.get("seed", 0),
         created=node["created"],
-        # A single objective is stored without these lists. A user may have written lists of different lengths.
-        further=tuple(map(Objective, node.get("objectives") or (), node.get("directions") or ()))[1:],
-        constraints=tuple(map(Constraint, *(node.get(name) or () for name in ("constrained", "operators", "bounds")))),
+        # A single objective is stored without these lists. A user may have written lists of
+        # different lengths.
+        further=tuple(map(Objective, node.get("objectives") or (), node.get("directions") or ()))[
+            1:
+        ],
+        constraints=tuple(
+            map(
+                Constraint,
+                *(node.get(name) or () for name in ("constrained", "operators", "bounds")),
+            )
+        ),
     )
 
 
 _AS_STORED = (
     *("id", "study", "number", "functional_key", "agent", "acquisition", "mean", "std", "fidelity"),
-    *("worker", "lease_until", "reason", "created", "started", "finished", "seconds", "request", "motivation"),
+    *(
+        "worker",
+        "lease_until",
+        "reason",
+        "created",
+        "started",
+        "finished",
+        "seconds",
+        "request",
+        "motivation",
+    ),
     *("cause", "memory_bytes"),
 )
 
@@ -196,7 +241,9 @@ def proposal_from(node: Row) -> Proposal:
 
 
 def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
-    """Return an Evaluation from the properties of its node, the names of its neighbours and its architecture."""
+    """Return an Evaluation from the properties of its node, the names of its neighbours and its
+    architecture.
+    """
     node = row["evaluation"]
     # Curves and metrics in one pass, for speed: a history has a hundred thousand evaluations.
     named: dict[str, dict[str, Any]] = {METRIC: {}, CURVE: {}}
@@ -204,6 +251,7 @@ def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
         prefix, underscore, rest = name.partition("_")
         if underscore and prefix + underscore in named:
             named[prefix + underscore][rest] = node[name]
+
     return Evaluation(
         id=node["id"],
         study=row["study"],
@@ -232,6 +280,7 @@ def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
 def _epochs(result: Result, curve: Row) -> int | None:
     if result.epochs is None:
         return len(curve[CURVE + EPOCH]) if curve else None
+
     return int(result.epochs)
 
 

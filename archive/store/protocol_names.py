@@ -1,7 +1,8 @@
 """Names of protocols with their variants: `digits/1+morph+recipe:resnet-sgd+objective:valid_loss`.
 
-A protocol's name identifies everything that a value depends on besides task, architecture and seed: values are
-comparable within one task and one name. A part with its default is left out, so that each protocol has one name.
+A protocol's name identifies everything that a value depends on besides task, architecture and seed:
+values are comparable within one task and one name. A part with its default is left out, so that
+each protocol has one name.
 
     +morph               networks inherit weights (`archive.trainer.protocols.morph`)
     +recipe:NAME         they are trained by another recipe than the default one (`archive.trainer.recipes`)
@@ -17,7 +18,9 @@ from types import MappingProxyType
 
 from archive.errors import UsageError
 
-MORPH, RECIPE, OBJECTIVE = "+morph", "+recipe:", "+objective:"
+MORPH = "+morph"
+RECIPE = "+recipe:"
+OBJECTIVE = "+objective:"
 
 DEFAULT_RECIPE = "default"
 
@@ -51,7 +54,13 @@ class ProtocolName:
         match = _NAME.fullmatch(name)
         if match is None:
             return cls(name)
-        return cls(match["base"], match["morph"] is not None, match["recipe"] or DEFAULT_RECIPE, match["objective"])
+
+        return cls(
+            match["base"],
+            match["morph"] is not None,
+            match["recipe"] or DEFAULT_RECIPE,
+            match["objective"],
+        )
 
     def __str__(self) -> str:
         """Return the name."""
@@ -62,7 +71,18 @@ class ProtocolName:
 
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {
-        **{name: name for name in ("cifar10", "diabetes", "digits", "fashion-mnist", "mnist", "naval", "nb101")},
+        **{
+            name: name
+            for name in (
+                "cifar10",
+                "diabetes",
+                "digits",
+                "fashion-mnist",
+                "mnist",
+                "naval",
+                "nb101",
+            )
+        },
         **{name: name for name in ("nbmacro", "protein")},
         "nb201": "nb201-",
         "transnas": "transnas-",
@@ -71,11 +91,13 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "table": "table:",
     }
 )
-"""Beginning of the names of the tasks that have the protocols `FAMILY/…`, for all tasks of this package."""
+"""Beginning of the names of the tasks that have the protocols `FAMILY/…`, for all tasks of this
+package."""
 
 
 def check_owner(task: str, protocol: str) -> None:
-    """Check that a protocol is not one of another task: no trainer would train by it, and no value would be comparable.
+    """Check that a protocol is not one of another task: no trainer would train by it, and no value
+    would be comparable.
 
     Args:
         task: Name of a task.
@@ -89,12 +111,14 @@ def check_owner(task: str, protocol: str) -> None:
     beginning = FAMILIES.get(family)
     if not slash or beginning is None or base.startswith(f"{task}/"):
         return
+
     # Noise is added to a task as TASK~SD.
     own = task.startswith(beginning) if beginning != family else task.partition("~")[0] == family
     if not own:
         owner = f"the task {family}" if beginning == family else f"tasks {beginning}…"
         raise UsageError(
-            f"the protocol {protocol!r} is of {owner}, not of {task!r}: leave it out, or give it a name such as "
+            f"the protocol {protocol!r} is of {owner}, not of {task!r}: leave it out, or give it "
+            "a name such as "
             f"{task + '/own'!r}"
         )
 
@@ -106,11 +130,16 @@ def check_word(kind: str, name: str) -> str:
         UsageError: The name has characters or a length that the name of a protocol cannot have.
     """
     if not re.fullmatch(_WORD, name):
-        raise UsageError(f"the name of a {kind} must be 1 to 64 letters, digits or ._/@-, got {name!r}")
+        raise UsageError(
+            f"the name of a {kind} must be 1 to 64 letters, digits or ._/@-, got {name!r}"
+        )
+
     return name
 
 
 def without_objective(protocol: str) -> str:
     """Return the name of a protocol without its objective: trainings under both are the same."""
     parts = ProtocolName.parse(protocol)
-    return protocol if parts.objective is None else protocol.removesuffix(OBJECTIVE + parts.objective)
+    return (
+        protocol if parts.objective is None else protocol.removesuffix(OBJECTIVE + parts.objective)
+    )

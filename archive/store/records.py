@@ -1,7 +1,8 @@
 """Frozen records of the archive: study, proposal, claim, result, evaluation, weights.
 
-A record holds the properties of one node of the graph and the names of its neighbours; `archive.store.properties`
-converts between nodes and records. Times are milliseconds since 1970 by the server's clock.
+A record holds the properties of one node of the graph and the names of its neighbours;
+`archive.store.properties` converts between nodes and records. Times are milliseconds since 1970 by
+the server's clock.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def sign(direction: str) -> float:
 
 
 class State(StrEnum):
-    """State of a proposal: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED -> WAITING.
+    """State of a proposal: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED ->
+    WAITING.
 
     A cancelled proposal is FAILED with the reason `CANCELLED`; a retry makes WAITING of FAILED
     (`archive.queue.cancellation`).
@@ -57,7 +59,11 @@ CANCELLED = "cancelled"
 def is_cancelled(state: State, reason: str | None) -> bool:
     """Return whether a proposal was cancelled, rather than failed or pruned."""
     ended = state in (State.FAILED, State.PRUNED)
-    return ended and reason is not None and (reason == CANCELLED or reason.startswith(f"{CANCELLED}: "))
+    return (
+        ended
+        and reason is not None
+        and (reason == CANCELLED or reason.startswith(f"{CANCELLED}: "))
+    )
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ class Study:
     Attributes:
         name: Unique in the archive.
         task: Name of the task.
-        protocol: Training protocol of the task (`"digits/1"`); values are comparable within one protocol.
+        protocol: Training protocol of the task (`"digits/1"`); values are comparable within one
+            protocol.
         space: Name of the space of its architectures.
         objective: Name of the metric in `Evaluation.value`.
         direction: Whether a larger or a smaller value is better.
@@ -77,7 +84,8 @@ class Study:
         seed: Seed of the study.
         created: Time of creation; None before.
         further: Objectives beside the first, which are metrics of the evaluations.
-        constraints: Bounds on metrics of the evaluations; results that do not meet them are never the best.
+        constraints: Bounds on metrics of the evaluations; results that do not meet them are never
+            the best.
     """
 
     name: str
@@ -119,34 +127,39 @@ class Proposal:
         number: Number in the study, from 0.
         state: State of the proposal.
         architecture_key: Key of the architecture.
-        functional_key: Functional key of the architecture. A study has at most one proposal of each functional key,
-            repeats not counted.
+        functional_key: Functional key of the architecture. A study has at most one proposal of each
+            functional key, repeats not counted.
         agent: Id of the agent that made it.
         priority: Priority in the queue; larger is claimed first.
         acquisition: Acquisition value, if the agent has one.
-        mean: Score that the agent's surrogate predicts, if it has one: in units of the objective, larger is better,
-            so with the opposite sign if the study minimises.
-        std: The surrogate's standard deviation of the score: half the width of the central 68 % of its prediction.
+        mean: Score that the agent's surrogate predicts, if it has one: in units of the objective,
+            larger is better, so with the opposite sign if the study minimises.
+        std: The surrogate's standard deviation of the score: half the width of the central 68 % of
+            its prediction.
         fidelity: Fraction of the full training; None means all of it.
         hyperparameters: Training settings that belong to this proposal.
         motivation: Reason for the proposal in words, if a person or a language model gave one.
         inspired_by: Keys of the architectures that this reason goes back to.
         attempts: Number of attempts that workers have lost.
-        rung: Index of the rung that it has reached, or is training to (`archive.queue.successive_halving`).
+        rung: Index of the rung that it has reached, or is training to
+            (`archive.queue.successive_halving`).
         worker: Id of the worker that holds it, or held it last.
         lease_until: End of the lease.
         reason: Reason of the failure.
         cause: Kind of that reason, as `archive.queue.causes` lists them.
         refused_by: Ids of the workers that could not begin to train it; they do not get it again.
-        memory_bytes: Memory that its training needs at least, known from an attempt that ran out of memory.
-        alone: Whether it is trained on a device without other trials, after it ran out of memory beside them.
+        memory_bytes: Memory that its training needs at least, known from an attempt that ran out of
+            memory.
+        alone: Whether it is trained on a device without other trials, after it ran out of memory
+            beside them.
         curve: Values per epoch of each metric, while it runs.
         created: Time of the proposal.
         started: Time of the last claim.
         finished: Time of the result or failure.
-        based_on: Knowledge of the agent when it made the suggestion; see `archive.agents.provenance`. Empty without an
-            agent.
-        seconds: Processor time of the agent's call that suggested it, together with all others of that call.
+        based_on: Knowledge of the agent when it made the suggestion; see
+            `archive.agents.provenance`. Empty without an agent.
+        seconds: Processor time of the agent's call that suggested it, together with all others of
+            that call.
         request: Token of the call that added it, together with all others of that call.
         repeat: Whether it is another evaluation, with another seed, of a network that had a result.
     """
@@ -192,7 +205,10 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Claim:
-    """A proposal that one worker holds, with everything that training needs; `token` proves the lease."""
+    """A proposal that one worker holds, with everything that training needs;
+
+    `token` proves the lease.
+    """
 
     proposal: Proposal
     architecture: Architecture
@@ -206,9 +222,12 @@ class Claim:
 
     @property
     def seed(self) -> int:
-        """Seed of the training: the study's; of a repeat another one, in [0, 2^31), which follows from its id."""
+        """Seed of the training: the study's; of a repeat another one, in [0, 2^31), which follows
+        from its id.
+        """
         if not self.proposal.repeat:
             return self.study.seed
+
         digest = blake2b(f"{self.study.seed} {self.id}".encode(), digest_size=4).digest()
         return int.from_bytes(digest, "big") >> 1
 
@@ -220,7 +239,8 @@ class Result:
     Attributes:
         value: The objective, in the task's own unit.
         metrics: Final metrics by name.
-        curve: One value per epoch of each metric; all lists have one length. `"epoch"` is 1, 2, … unless given.
+        curve: One value per epoch of each metric; all lists have one length. `"epoch"` is 1, 2, …
+            unless given.
         epochs: Epochs trained; None means the length of the curve.
         seconds: Wall-clock time of the training.
         seed: Seed that the training used.
@@ -228,8 +248,8 @@ class Result:
         environment: Versions and settings that the value may depend on.
         weights: Stored weights, if any.
         answered_from: Id of the evaluation whose result is reused; None after a training.
-        partial: Whether the training can continue: `value` was measured after `epochs` epochs, not at the end of the
-            protocol.
+        partial: Whether the training can continue: `value` was measured after `epochs` epochs, not
+            at the end of the protocol.
         hardware: Name of the device's hardware, `NVIDIA H100 80GB HBM3`.
     """
 
@@ -259,8 +279,8 @@ class Evaluation:
         protocol: Name of the training protocol.
         architecture: The network.
         value: The objective, in the task's own unit.
-        direction: Whether larger or smaller values are better: direction of the study, or of the task of an imported
-            result.
+        direction: Whether larger or smaller values are better: direction of the study, or of the
+            task of an imported result.
         agent: Id of the agent that proposed it.
         metrics: Final metrics by name.
         curve: One value per epoch of each metric.
@@ -271,10 +291,11 @@ class Evaluation:
         created: Time of the record.
         hyperparameters: Training settings of its proposal that differ from the protocol.
         answered_from: Id of the evaluation whose result is reused; None after a training.
-        partial: Whether it paused at a rung, or was pruned: `value` was measured after `epochs` epochs and is not
-            comparable with full-protocol values.
+        partial: Whether it paused at a rung, or was pruned: `value` was measured after `epochs`
+            epochs and is not comparable with full-protocol values.
         hardware: Name of the device's hardware.
-        rung_constrained: One value of each constraint of the study, rung after rung; `Evaluations.of_studies` reads it.
+        rung_constrained: One value of each constraint of the study, rung after rung;
+            `Evaluations.of_studies` reads it.
     """
 
     id: str

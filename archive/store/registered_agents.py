@@ -18,7 +18,9 @@ ON CREATE SET a.kind = $kind, a.config = $config, a.version = $version, a.create
 """
 
 
-def register_agent(connection: Connection, kind: str, config: Mapping[str, Any], version: str) -> str:
+def register_agent(
+    connection: Connection, kind: str, config: Mapping[str, Any], version: str
+) -> str:
     """Store an agent and return its id, the same for the same kind, configuration and version."""
     text = to_json(config)
     at = {"id": agent_id(kind, text, version), "kind": kind, "config": text, "version": version}
@@ -40,17 +42,21 @@ def kind_of(id_: str) -> str:
 def agent_names(study: Study, ids: Iterable[str | None]) -> tuple[str, ...]:
     """Return the names of the agents of a study, without repetitions.
 
-    The agent that the study was created for has the settings in its name, the others are named by their kinds.
+    The agent that the study was created for has the settings in its name, the others are named by
+    their kinds.
 
     Args:
         study: The study.
-        ids: Ids of the agents of its proposals; without any, the agent that it was created for is the only one.
+        ids: Ids of the agents of its proposals; without any, the agent that it was created for is
+            the only one.
     """
     configured = study.config.get("agent")
     kinds = dict.fromkeys(kind_of(id_) for id_ in ids if id_ is not None)
     if not isinstance(configured, str):
         return tuple(kinds)
+
     if not kinds:
         return (configured,)
+
     own = configured.partition(":")[0]
     return tuple(configured if kind == own else kind for kind in kinds)

@@ -6,8 +6,9 @@
     evaluation, hyperparameters, code             whole evaluations and networks, as stored on their nodes
     evaluation_without_curves                     evaluations without their learning curves, which are most of them
 
-Nothing is cached: the next call returns a value that any client has changed in the database. Only the requested columns
-are read, a thousand proposals in one list, because both servers and the driver spend more time on a row than on its
+Nothing is cached: the next call returns a value that any client has changed in the database. Only
+the requested columns are read, a thousand proposals in one list, because both servers and the
+driver spend more time on a row than on its
 content: about 10 µs a result for a few numbers, 30 µs for a whole evaluation.
 """
 
@@ -37,7 +38,16 @@ Column = list[Any]
 Columns = dict[str, Column]
 
 OF_PROPOSALS = (
-    *("number", "agent", "architecture", "functional_key", "mean", "std", "based_on", "hyperparameters"),
+    *(
+        "number",
+        "agent",
+        "architecture",
+        "functional_key",
+        "mean",
+        "std",
+        "based_on",
+        "hyperparameters",
+    ),
     "rung_constrained",
 )
 NETWORK = "network_"
@@ -52,8 +62,9 @@ RETURN name AS study, s.objective AS objective, s.direction AS direction, t.name
 ORDER BY study
 """
 
-# Proposals are found by a property, not through the study node: ArcadeDB may see no relationships of a node for an
-# instant while another transaction commits a write to it, and all searches write to the node of their study.
+# Proposals are found by a property, not through the study node: ArcadeDB may see no relationships
+# of a node for an instant while another transaction commits a write to it, and all searches write
+# to the node of their study.
 ROWS = """
 MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
@@ -72,7 +83,10 @@ WITHOUT_CURVES = "[name IN keys(e) WHERE NOT name STARTS WITH 'curve_' | [name, 
 OF_NETWORK = "MATCH (p)-[:OF]->(a:Architecture)\n"
 
 AT_ONCE = 100
-"""Studies that one transaction reads. Its begin and end take ArcadeDB as long as reading two thousand results."""
+"""Studies that one transaction reads.
+
+Its begin and end take ArcadeDB as long as reading two thousand results.
+"""
 
 _SEPARATOR = "|"
 
@@ -88,9 +102,10 @@ class StudyResults:
         task: Name of its task.
         protocol: Name of its training protocol.
         columns: `number` and the requested columns of its n results.
-        others: Proposals without a result: `number`, `agent`, `functional_key`, `based_on`, `state` and the requested
-            columns of proposals of each. A commit that is seen half-way may lack the result of an evaluated one; the
-            state is None where a user's query has deleted the result.
+        others: Proposals without a result: `number`, `agent`, `functional_key`, `based_on`, `state`
+            and the requested columns of proposals of each. A commit that is seen half-way may lack
+            the result of an evaluated one; the state is None where a user's query has deleted the
+            result.
     """
 
     study: str
@@ -103,7 +118,10 @@ class StudyResults:
 
 
 def read(
-    connection: Connection, studies: Sequence[str], columns: Iterable[str], deadline: float = math.inf
+    connection: Connection,
+    studies: Sequence[str],
+    columns: Iterable[str],
+    deadline: float = math.inf,
 ) -> list[StudyResults]:
     """Return the results of studies, by name; unknown names are left out.
 
@@ -121,19 +139,29 @@ def read(
     parts = [ordered[begin : begin + AT_ONCE] for begin in range(0, len(ordered), AT_ONCE)]
     results: list[StudyResults] = []
     for part in parts:
-        results += connection.read(partial(read_within, studies=part, names=names, deadline=deadline))
+        results += connection.read(
+            partial(read_within, studies=part, names=names, deadline=deadline)
+        )
+
     return results
 
 
 def read_within(
     tx: ManagedTransaction, studies: Sequence[str], names: Sequence[str], deadline: float = math.inf
 ) -> list[StudyResults]:
-    """Return the results of studies within a transaction, as `read` does; `names` are columns besides `number`."""
+    """Return the results of studies within a transaction, as `read` does;
+
+    `names` are columns besides `number`.
+    """
     results = []
     for about in plain(tx.run(STUDIES, studies=sorted(set(studies)))):
         if time.monotonic() > deadline:
-            raise QueryError("the query took longer than its limit: narrow it, or allow it more time")
+            raise QueryError(
+                "the query took longer than its limit: narrow it, or allow it more time"
+            )
+
         results.append(_study_results(tx, about, names))
+
     return results
 
 
@@ -144,14 +172,25 @@ def _study_results(tx: ManagedTransaction, about: Row, names: Sequence[str]) -> 
     columns = {"number": [row[0] for row in done]}
     for at, name in enumerate(names, 6):
         convert = _CONVERSIONS.get(name)
-        columns[name] = [row[at] for row in done] if convert is None else [convert(row[at]) for row in done]
+        columns[name] = (
+            [row[at] for row in done] if convert is None else [convert(row[at]) for row in done]
+        )
+
     own = [(at, name) for at, name in enumerate(names, 6) if name in OF_PROPOSALS]
     others = []
     for row in rows:
         if row[1] is None:
             _, _, agent, key, basis, state, *_ = row
-            about_proposal = {"agent": agent, "functional_key": key, "based_on": basis, "state": state}
-            others.append({"number": row[0], **{name: row[at] for at, name in own}, **about_proposal})
+            about_proposal = {
+                "agent": agent,
+                "functional_key": key,
+                "based_on": basis,
+                "state": state,
+            }
+            others.append(
+                {"number": row[0], **{name: row[at] for at, name in own}, **about_proposal}
+            )
+
     return StudyResults(**about, columns=columns, others=others)
 
 
@@ -160,18 +199,24 @@ def _query(names: Sequence[str]) -> str:
     expressions = [_expression(name) for name in names]
     of_network = any(expression.startswith("a.") for expression in expressions)
     network = OF_NETWORK if of_network else ""
-    return ROWS.format(network=network, state=STATE_WITHOUT_RESULT, columns=", ".join([*expressions, "null"]))
+    return ROWS.format(
+        network=network, state=STATE_WITHOUT_RESULT, columns=", ".join([*expressions, "null"])
+    )
 
 
 def _expression(name: str) -> str:
     if name in OF_PROPOSALS:
         return f"p.{name}"
+
     if name in ("operations", "motifs"):
         return "a.code"
+
     if name in ("space", "code"):
         return f"a.{name}"
+
     if name.startswith(NETWORK):
         return f"a.{quoted(name.removeprefix(NETWORK))}"
+
     return _OF_EVALUATION.get(name) or f"e.{quoted(name)}"
 
 
@@ -201,24 +246,27 @@ def operations(network: Architecture) -> list[str]:
 def motifs(network: Architecture) -> list[str]:
     """Return the skips around two consecutive layers with the operations `one` and `two`.
 
-    A skip joins the layer before the two and the layer after them. It is `one>two>` for an edge, and `one>two>past` for
-    a path through one layer with the operation `past`.
+    A skip joins the layer before the two and the layer after them. It is `one>two>` for an edge,
+    and `one>two>past` for a path through one layer with the operation `past`.
     """
     ops = [layer.op for layer in network.layers]
     heads: list[list[int]] = [[] for _ in ops]
     for tail, head in network.edges:
         heads[tail].append(head)
+
     skips = set()
     for feeds in heads:
         ways: dict[int, set[str]] = {head: {""} for head in feeds}
         for skip in feeds:
             for after in heads[skip]:
                 ways.setdefault(after, set()).add(ops[skip])
+
         for one in feeds:
             for two in heads[one]:
                 for after in heads[two]:
                     if past := ways.get(after):
                         skips |= {(ops[one], ops[two], name) for name in past}
+
     return sorted(">".join(names) for names in skips)
 
 
@@ -229,8 +277,15 @@ def parts(text: str) -> list[str]:
 
 def feasible(constraints: Iterable[Constraint], columns: Columns) -> list[bool]:
     """Return whether each result meets constraints; the columns of their metrics must be there."""
-    read_metrics = [[each.violation(value) == 0.0 for value in columns[METRIC + each.name]] for each in constraints]
-    return list(map(all, zip(*read_metrics, strict=True))) if read_metrics else [True] * len(columns["number"])
+    read_metrics = [
+        [each.violation(value) == 0.0 for value in columns[METRIC + each.name]]
+        for each in constraints
+    ]
+    return (
+        list(map(all, zip(*read_metrics, strict=True)))
+        if read_metrics
+        else [True] * len(columns["number"])
+    )
 
 
 def joined(several: Iterable[Columns]) -> Columns:
@@ -239,12 +294,18 @@ def joined(several: Iterable[Columns]) -> Columns:
     for columns in several:
         for name, column in columns.items():
             concatenated.setdefault(name, []).extend(column)
+
     return concatenated
 
 
-def by_objective(results: Iterable[StudyResults], name: str | None = None) -> list[list[StudyResults]]:
-    """Return the results of studies in one group for each objective, by its name; those of one objective if asked."""
+def by_objective(
+    results: Iterable[StudyResults], name: str | None = None
+) -> list[list[StudyResults]]:
+    """Return the results of studies in one group for each objective, by its name; those of one
+    objective if asked.
+    """
     groups: dict[str, list[StudyResults]] = {}
     for one in results:
         groups.setdefault(one.objective, []).append(one)
+
     return [groups[each] for each in sorted(groups) if name in (None, each)]

@@ -1,16 +1,18 @@
 """The database schema: constraints and indexes, applied by recorded migrations.
 
-Each migration has a version and is applied once; a (:SchemaMigration {version, name, applied}) node records it. Every
-statement may run twice, so that two processes may migrate at the same time and an interrupted migration runs again.
-A released migration is never edited: a correction is the next migration.
+Each migration has a version and is applied once; a (:SchemaMigration {version, name, applied}) node
+records it. Every statement may run twice, so that two processes may migrate at the same time and an
+interrupted migration runs again. A released migration is never edited: a correction is the next
+migration.
 
 Differences between the servers' dialects are confined to this module, with two exceptions:
 
-- The timeout of a user's query is enforced by Neo4j, and for ArcadeDB by `archive.database.user_query`.
-- The statements of a trial's transactions name their index, `USING INDEX SEEK`. Until Neo4j has gathered statistics it
-  assumes that indexes are empty and prefers scans, and it keeps the plan of a statement that follows a write for as
-  long as it runs: a statement without the hint that was planned in a new archive may scan for years. ArcadeDB ignores
-  the hint.
+- The timeout of a user's query is enforced by Neo4j, and for ArcadeDB by
+  `archive.database.user_query`.
+- The statements of a trial's transactions name their index, `USING INDEX SEEK`. Until Neo4j has
+  gathered statistics it assumes that indexes are empty and prefers scans, and it keeps the plan of
+  a statement that follows a write for as long as it runs: a statement without the hint that was
+  planned in a new archive may scan for years. ArcadeDB ignores the hint.
 """
 
 from __future__ import annotations
@@ -55,8 +57,9 @@ class Migration(NamedTuple):
         indexed: Properties for the lookup of nodes: `(label, property)`.
         dropped: Obsolete uniqueness constraints of earlier migrations: `(label, property)`.
         relationships: Types of relationship that the step introduces.
-        convert: Changes data that an earlier release wrote (`archive.store.conversions`); may run again. It runs when
-            the new constraints exist, and before the obsolete ones are dropped, because it looks nodes up by both.
+        convert: Changes data that an earlier release wrote (`archive.store.conversions`); may run
+            again. It runs when the new constraints exist, and before the obsolete ones are dropped,
+            because it looks nodes up by both.
     """
 
     version: int
@@ -98,7 +101,10 @@ BASELINE = Migration(
         "RESULTED_IN", "SAVED", "WARM_STARTED_FROM",
     ),
 )  # fmt: skip
-"""The oldest schema that is migrated. Its number is 6: earlier ones were of development versions."""
+"""The oldest schema that is migrated.
+
+Its number is 6: earlier ones were of development versions.
+"""
 
 WEIGHTS = Migration(
     7,
@@ -117,27 +123,37 @@ LATEST = MIGRATIONS[-1].version
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Migrate the archive to the schema of this release; return immediately if it has that schema already.
+    """Migrate the archive to the schema of this release; return immediately if it has that schema
+    already.
 
     Args:
         connection: Connection to the archive.
-        migrations: All migrations of the release, by version; the first one makes an empty database an archive.
+        migrations: All migrations of the release, by version; the first one makes an empty database
+            an archive.
 
     Raises:
-        SchemaVersionError: A newer release wrote the archive, or a development version before the first release.
+        SchemaVersionError: A newer release wrote the archive, or a development version before the
+            first release.
     """
-    stored, (first, last) = version(connection), (migrations[0].version, migrations[-1].version)
+    stored = version(connection)
+    first = migrations[0].version
+    last = migrations[-1].version
     if stored > last:
         raise SchemaVersionError(
-            f"the archive at {connection.address} has schema version {stored}, written by a newer release; this one "
+            f"the archive at {connection.address} has schema version {stored}, written by a "
+            "newer release; this one "
             f"knows {last}: upgrade with pip install --upgrade nas-archive"
         )
+
     if 0 < stored < first:
         raise SchemaVersionError(
-            f"the archive at {connection.address} has schema version {stored}, written by a development version; "
-            f"released schemas begin with {first}: dump it with the program that wrote it, and load the dump into an "
+            f"the archive at {connection.address} has schema version {stored}, written by a "
+            "development version; "
+            f"released schemas begin with {first}: dump it with the program that wrote it, and "
+            "load the dump into an "
             "empty archive"
         )
+
     for migration in migrations:
         if migration.version > stored:
             _apply_patiently(connection, migration)
@@ -154,21 +170,24 @@ def version(connection: Connection) -> int:
 
 
 def present_indexes(migrations: Sequence[Migration] = MIGRATIONS) -> dict[tuple[str, str], bool]:
-    """Return the indexed properties of the present schema, `(label, property)`, and whether each is unique."""
+    """Return the indexed properties of the present schema, `(label, property)`, and whether each is
+    unique.
+    """
     indexes: dict[tuple[str, str], bool] = {}
     for migration in migrations:
         indexes |= dict.fromkeys(migration.unique, True)
         indexes |= dict.fromkeys(migration.indexed, False)
         for dropped in migration.dropped:
             indexes.pop(dropped, None)
+
     return indexes
 
 
 def rebuild_indexes(connection: Connection) -> int:
     """Build every index of an embedded archive again from the records, and return their number.
 
-    Not by ArcadeDB's `REBUILD INDEX`: it drops the index of a property that no type declares, which openCypher's are,
-    and then fails to create it.
+    Not by ArcadeDB's `REBUILD INDEX`: it drops the index of a property that no type declares, which
+    openCypher's are, and then fails to create it.
 
     Raises:
         QueryError: An index cannot be built, as when two records have the same identifier.
@@ -181,30 +200,36 @@ def rebuild_indexes(connection: Connection) -> int:
         _define(connection, f"DROP {kind} {label.lower()}_{name}{suffix} IF EXISTS")
         for statement in _definitions(definition):
             _define(connection, statement)
+
     return len(indexes)
 
 
 def _apply_patiently(connection: Connection, migration: Migration) -> None:
-    # Two processes that define the same constraints at once may fail with server-specific errors (Neo4j: an "unexpected
-    # error", besides deadlocks). The repetition finds the constraints of the other process.
+    # Two processes that define the same constraints at once may fail with server-specific errors
+    # (Neo4j: an "unexpected error", besides deadlocks). The repetition finds the constraints of the
+    # other process.
     for attempt in range(_ATTEMPTS):
         try:
             return _apply(connection, migration)
         except QueryError:
             if attempt == _ATTEMPTS - 1:
                 raise
+
             time.sleep(random.uniform(0.1, 0.5) * 2**attempt)
 
 
 def _apply(connection: Connection, migration: Migration) -> None:
     for statement in _definitions(migration):
         _define(connection, statement)
+
     if connection.dialect == "embedded":
         connection.write(lambda transaction: _introduce(transaction, migration.relationships))
     else:
         connection.read(lambda transaction: _await_indexes(transaction, migration.indexed))
+
     if migration.convert is not None:
         migration.convert(connection)
+
     for label, name in migration.dropped:
         _define(connection, f"DROP CONSTRAINT {label.lower()}_{name}_unique IF EXISTS")
 
@@ -218,8 +243,10 @@ def _definitions(migration: Migration) -> Iterator[str]:
     """Yield the definitions of constraints and indexes, in forms that both servers understand."""
     for label, name in migration.unique:
         yield (
-            f"CREATE CONSTRAINT {label.lower()}_{name}_unique IF NOT EXISTS FOR (n:{label}) REQUIRE n.{name} IS UNIQUE"
+            f"CREATE CONSTRAINT {label.lower()}_{name}_unique IF NOT EXISTS FOR (n:{label}) "
+            f"REQUIRE n.{name} IS UNIQUE"
         )
+
     for label, name in migration.indexed:
         yield f"CREATE INDEX {label.lower()}_{name} IF NOT EXISTS FOR (n:{label}) ON (n.{name})"
 
@@ -229,20 +256,27 @@ def _define(connection: Connection, statement: str) -> None:
         try:
             transaction.run(statement).consume()
         except Neo4jError as error:
-            # Another process defined it between the server's check of IF NOT EXISTS and its own definition.
+            # Another process defined it between the server's check of IF NOT EXISTS and its own
+            # definition.
             if error.code not in _ALREADY_THERE:
                 raise
 
     connection.write(work)
 
 
-def _await_indexes(transaction: neo4j.ManagedTransaction, indexed: Collection[tuple[str, str]]) -> None:
+def _await_indexes(
+    transaction: neo4j.ManagedTransaction, indexed: Collection[tuple[str, str]]
+) -> None:
     """Wait until Neo4j has filled these indexes, for at most two minutes each.
 
-    Not `db.awaitIndexes`, which waits for all of the database: where another process drops one meanwhile, it waits for
-    that until the time is up.
+    Not `db.awaitIndexes`, which waits for all of the database: where another process drops one
+    meanwhile, it waits for that until the time is up.
     """
-    names = [name for name, labels, keys in transaction.run(_UNFINISHED).values() if (*labels, *keys) in indexed]
+    names = [
+        name
+        for name, labels, keys in transaction.run(_UNFINISHED).values()
+        if (*labels, *keys) in indexed
+    ]
     for name in names:
         transaction.run("CALL db.awaitIndex($name, 120)", name=name).consume()
 
@@ -250,8 +284,10 @@ def _await_indexes(transaction: neo4j.ManagedTransaction, indexed: Collection[tu
 def _introduce(transaction: neo4j.ManagedTransaction, relationships: tuple[str, ...]) -> None:
     """Define the types of relationship on ArcadeDB.
 
-    ArcadeDB defines a type inside the first transaction that uses it, which then conflicts with every other one.
+    ArcadeDB defines a type inside the first transaction that uses it, which then conflicts with
+    every other one.
     """
     for name in relationships:
         transaction.run(f"CREATE (:SchemaScratch)-[:{name}]->(:SchemaScratch)").consume()
+
     transaction.run("MATCH (n:SchemaScratch) DETACH DELETE n").consume()

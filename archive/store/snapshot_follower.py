@@ -1,12 +1,14 @@
-"""Follower of a study: snapshots one after the other, each at the cost of what has changed since the last one.
+"""Follower of a study: snapshots one after the other, each at the cost of what has changed since
+the last one.
 
     study, open proposals ──> those that were open, or are new ──> snapshot        one round trip, two after a change
       └── due, or rewritten ──> all proposals ─────────────────────────^           now and then
 
-The views of ended proposals are kept: the queue changes them only by opening them again. A proposal that is opened and
-ends between two reads is noticed when all proposals are read again, as are the writes of other clients of the database.
-The load of a dump and a user's query that writes (`archive.database.user_query`) increase `Study.rewritten` in the same
-transaction, so that they are noticed at once.
+The views of ended proposals are kept: the queue changes them only by opening them again. A proposal
+that is opened and ends between two reads is noticed when all proposals are read again, as are the
+writes of other clients of the database. The load of a dump and a user's query that writes
+(`archive.database.user_query`) increase `Study.rewritten` in the same transaction, so that they are
+noticed at once.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-# One row for each open proposal, or one without a proposal. The next free number is null after a load or a user's query
-# (`archive.queue.admission`).
+# One row for each open proposal, or one without a proposal. The next free number is null after a
+# load or a user's query (`archive.queue.admission`).
 POLL = f"""
 MATCH (s:Study {{name: $name}})
 USING INDEX SEEK s:Study(name)
@@ -89,8 +91,8 @@ class _Reading:
 class SnapshotFollower:
     """Incremental reader of one study; not thread-safe.
 
-    The view of an ended proposal is final after two identical reads, because ArcadeDB may expose a commit half-way, or
-    when its end is a minute ago.
+    The view of an ended proposal is final after two identical reads, because ArcadeDB may expose a
+    commit half-way, or when its end is a minute ago.
 
     Args:
         connection: Connection to the archive.
@@ -107,9 +109,13 @@ class SnapshotFollower:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start without views."""
-        self._connection, self._name, self._get, self._clock = connection, name, get, clock
+        self._connection = connection
+        self._name = name
+        self._get = get
+        self._clock = clock
         self._views: dict[int, ProposalView] = {}  # in the order of their numbers
-        self._unsettled: set[int] = set()  # numbers that may have another view, or a first one, at the next read
+        # numbers that may have another view, or a first one, at the next read
+        self._unsettled: set[int] = set()
         self._absent: set[int] = set()  # unsettled numbers that had no proposal at the last read
         self._next = 0  # number after the last one that may exist
         self._about: Row | None = None
@@ -131,15 +137,19 @@ class SnapshotFollower:
             self._get()
             # It was created at this moment.
             return self(whole=whole)
+
         study = self._study(reading.about)
         changes, is_less = self._update(reading)
         if reading.whole:
             self._due = self._clock() + max(REREAD_SECONDS, (self._clock() - begin) / REREAD_SHARE)
-        last, views = self._snapshot, [view for _, view in changes]
+
+        last = self._snapshot
+        views = [view for _, view in changes]
         if last is None or reading.whole or is_less:
             snapshot = snapshot_of(study, self._views.values())
         else:
             snapshot = self._changed(replace(last, study=study), changes)
+
         self._about = reading.about
         self._snapshot = replace(snapshot, changed=tuple(views), whole=reading.whole)
         return self._snapshot
@@ -149,9 +159,12 @@ class SnapshotFollower:
         rows = plain(tx.run(POLL, name=self._name))
         if not rows:
             return None
-        about, free = rows[0], rows[0]["next"]
+
+        about = rows[0]
+        free = rows[0]["next"]
         if whole or self._is_stale(about):
             return _Reading(about, plain(tx.run(SNAPSHOT, name=self._name)), whole=True)
+
         opened = [row for row in rows if row["id"] is not None]
         new = range(self._next, self._next if free is None else free)
         asked = (self._unsettled | {*new}) - {row["number"] for row in opened}
@@ -160,32 +173,47 @@ class SnapshotFollower:
         return _Reading(about, [*opened, *some], frozenset(asked))
 
     def _is_stale(self, about: Row) -> bool:
-        """Return whether the views are not those of the study any more, or are due to be read again."""
-        last, free = self._about, about["next"]
+        """Return whether the views are not those of the study any more, or are due to be read
+        again.
+        """
+        last = self._about
+        free = about["next"]
         if last is None or self._clock() >= self._due:
             return True
+
         if free is not None and free < self._next:
             return True
+
         return any(about[name] != last[name] for name in ("study_created", "rewritten"))
 
     def _study(self, about: Row) -> Study:
-        """Return the record of the study, which is read again where more than its budget has changed."""
+        """Return the record of the study, which is read again where more than its budget has
+        changed.
+        """
         last = self._about
         if last is None or self._snapshot is None:
             return self._get()
+
         if any(about[name] != last[name] for name in ("study_created", "config")):
             return self._get()
+
         study = self._snapshot.study
         return study if study.budget == about["budget"] else replace(study, budget=about["budget"])
 
     def _update(self, reading: _Reading) -> tuple[list[Change], bool]:
-        """Update the views, and return those that are new or have changed, and whether some exist no longer."""
+        """Update the views, and return those that are new or have changed, and whether some exist
+        no longer.
+        """
         views = {view.number: view for view in map(view_of, reading.rows)}
         free = reading.about["next"] or 0
         expected = range(free) if reading.whole else reading.asked
         absent = set(expected) - views.keys()
         gone = (self._views.keys() if reading.whole else self._views.keys() & absent) - views.keys()
-        opened = {number for number, view in views.items() if not self._is_final(view, reading.about["now"])}
+        opened = {
+            number
+            for number, view in views.items()
+            if not self._is_final(view, reading.about["now"])
+        }
         self._unsettled = opened | (absent - self._absent - gone)
         self._absent = absent
         changes = [(self._views.get(number), views[number]) for number in sorted(views)]
@@ -194,28 +222,43 @@ class SnapshotFollower:
         is_ordered = all(before is not None or view.number > end for before, view in changes)
         self._views.update((view.number, view) for _, view in changes)
         if gone or not is_ordered:
-            self._views = {number: self._views[number] for number in sorted(self._views.keys() - gone)}
+            self._views = {
+                number: self._views[number] for number in sorted(self._views.keys() - gone)
+            }
+
         self._next = max(free, next(reversed(self._views), -1) + 1)
         return changes, bool(gone)
 
     def _is_final(self, view: ProposalView, now: int) -> bool:
         if view.state.is_open:
             return False
-        return view == self._views.get(view.number) or (view.finished or 0) < now - 1000 * HALF_SECONDS
+
+        return (
+            view == self._views.get(view.number) or (view.finished or 0) < now - 1000 * HALF_SECONDS
+        )
 
     def _changed(self, last: Snapshot, changes: Sequence[Change]) -> Snapshot:
         """Return the last snapshot with these changes."""
         if not changes:
             return last
+
         counts = Counter(last.counts)
         for before, view in changes:
             counts[view.state] += 1
             if before is not None:
                 counts[before.state] -= 1
-        proposals, best = tuple(self._views.values()), last.incumbent
+
+        proposals = tuple(self._views.values())
+        best = last.incumbent
         views = [view for _, view in changes]
         if best is None or self._views[best.number] == best:
             incumbent = incumbent_of(last.study, views if best is None else [best, *views])
         else:
             incumbent = incumbent_of(last.study, proposals)
-        return replace(last, proposals=proposals, counts={state: counts[state] for state in State}, incumbent=incumbent)
+
+        return replace(
+            last,
+            proposals=proposals,
+            counts={state: counts[state] for state in State},
+            incumbent=incumbent,
+        )

@@ -1,6 +1,7 @@
 """Snapshots of a study for live views, read without the whole curves of finished trials.
 
-`archive.store.snapshot_follower` reads snapshots of one study repeatedly, at the cost of what has changed.
+`archive.store.snapshot_follower` reads snapshots of one study repeatedly, at the cost of what has
+changed.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-# A reader may see a part of a commit: the state of a proposal without its evaluation. Such a proposal counts as
-# running. If the evaluation is still missing a minute later, a user's query has deleted it.
+# A reader may see a part of a commit: the state of a proposal without its evaluation. Such a
+# proposal counts as running. If the evaluation is still missing a minute later, a user's query has
+# deleted it.
 HALF_SECONDS = 60
-HALF = f"e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - {1000 * HALF_SECONDS}"
+HALF = (
+    "e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - "
+    f"{1000 * HALF_SECONDS}"
+)
 
 COLUMNS = """
 p.id AS id, p.number AS number, CASE WHEN half THEN 'RUNNING' ELSE p.state END AS state,
@@ -73,13 +78,16 @@ class ProposalView:
         acquisition: Acquisition value.
         mean: Score that the surrogate predicts, larger is better.
         std: Standard deviation of the prediction.
-        epochs: Epochs trained so far; once it is over, those of the result. None where none are on record.
+        epochs: Epochs trained so far; once it is over, those of the result. None where none are on
+            record.
         metrics: Metrics of the result; before the first one, those of the last epoch.
-        latest: Metrics of the last epoch while it runs, also to a later rung; otherwise equal to `metrics`.
+        latest: Metrics of the last epoch while it runs, also to a later rung; otherwise equal to
+            `metrics`.
         value: Objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
         attempts: Number of attempts that workers have lost.
-        rung: Index of the rung that it has reached, or is training to (`archive.queue.successive_halving`).
+        rung: Index of the rung that it has reached, or is training to
+            (`archive.queue.successive_halving`).
         worker: Id of the worker that holds it, or held it last.
         reason: Reason of the failure, or of the next attempt.
         started: Time of the last claim.
@@ -119,8 +127,9 @@ class ProposalView:
 class Snapshot:
     """A study with its proposals by number, their count in each state, and the incumbent.
 
-    The incumbent is the best result that meets the study's constraints; None before the first such result. With several
-    objectives, it is the best in the first objective among the results with a value of each.
+    The incumbent is the best result that meets the study's constraints; None before the first such
+    result. With several objectives, it is the best in the first objective among the results with a
+    value of each.
 
     Attributes:
         study: The study.
@@ -141,7 +150,9 @@ class Snapshot:
 
     @property
     def news(self) -> tuple[ProposalView, ...]:
-        """The proposals that may differ from the last snapshot of the same follower; all for a snapshot by itself."""
+        """The proposals that may differ from the last snapshot of the same follower; all for a
+        snapshot by itself.
+        """
         return self.proposals if self.changed is None else self.changed
 
     @property
@@ -160,8 +171,15 @@ class Snapshot:
 
     @property
     def nearest(self) -> ProposalView | None:
-        """The result of the smallest violation of the constraints, the first of equal ones; None without results."""
-        known = [(violation_of(self.study, view), view) for view in self.proposals if view.value is not None]
+        """The result of the smallest violation of the constraints, the first of equal ones;
+
+        None without results.
+        """
+        known = [
+            (violation_of(self.study, view), view)
+            for view in self.proposals
+            if view.value is not None
+        ]
         finite = [pair for pair in known if math.isfinite(pair[0])]
         return min(finite, key=lambda pair: pair[0], default=(0.0, None))[1]
 
@@ -175,6 +193,7 @@ def read_view(connection: Connection, id_: str) -> ProposalView:
     rows = connection.read(lambda tx: tx.run(ONE, id=id_).data())
     if not rows:
         raise UnknownNameError("proposal", id_, (), "archive study show lists those of a study")
+
     return view_of(rows[0])
 
 
@@ -189,10 +208,14 @@ def snapshot_within(tx: ManagedTransaction, study: Study) -> Snapshot:
 
 
 def snapshot_of(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
-    """Return the snapshot of a study with these proposals, which are in the order of their numbers."""
+    """Return the snapshot of a study with these proposals, which are in the order of their
+    numbers.
+    """
     views = tuple(proposals)
     counts = Counter(view.state for view in views)
-    return Snapshot(study, views, {state: counts[state] for state in State}, incumbent_of(study, views))
+    return Snapshot(
+        study, views, {state: counts[state] for state in State}, incumbent_of(study, views)
+    )
 
 
 _AS_READ = (
@@ -204,9 +227,11 @@ _AS_READ = (
 def view_of(row: Mapping[str, Any]) -> ProposalView:
     """Return the view of a proposal from a row of `COLUMNS`."""
     curve = with_prefix(CURVE, dict(row["curve"]))
-    epochs, state = curve.pop(EPOCH, []), State(row["state"])
+    epochs = curve.pop(EPOCH, [])
+    state = State(row["state"])
     last = latest(curve)
-    # A promoted proposal has the result of its last rung, and a longer curve, which stays where it is given up.
+    # A promoted proposal has the result of its last rung, and a longer curve, which stays where it
+    # is given up.
     has_result = row["value"] is not None
     metrics = ({} if has_result else last) or with_prefix(METRIC, dict(row["metrics"] or []))
     trained = epochs[-1:] if not (has_result and state.evaluated) else []
@@ -232,8 +257,8 @@ def incumbent_of(study: Study, views: Sequence[ProposalView]) -> ProposalView | 
 def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
     """Return the results that are finite numbers, the best first.
 
-    The order is by violation of the constraints, then whole trainings before partial ones, then results with a value of
-    each objective before others, then by value in the first objective.
+    The order is by violation of the constraints, then whole trainings before partial ones, then
+    results with a value of each objective before others, then by value in the first objective.
     """
     return sorted(_known(views), key=partial(_rank, study))
 
@@ -244,25 +269,36 @@ def _known(views: Iterable[ProposalView]) -> list[ProposalView]:
 
 def _rank(study: Study, view: ProposalView) -> tuple[float, bool, bool, float, int]:
     # Of equal values the earlier one comes first, because the later one is no improvement.
-    score, partial = sign(study.direction) * (view.value or 0.0), view.state is not State.COMPLETE
+    score = sign(study.direction) * (view.value or 0.0)
+    partial = view.state is not State.COMPLETE
     return violation_of(study, view), partial, lacks_objective(study, view), -score, view.number
 
 
 def _comparable(study: Study, views: Sequence[ProposalView]) -> list[ProposalView]:
     """Return the proposals with a value that meet the constraints.
 
-    Partial results are included only if there are no whole ones, with which they are not comparable.
+    Partial results are included only if there are no whole ones, with which they are not
+    comparable.
     """
     met = [view for view in _known(views) if not violation_of(study, view)]
     return [view for view in met if view.state is State.COMPLETE] or met
 
 
 def lacks_objective(study: Study, view: ProposalView) -> bool:
-    """Return whether a result lacks a finite value of a further objective, which excludes it from the Pareto set."""
+    """Return whether a result lacks a finite value of a further objective, which excludes it from
+    the Pareto set.
+    """
     return not all(math.isfinite(view.metrics.get(each.name, math.nan)) for each in study.further)
 
 
 def violation_of(study: Study, view: ProposalView) -> float:
-    """Return the violation of a result (`archive.constraints`): 0 exactly where it meets all constraints."""
+    """Return the violation of a result (`archive.constraints`):
+
+    0 exactly where it meets all constraints.
+    """
     # Most studies have no constraints, and long histories many results.
-    return violation(study.constraints, {study.objective: view.value, **view.metrics}) if study.constraints else 0.0
+    return (
+        violation(study.constraints, {study.objective: view.value, **view.metrics})
+        if study.constraints
+        else 0.0
+    )

@@ -1,12 +1,14 @@
 """Wake-up of trainers and searches on the machine that changes the queue.
 
-    process that makes proposals wait ──── touches ──> ARCHIVE_HOME/queue.stamp <───── looks at it ── idle trainers
-    process that cancels or deletes some ─ touches ──> ARCHIVE_HOME/cancelled.stamp <─ looks at it ── busy trainers
-    process that ends a trial ──────────── touches ──> ARCHIVE_HOME/ended.stamp <───── looks at it ── waiting searches
+    process that makes proposals wait ──── touches ──> ARCHIVE_HOME/queue.stamp <───── looks at it
+    ── idle trainers process that cancels or deletes some ─ touches ──> ARCHIVE_HOME/cancelled.stamp
+    <─ looks at it ── busy trainers process that ends a trial ──────────── touches ──>
+    ARCHIVE_HOME/ended.stamp <───── looks at it ── waiting searches
 
-Trainers and searches query the database rarely. Reading the modification time of a file needs no transaction, so that
-those with the same home start and stop trials, and see results, within milliseconds. Without a common home, or on a
-file system with coarse times, they learn of the change at their next look.
+Trainers and searches query the database rarely. Reading the modification time of a file needs no
+transaction, so that those with the same home start and stop trials, and see results, within
+milliseconds. Without a common home, or on a file system with coarse times, they learn of the change
+at their next look.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def wake_trainers(settings: Settings, file: str = QUEUE) -> None:
 
 
 def wake_searches(settings: Settings) -> None:
-    """Wake the searches with this home; to be called after the transaction with the end of a trial."""
+    """Wake the searches with this home; to be called after the transaction with the end of a
+    trial.
+    """
     _touch(settings.home / ENDED)
 
 
@@ -47,7 +51,8 @@ class WakeUpReceiver:
 
     def received(self) -> bool:
         """Return whether there was a wake-up since the last call of this method."""
-        seen, self._seen = self._seen, self._time()
+        seen = self._seen
+        self._seen = self._time()
         return self._seen != seen
 
     def _time(self) -> int:
@@ -58,7 +63,8 @@ class WakeUpReceiver:
 
 
 def _touch(path: Path) -> None:
-    # The system's own time of a change is a few milliseconds coarse: two changes may have the same one.
+    # The system's own time of a change is a few milliseconds coarse: two changes may have the same
+    # one.
     now = time.time_ns()
     with suppress(OSError):
         try:

@@ -1,4 +1,6 @@
-"""Architectures as arguments: a key of the archive, a file, or text (`archive.architecture.texts`)."""
+"""Architectures as arguments: a key of the archive, a file, or text
+(`archive.architecture.texts`).
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
 
     Args:
         ctx: The command's context.
-        text: A NAS-Bench-201 string `|…|+|…|+|…|`, a genotype `Genotype(…)`, JSON, the path of a file with one of
-            these, or a key or its prefix.
+        text: A NAS-Bench-201 string `|…|+|…|+|…|`, a genotype `Genotype(…)`, JSON, the path of a
+            file with one of these, or a key or its prefix.
 
     Raises:
         CodecError: The string or the file describes no graph.
@@ -41,8 +43,10 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
     if is_key(text):
         with open_archive(ctx) as archive:
             return archive.architectures.get(archive.architectures.find(text))
+
     if is_text(text):
         return from_text(text)
+
     path = Path(text)
     described = _read(path)
     try:
@@ -50,7 +54,9 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
     except CodecError as error:
         raise CodecError(f"{path} describes no architecture: {error}") from None
     except InvalidArchitectureError as error:
-        raise InvalidArchitectureError(f"{path} describes no network: {error.reason}", error.layer) from None
+        raise InvalidArchitectureError(
+            f"{path} describes no network: {error.reason}", error.layer
+        ) from None
 
 
 def _read(path: Path) -> str:

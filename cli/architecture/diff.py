@@ -9,7 +9,13 @@ import click
 
 from archive.argument_checks import assignments
 from archive.cli.architecture.argument import architecture_of
-from archive.cli.architecture.picture import PictureTheme, check_suffix, picture_options, print_text, write_picture
+from archive.cli.architecture.picture import (
+    PictureTheme,
+    check_suffix,
+    picture_options,
+    print_text,
+    write_picture,
+)
 from archive.cli.render import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -29,8 +35,19 @@ PART_COLUMNS = ("part", "change", "A", "B", "cost", "reason")
     default="edit",
     help="Distance that matches the layers. edit: by its script; otmann: by the transport plan.",
 )
-@click.option("--component", metavar="NAME", show_default="the first", help="Component of the kernel (otmann:0.4).")
-@click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help="Setting of the kernel. May be repeated.")
+@click.option(
+    "--component",
+    metavar="NAME",
+    show_default="the first",
+    help="Component of the kernel (otmann:0.4).",
+)
+@click.option(
+    "--set",
+    "assigned",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the kernel. May be repeated.",
+)
 @picture_options
 @json_option
 @click.pass_context
@@ -48,9 +65,9 @@ def diff(
 ) -> None:
     """Show what turns architecture A into B: layers matched, changed, inserted and removed.
 
-    The costs of the parts sum up to the distance of archive arch distance. A and B are keys of the archive or their
-    prefixes, files, NAS-Bench-201 strings, or genotypes of DARTS. With -o, the picture goes to a file: networks over
-    each other for the edit distance, side by side for otmann.
+    The costs of the parts sum up to the distance of archive arch distance. A and B are keys of the
+    archive or their prefixes, files, NAS-Bench-201 strings, or genotypes of DARTS. With -o, the
+    picture goes to a file: networks over each other for the edit distance, side by side for otmann.
     """
     from archive.kernels.differences import difference
     from archive.kernels.differences.picture import pictured
@@ -64,11 +81,14 @@ def diff(
     about = {"file": None, "format": "text", "bytes": None}
     if path is not None:
         about = write_picture(drawn, path, theme, force=force)
+
     if as_json:
         print_json({**_described(explained), **about})
         return
+
     if path is None:
         print_text(drawn)
+
     totals = [*explained.totals(), ("all", "", len(explained.parts), explained.distance)]
     print_table(TOTAL_COLUMNS, totals, title=explained.component)
     costly = [_row(explained, part) for part in explained.parts if part.cost]
@@ -107,7 +127,8 @@ def _described(explained: Difference) -> dict[str, Any]:
 
 
 def _row(explained: Difference, part: DifferencePart) -> tuple[str, str, str, str, float, str]:
-    first, second = _ends(explained.first, part.first), _ends(explained.second, part.second)
+    first = _ends(explained.first, part.first)
+    second = _ends(explained.second, part.second)
     return (part.subject, part.change, first, second, part.cost, part.reason)
 
 
@@ -116,4 +137,5 @@ def _ends(network: Architecture, ends: tuple[int, ...]) -> str:
 
     if len(ends) == 1:
         return f"{ends[0]} {words(network.layers[ends[0]])}"
+
     return "→".join(map(str, ends))

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from archive.cli.architecture.argument import architecture_of
-from archive.cli.architecture.picture import PictureTheme, check_suffix, picture_options, print_text, write_picture
+from archive.cli.architecture.picture import (
+    PictureTheme,
+    check_suffix,
+    picture_options,
+    print_text,
+    write_picture,
+)
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json
 
@@ -27,9 +33,12 @@ if TYPE_CHECKING:
     "input_text",
     metavar="SHAPE",
     default="3x32x32",
-    help="Input of a network of cnn or mlp, for --sizes and --params. Imported models have their own.",
+    help="Input of a network of cnn or mlp, for --sizes and --params. Imported models have their "
+    "own.",
 )
-@click.option("--outputs", type=Count(1), default=10, help="Outputs of a network of cnn or mlp, for the same.")
+@click.option(
+    "--outputs", type=Count(1), default=10, help="Outputs of a network of cnn or mlp, for the same."
+)
 @json_option
 @click.pass_context
 def draw(
@@ -47,9 +56,9 @@ def draw(
 ) -> None:
     """Draw an architecture, input on top.
 
-    KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of DARTS
-    (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a genotype. Colours tell the
-    kinds of operations, widths the channels.
+    KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of
+    DARTS (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a
+    genotype. Colours tell the kinds of operations, widths the channels.
     """
     from archive.architecture.diagram import diagram
     from archive.drawing import text
@@ -58,13 +67,17 @@ def draw(
     architecture = architecture_of(ctx, key)
     notes: dict[int, str] = {}
     if sizes or params:
-        architecture, notes = _with_notes(architecture, input_text, outputs, sizes=sizes, params=params)
+        architecture, notes = _with_notes(
+            architecture, input_text, outputs, sizes=sizes, params=params
+        )
+
     drawn = diagram(architecture, fold=fold, notes=notes)
     about = {"file": None, "format": "text", "bytes": None}
     if path is not None:
         about = write_picture(drawn, path, theme, force=force)
     elif not as_json:
         print_text(drawn)
+
     if as_json:
         print_json({"key": architecture.key, **about, "lines": [str(line) for line in text(drawn)]})
 
@@ -83,11 +96,15 @@ def _with_notes(
 
         # The copies of a block differ in nothing that is shown, and are folded again.
         architecture = unfold(architecture).canonical
+
     form = NetworkForm(read_input(input_text).shape, outputs, "classification")
     notes = {}
     for u, size in enumerate(layer_sizes(architecture, form)):
         # The box of an imported model's input has its size.
-        shape = "×".join(map(str, size.shape)) if sizes and (u or architecture.space != TORCH) else ""
+        shape = (
+            "×".join(map(str, size.shape)) if sizes and (u or architecture.space != TORCH) else ""
+        )
         count = f"{size.params:,} params" if params and size.params else ""
         notes[u] = " · ".join(part for part in (shape, count) if part)
+
     return architecture, notes

@@ -1,4 +1,6 @@
-"""Pictures as files or as text in the terminal: what `archive arch draw` and `archive arch diff` share."""
+"""Pictures as files or as text in the terminal: what `archive arch draw` and `archive arch diff`
+share.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +52,7 @@ def picture_options(command: Command) -> Command:
         output_option("text on stdout", "File: NAME.svg or NAME.png. A .png needs the extra png."),
     ):
         command = option(command)
+
     return command
 
 
@@ -63,7 +66,9 @@ def check_suffix(path: Path | None) -> None:
         raise UsageError(f"a picture is a .svg or a .png, got {path.name}")
 
 
-def write_picture(diagram: Diagram, path: Path, theme: PictureTheme, *, force: bool) -> dict[str, Any]:
+def write_picture(
+    diagram: Diagram, path: Path, theme: PictureTheme, *, force: bool
+) -> dict[str, Any]:
     """Write a diagram to a file; return its description.
 
     Raises:
@@ -78,6 +83,7 @@ def write_picture(diagram: Diagram, path: Path, theme: PictureTheme, *, force: b
         content = png(diagram, theme="light" if theme == "auto" else theme)
     else:
         content = svg(diagram, theme=theme).encode()
+
     write(path, content, force=force)
     print_message((f"wrote {path}, {len(content):,} bytes", "green"))
     return {"file": str(path), "format": form, "bytes": len(content)}
@@ -88,7 +94,11 @@ def print_text(diagram: Diagram) -> None:
     from archive.drawing import text
 
     for line in text(diagram):
-        print_line((line.rails + " " if line.rails else "", "dim"), (line.words, _style(line)), _detail(line))
+        print_line(
+            (line.rails + " " if line.rails else "", "dim"),
+            (line.words, _style(line)),
+            _detail(line),
+        )
 
 
 def _style(line: TextLine) -> str:

@@ -28,16 +28,28 @@ PAUSE = 10.0
 
 @click.command(short_help="Measure the zero-cost proxies of architectures.")
 @click.argument("keys", metavar="[KEY]...", nargs=-1)
-@click.option("--task", "task_name", type=TASK, help="Task whose inputs the networks get; required without --study.")
-@click.option("--protocol", type=PROTOCOL, show_default="the task's first", help="Protocol of the task.")
+@click.option(
+    "--task",
+    "task_name",
+    type=TASK,
+    help="Task whose inputs the networks get; required without --study.",
+)
+@click.option(
+    "--protocol", type=PROTOCOL, show_default="the task's first", help="Protocol of the task."
+)
 @click.option("--study", type=STUDY, help="Also the networks that a study evaluated, on its task.")
-@click.option("--space", type=SPACE, show_default="the task's first", help="Space of the networks of --count.")
+@click.option(
+    "--space", type=SPACE, show_default="the task's first", help="Space of the networks of --count."
+)
 @click.option(
     "--count",
     type=Count(1),
-    help="Also as many random networks of the space: the same ones for equal numbers, more for larger ones.",
+    help="Also as many random networks of the space: the same ones for equal numbers, more for "
+    "larger ones.",
 )
-@click.option("--device", metavar="NAME", default="cpu", help="Device of the measurement, such as cuda:0.")
+@click.option(
+    "--device", metavar="NAME", default="cpu", help="Device of the measurement, such as cuda:0."
+)
 @json_option
 @click.pass_context
 def proxies(
@@ -53,9 +65,9 @@ def proxies(
 ) -> None:
     """Measure zero-cost proxies of networks on one batch of a task, and show them.
 
-    KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of DARTS. Scores are stored
-    with network and task, measured once, and used by all searches on the task. Published scores are imported by
-    `archive import proxies`.
+    KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of
+    DARTS. Scores are stored with network and task, measured once, and used by all searches on the
+    task. Published scores are imported by `archive import proxies`.
     """
     from archive.trainer.proxies import stored
     from archive.trainer.proxies.measurement import SOURCE
@@ -63,18 +75,28 @@ def proxies(
     named = [architecture_of(ctx, key) for key in keys]
     if not (named or study or count):
         raise UsageError("name the networks to measure: by KEY, --study or --count")
+
     with open_archive(ctx) as archive:
-        task, rules, networks = _studied(archive, study) if study else _trained(task_name, protocol, space)
+        task, rules, networks = (
+            _studied(archive, study) if study else _trained(task_name, protocol, space)
+        )
         networks += [*named, *_drawn(task, space, count or 0)]
         progress = _MeasurementProgress()
         measured = stored.measure(archive, task, rules, networks, device=device, progress=progress)
-        scores = archive.proxies.of_networks(task.name, rules.name, SOURCE, {each.key for each in networks})
+        scores = archive.proxies.of_networks(
+            task.name, rules.name, SOURCE, {each.key for each in networks}
+        )
+
     if as_json:
         rows = [{"architecture": key, "scores": each} for key, each in sorted(scores.items())]
         about = {"task": task.name, "protocol": rules.name, "source": SOURCE, "measured": measured}
         print_json({**about, "networks": rows})
         return
-    print_message(f"{measured} of {len(scores)} networks measured on {task.name} ({rules.name}); the others were known")
+
+    print_message(
+        f"{measured} of {len(scores)} networks measured on {task.name} ({rules.name}); "
+        "the others were known"
+    )
     names = sorted({name for each in scores.values() for name in each})
     shown = [(key[:12], *map(each.get, names)) for key, each in sorted(scores.items())[:MOST_SHOWN]]
     print_table(("architecture", *names), shown)
@@ -89,6 +111,7 @@ def _trained(name: str | None, protocol: str | None, space: str | None) -> Measu
 
     if name is None:
         raise UsageError("name the task with --task, or a study with --study")
+
     task = with_inputs(registry.get(name))
     rules = task.protocol(protocol, space or "")
     registry.prepare(task, rules)
@@ -102,7 +125,11 @@ def _studied(archive: Archive, name: str) -> Measured:
 
     study = archive.studies.get(name)
     task, rules = subject_of(study, FileAccess.of(archive.connection.settings.home))
-    return task, rules, [each.architecture for each in archive.studies.evaluations(name, curves=False)]
+    return (
+        task,
+        rules,
+        [each.architecture for each in archive.studies.evaluations(name, curves=False)],
+    )
 
 
 def _drawn(task: Task, space: str | None, count: int) -> list[Architecture]:

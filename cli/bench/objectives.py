@@ -1,4 +1,6 @@
-"""`archive bench objectives`: searches for several objectives or under constraints; parses and renders only."""
+"""`archive bench objectives`: searches for several objectives or under constraints; parses and
+renders only.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,21 @@ AGENTS = ("portfolio", "optuna-gp:candidates=members", "optuna-tpe", "nsga2", "r
     show_default=", ".join(AGENTS),
     help="Agent, with settings that differ from its defaults. May be repeated.",
 )
-@click.option("--task", "task_name", type=TASK, default="nb201-cifar10", show_default=True, help="Tabular task.")
-@click.option("--cost", "costs", multiple=True, metavar="NAME", help="Cost of the table to minimise. May be repeated.")
+@click.option(
+    "--task",
+    "task_name",
+    type=TASK,
+    default="nb201-cifar10",
+    show_default=True,
+    help="Tabular task.",
+)
+@click.option(
+    "--cost",
+    "costs",
+    multiple=True,
+    metavar="NAME",
+    help="Cost of the table to minimise. May be repeated.",
+)
 @click.option(
     "--constraint",
     "constraints",
@@ -44,9 +59,18 @@ AGENTS = ("portfolio", "optuna-gp:candidates=members", "optuna-tpe", "nsga2", "r
     "repeated.",
 )
 @click.option(
-    "--measured", multiple=True, metavar="NAME", help="Cost that agents learn from the results. May be repeated."
+    "--measured",
+    multiple=True,
+    metavar="NAME",
+    help="Cost that agents learn from the results. May be repeated.",
 )
-@click.option("--seeds", type=Count(1), default=5, show_default=True, help="Number of searches for each agent.")
+@click.option(
+    "--seeds",
+    type=Count(1),
+    default=5,
+    show_default=True,
+    help="Number of searches for each agent.",
+)
 @click.option(
     "--budget",
     type=Count(1),
@@ -67,16 +91,22 @@ def objectives(
 ) -> None:
     """Compare searches of a table for several objectives, or under constraints.
 
-    With --cost: the hypervolume of the value and the costs after 20, 40, 50, 60 and 100 evaluations, as a share of that
-    of the whole table. With --constraint: the number of evaluations until the best network that meets the constraints.
+    With --cost: the hypervolume of the value and the costs after 20, 40, 50, 60 and 100
+    evaluations, as a share of that of the whole table. With --constraint: the number of evaluations
+    until the best network that meets the constraints.
 
-    The table answers in this process, without an archive; agents see the histories of `archive search` with one
-    proposal at a time, and choose their own initial design. Seconds are processor time of a search.
+    The table answers in this process, without an archive; agents see the histories of `archive
+    search` with one proposal at a time, and choose their own initial design. Seconds are processor
+    time of a search.
     """
     if bool(costs) == bool(constraints):
-        raise UsageError("name either the costs to minimise with --cost, or the bounds with --constraint")
+        raise UsageError(
+            "name either the costs to minimise with --cost, or the bounds with --constraint"
+        )
+
     if measured and not constraints:
         raise UsageError("--measured names costs of constraints: it needs --constraint")
+
     table = _table(task_name)
     if costs:
         _fronts(table, agent_names, costs, seeds, budget or 100, as_json)
@@ -89,11 +119,18 @@ def _table(name: str) -> CostedTable:
     from archive.trainer.tasks import known_costs, registry
 
     problem = table_problem(name)
-    return CostedTable(problem, problem.search_space(), known_costs.of_task(registry.get(name), problem.protocol))
+    return CostedTable(
+        problem, problem.search_space(), known_costs.of_task(registry.get(name), problem.protocol)
+    )
 
 
 def _fronts(
-    table: CostedTable, names: tuple[str, ...], costs: tuple[str, ...], seeds: int, budget: int, as_json: bool
+    table: CostedTable,
+    names: tuple[str, ...],
+    costs: tuple[str, ...],
+    seeds: int,
+    budget: int,
+    as_json: bool,
 ) -> None:
     from archive.agents.benchmarks.objectives.fronts import FrontComparison
     from archive.agents.benchmarks.search.contestants import contestant
@@ -103,11 +140,26 @@ def _fronts(
     for one in [contestant(name) for name in dict.fromkeys(names)]:
         rows.append(comparison.row(one, seeds, budget))
         print_message(f"{one.name}: {rows[-1].seconds:.1f} s a search")
-    networks, front = len(comparison.scores), comparison.front
+
+    networks = len(comparison.scores)
+    front = comparison.front
     if as_json:
-        numbers = {"task": table.problem.label, "costs": list(costs), "seeds": seeds, "budget": budget}
-        print_json({**numbers, "networks": networks, "front": front, "rows": [row.as_dict() for row in rows]})
+        numbers = {
+            "task": table.problem.label,
+            "costs": list(costs),
+            "seeds": seeds,
+            "budget": budget,
+        }
+        print_json(
+            {
+                **numbers,
+                "networks": networks,
+                "front": front,
+                "rows": [row.as_dict() for row in rows],
+            }
+        )
         return
+
     counts = list(rows[0].shares)
     cells = [[row.agent, *(_share(row, count) for count in counts), row.seconds] for row in rows]
     title = (
@@ -134,14 +186,28 @@ def _feasible(
     for one in [contestant(name) for name in dict.fromkeys(names)]:
         rows.append(comparison.row(one, seeds, budget))
         print_message(f"{one.name}: {rows[-1].seconds:.1f} s a search")
-    networks, limits = len(table.members), [str(one) for one in comparison.constraints.constraints]
+
+    networks = len(table.members)
+    limits = [str(one) for one in comparison.constraints.constraints]
     if as_json:
-        numbers = {"task": table.problem.label, "constraints": limits, "measured": list(measured), "seeds": seeds}
+        numbers = {
+            "task": table.problem.label,
+            "constraints": limits,
+            "measured": list(measured),
+            "seeds": seeds,
+        }
         figures = {"budget": budget, "networks": networks, "feasible": comparison.feasible}
         print_json({**numbers, **figures, "rows": [row.as_dict() for row in rows]})
         return
+
     cells = [
-        [row.agent, row.median, ", ".join(_shown(count, budget) for count in row.queries), row.infeasible, row.seconds]
+        [
+            row.agent,
+            row.median,
+            ", ".join(_shown(count, budget) for count in row.queries),
+            row.infeasible,
+            row.seconds,
+        ]
         for row in rows
     ]
     title = (
@@ -152,7 +218,9 @@ def _feasible(
 
 
 def _share(row: FrontRow, count: int) -> str:
-    """Return median and smallest hypervolume after so many evaluations, in percent of the table's."""
+    """Return median and smallest hypervolume after so many evaluations, in percent of the
+    table's.
+    """
     median = 100.0 * row.median(count)
     left = 100.0 - median
     return f"{significant(median, left)} ({significant(100.0 * min(row.shares[count]), left)})"

@@ -28,7 +28,9 @@ PAUSE = 30.0
 
 
 def bench_settings(ctx: click.Context) -> Settings:
-    """Return the settings of the comparisons' archive, which keeps them apart from the user's studies."""
+    """Return the settings of the comparisons' archive, which keeps them apart from the user's
+    studies.
+    """
     from archive import settings
 
     own = settings.load(**settings_of(ctx))
@@ -50,11 +52,13 @@ def table_problem(name: str) -> Problem:
     task = registry.get(name)
     if not isinstance(task, TabularTask):
         raise UsageError(f"a comparison needs a tabular task, got {name!r}")
+
     reading = task.protocol()
     values = task.scale * task.table.column(reading.column)
     known = values[np.isfinite(values)]
     if not known.size:
         raise UsageError(f"the column {reading.column!r} of {name!r} has no values")
+
     space = task.search_space()
     is_accuracy = task.metric == "accuracy"
     # A user's table may have its accuracies in percent.
@@ -92,11 +96,15 @@ def finish(
     from archive.agents.benchmarks.search.pool import search_all
     from archive.searches.interruption import Interruption
 
-    unfinished = [job for job, trace in zip(jobs, traces, strict=True) if not job.is_finished(trace.values)]
+    unfinished = [
+        job for job, trace in zip(jobs, traces, strict=True) if not job.is_finished(trace.values)
+    ]
     print_message(f"{len(jobs)} {what}, {len(unfinished)} not finished")
     if not unfinished:
         return {}
-    total, done = sum(job.budget for job in jobs), sum(len(trace.values) for trace in traces)
+
+    total = sum(job.budget for job in jobs)
+    done = sum(len(trace.values) for trace in traces)
     ending = "stopping: every search finishes its current proposal …"
     with Interruption(lambda: print_message(ending)) as interruption, _bar(total) as advance:
         failed = search_all(
@@ -104,15 +112,24 @@ def finish(
             unfinished,
             min(processes, len(unfinished)),
             check=interruption.check,
-            progress=lambda at: advance(done + at.proposals, len(jobs) - len(unfinished) + at.studies),
+            progress=lambda at: advance(
+                done + at.proposals, len(jobs) - len(unfinished) + at.studies
+            ),
         )
+
     return {unfinished[at].study.name: reason for at, reason in failed.items()}
 
 
 @contextmanager
 def _bar(total: int) -> Iterator[Any]:
     """Show progress on stderr: a bar on a terminal, otherwise occasional lines."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     label = TextColumn("evaluations, {task.fields[studies]} searches done", markup=False)
     columns = [BarColumn(), MofNCompleteColumn(), label]
@@ -120,6 +137,7 @@ def _bar(total: int) -> Iterator[Any]:
     if not terminal.is_terminal:
         yield _ProgressLines(total)
         return
+
     bar = Progress(*columns, TimeRemainingColumn(), console=terminal)
     with animation(bar, terminal):
         task = bar.add_task("", total=total, studies=0)
@@ -130,7 +148,8 @@ class _ProgressLines:
     """Progress as occasional lines, for logs."""
 
     def __init__(self, total: int) -> None:
-        self.total, self.printed = total, time.monotonic()
+        self.total = total
+        self.printed = time.monotonic()
 
     def __call__(self, evaluations: int, studies: int) -> None:
         if time.monotonic() - self.printed >= PAUSE:

@@ -40,7 +40,8 @@ AgentIds = dict[tuple[str, str], set[str]]
     multiple=True,
     type=AGENT,
     metavar="AGENT[:NAME=VALUE,…][+AGENT…]",
-    help="Agent, with settings that differ from its defaults, or a team of agents that take turns. May be repeated; "
+    help="Agent, with settings that differ from its defaults, or a team of agents that take "
+    "turns. May be repeated; "
     "required without --suite.",
 )
 @click.option(
@@ -55,7 +56,8 @@ AgentIds = dict[tuple[str, str], set[str]]
     "--suite",
     "whole_suite",
     is_flag=True,
-    help="Compare defaults, published settings and baselines on all tables, with and without noise: regret and test "
+    help="Compare defaults, published settings and baselines on all tables, with and without "
+    "noise: regret and test "
     "accuracy after 10, 20, 50 and 100 queries. Other options replace its values.",
 )
 @click.option("--quick", is_flag=True, help="A part of the suite that takes a minute on two cores.")
@@ -77,22 +79,35 @@ AgentIds = dict[tuple[str, str], set[str]]
     "--starts",
     metavar="N|own",
     show_default="20; of --suite own",
-    help="Number of random networks at the start, the same for all agents with one seed; own: the agent's choice.",
+    help="Number of random networks at the start, the same for all agents with one seed; own: "
+    "the agent's choice.",
 )
-@click.option("--run", "run_name", metavar="NAME", default=__version__, help="Name of the run; a new name starts over.")
+@click.option(
+    "--run",
+    "run_name",
+    metavar="NAME",
+    default=__version__,
+    help="Name of the run; a new name starts over.",
+)
 @click.option(
     "--until-best",
     is_flag=True,
-    help="End a search once it has found the best network of the table: its regret stays 0. Saves most of the time.",
+    help="End a search once it has found the best network of the table: its regret stays 0. "
+    "Saves most of the time.",
 )
-@click.option("--processes", type=Count(1), show_default="one per core", help="Number of searches at a time.")
+@click.option(
+    "--processes", type=Count(1), show_default="one per core", help="Number of searches at a time."
+)
 @click.option(
     "--proxies",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Import zero-cost proxies of the tasks first (archive import proxies); later runs use them, too.",
+    help="Import zero-cost proxies of the tasks first (archive import proxies); later runs use "
+    "them, too.",
 )
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the regret curves.")
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the regret curves."
+)
 @json_option
 @click.pass_context
 def search(
@@ -114,13 +129,14 @@ def search(
 ) -> None:
     """Compare agents on tables: regret by number of queries, over many seeds.
 
-    A further table has the regret of the first agent less that of each other one, seed by seed, in standard errors of
-    these differences: negative where the first agent is ahead. With noise, it also compares the networks that archive
-    study best would recommend. Their own table has the share of them with their value in the interval of 95 %.
+    A further table has the regret of the first agent less that of each other one, seed by seed, in
+    standard errors of these differences: negative where the first agent is ahead. With noise, it
+    also compares the networks that archive study best would recommend. Their own table has the
+    share of them with their value in the interval of 95 %.
 
-    Searches are studies of a separate archive below the home folder, or of the database of --db. The same
-    command again continues an interrupted run, and reuses finished searches. Seconds are processor time on one thread.
-    Name another run after a change of an agent's code.
+    Searches are studies of a separate archive below the home folder, or of the database of --db.
+    The same command again continues an interrupted run, and reuses finished searches. Seconds are
+    processor time on one thread. Name another run after a change of an agent's code.
     """
     from archive.agents.benchmarks.search import plot as plots
     from archive.agents.benchmarks.search.contestants import contestant
@@ -130,9 +146,13 @@ def search(
 
     if plot is not None:
         plots.check(plot)
+
     suite = _suite(whole_suite, quick)
     if not (agent_names or suite):
-        raise UsageError("name the agents to compare with --agent, or compare those of the suite with --suite")
+        raise UsageError(
+            "name the agents to compare with --agent, or compare those of the suite with --suite"
+        )
+
     defaults = suite or Suite((), ("nb201-cifar10",), 20, 200)
     plan = ComparisonPlan(
         contestants=[contestant(name) for name in dict.fromkeys(agent_names or defaults.agents)],
@@ -150,13 +170,20 @@ def search(
     with connect(settings) as archive:
         if proxies is not None:
             _import_proxies(archive, proxies, plan)
+
         registered = _registered(archive, agents)
-        rows, failed = _compare(archive, settings, plan, registered, processes or cpu_count.available())
+        rows, failed = _compare(
+            archive, settings, plan, registered, processes or cpu_count.available()
+        )
+
     if plot is not None and rows:
         plots.draw(rows, plot)
+
     (show_suite if suite else show)(plan, rows, as_json)
     if failed:
-        raise SearchError(f"{len(failed)} of {len(plan.jobs)} searches failed; the first: {failed[0]}")
+        raise SearchError(
+            f"{len(failed)} of {len(plan.jobs)} searches failed; the first: {failed[0]}"
+        )
 
 
 def _suite(whole: bool, quick: bool) -> Suite | None:
@@ -164,15 +191,18 @@ def _suite(whole: bool, quick: bool) -> Suite | None:
 
     if quick and not whole:
         raise UsageError("--quick is a part of the suite: write --suite --quick")
+
     return (QUICK if quick else FULL) if whole else None
 
 
 def _starts(text: str) -> int:
     if text == "own":
         return 0
+
     number = whole_number(text)
     if number is None:
         raise UsageError(f"--starts takes a number of networks, or own, got {text!r:.80}")
+
     return number
 
 
@@ -187,12 +217,15 @@ def _import_proxies(archive: Archive, file: Path, plan: ComparisonPlan) -> None:
 
 
 def _registered(archive: Archive, agents: Iterable[tuple[Contestant, Problem, Agent]]) -> AgentIds:
-    """Store the records of agents; return their ids by problem and contestant, of which a team has several."""
+    """Store the records of agents; return their ids by problem and contestant, of which a team has
+    several.
+    """
     from archive.agents.benchmarks.search.run import register
 
     ids: AgentIds = defaultdict(set)
     for contestant, problem, agent in agents:
         ids[problem.label, contestant.name].add(register(archive, agent))
+
     return ids
 
 
@@ -210,16 +243,27 @@ def _compare(
     recorded = traces(archive, plan.jobs)
     _check_same_agents(plan, recorded, registered)
     where = settings.home if settings.embedded else settings.uri
-    failed = finish(settings, plan.jobs, recorded, processes, f"searches of {plan.budget} evaluations in {where}")
+    failed = finish(
+        settings,
+        plan.jobs,
+        recorded,
+        processes,
+        f"searches of {plan.budget} evaluations in {where}",
+    )
     kept = [job for job in plan.jobs if job.study.name not in failed]
-    return standings(kept, traces(archive, kept)), [f"{name}: {reason}" for name, reason in failed.items()]
+    return standings(kept, traces(archive, kept)), [
+        f"{name}: {reason}" for name, reason in failed.items()
+    ]
 
 
-def _check_same_agents(plan: ComparisonPlan, recorded: Sequence[Trace], registered: AgentIds) -> None:
+def _check_same_agents(
+    plan: ComparisonPlan, recorded: Sequence[Trace], registered: AgentIds
+) -> None:
     """Refuse to continue studies of an agent with other settings or of another release."""
     for job, trace in zip(plan.jobs, recorded, strict=True):
         if trace.agents - registered[job.problem.label, job.contestant.name]:
             raise UsageError(
-                f"the run {plan.run!r} has searches of {job.contestant.name} on {job.problem.label} with other "
+                f"the run {plan.run!r} has searches of {job.contestant.name} on "
+                f"{job.problem.label} with other "
                 "settings or of another release: name another run with --run"
             )

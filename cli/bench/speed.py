@@ -1,4 +1,5 @@
-"""`archive bench SUBJECT`: speed and exactness of the parts: store, trainer, kernels, surrogates, agents and others.
+"""`archive bench SUBJECT`: speed and exactness of the parts: store, trainer, kernels, surrogates,
+agents and others.
 
 Parses and renders only.
 """
@@ -34,15 +35,16 @@ Subject = Callable[[], Iterable[Any]]
 @click.option(
     "--architectures",
     type=Count(10),
-    help="Measure an archive of N evaluated architectures instead: load, disk, memory, queries, histories.",
+    help="Measure an archive of N evaluated architectures instead: load, disk, memory, queries, "
+    "histories.",
 )
 @json_option
 @click.pass_context
 def store(ctx: click.Context, table: Path | None, architectures: int | None, as_json: bool) -> None:
     """Measure the embedded server: start, memory, bulk import, claims, whole life cycles.
 
-    With --architectures, the database of --db is measured, where one is given. It must be empty, and stays filled:
-    100,000 architectures take minutes and 2 GB of disk.
+    With --architectures, the database of --db is measured, where one is given. It must be empty,
+    and stays filled: 100,000 architectures take minutes and 2 GB of disk.
     """
     if architectures is not None:
         from archive import settings
@@ -50,10 +52,14 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
 
         if table is not None:
             raise UsageError("--architectures generates its networks and takes no --table")
+
         database = settings.load(**settings_of(ctx))
-        figures = measure_scale(architectures, None if database.embedded else database, notify=print_message)
+        figures = measure_scale(
+            architectures, None if database.embedded else database, notify=print_message
+        )
         _print_measured({"scale": lambda: figures}, as_json)
         return
+
     from archive.benchmarks.store import measure
 
     _print_measured({"store": lambda: measure(table)}, as_json)
@@ -69,16 +75,28 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
 @click.option(
     "--browsers",
     type=Count(1),
-    help="Measure instead what N clients of the live page cost a search, in turns with the same search alone.",
+    help="Measure instead what N clients of the live page cost a search, in turns with the same "
+    "search alone.",
 )
-@click.option("--workers", type=Count(1), default=8, help="With --browsers: number of trainers of the search.")
-@click.option("--turns", type=Count(2), default=12, help="With --browsers: number of searches, half of them alone.")
+@click.option(
+    "--workers", type=Count(1), default=8, help="With --browsers: number of trainers of the search."
+)
+@click.option(
+    "--turns",
+    type=Count(2),
+    default=12,
+    help="With --browsers: number of searches, half of them alone.",
+)
 @json_option
-def dashboard(evaluations: int | None, browsers: int | None, workers: int, turns: int, as_json: bool) -> None:
-    """Measure the page over a study with many evaluations: requests, views in a browser, live results.
+def dashboard(
+    evaluations: int | None, browsers: int | None, workers: int, turns: int, as_json: bool
+) -> None:
+    """Measure the page over a study with many evaluations: requests, views in a browser, live
+    results.
 
-    Runs on a separate embedded server. The browser is Chromium, driven by Playwright; without them, only requests are
-    measured. The clients of --browsers make the requests of an open page, and draw nothing.
+    Runs on a separate embedded server. The browser is Chromium, driven by Playwright; without them,
+    only requests are measured. The clients of --browsers make the requests of an open page, and
+    draw nothing.
     """
     from archive.cli.dashboard import check_installed
 
@@ -91,19 +109,26 @@ def dashboard(evaluations: int | None, browsers: int | None, workers: int, turns
         from archive.dashboard.benchmarks import page
 
         figures = page.measure(evaluations or page.EVALUATIONS)
+
     _print_measured({"dashboard": lambda: figures}, as_json)
 
 
 @click.command(short_help="Measure life cycles a second beside Optuna's storages.")
 @click.option(
-    "--workers", multiple=True, type=Count(1), show_default="1 and 8", help="Number of processes. May be repeated."
+    "--workers",
+    multiple=True,
+    type=Count(1),
+    show_default="1 and 8",
+    help="Number of processes. May be repeated.",
 )
 @json_option
 @click.pass_context
 def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> None:
-    """Measure life cycles a second (propose, claim, three reports, complete) beside Optuna's storages.
+    """Measure life cycles a second (propose, claim, three reports, complete) beside Optuna's
+    storages.
 
-    Runs on a separate embedded server, or on the database of --db, in which only the networks remain.
+    Runs on a separate embedded server, or on the database of --db, in which only the networks
+    remain.
     """
     from archive import settings
     from archive.trainer.benchmarks.throughput import WORKERS, measure
@@ -131,23 +156,32 @@ def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> N
 )
 @json_option
 @click.pass_context
-def fleet(ctx: click.Context, trainers: tuple[int, ...], seconds: int, trials: tuple[int, ...], as_json: bool) -> None:
+def fleet(
+    ctx: click.Context,
+    trainers: tuple[int, ...],
+    seconds: int,
+    trials: tuple[int, ...],
+    as_json: bool,
+) -> None:
     """Measure a server with a simulated fleet: an idle one, and one that trains.
 
-    The trainers have no processes, and make the calls of real ones. Runs on a separate embedded server, or on the
-    database of --db, in which only the networks remain.
+    The trainers have no processes, and make the calls of real ones. Runs on a separate embedded
+    server, or on the database of --db, in which only the networks remain.
     """
     from archive import settings
     from archive.trainer.benchmarks.fleet import TRAINERS, TRIAL_SECONDS, measure
 
-    database, chosen = settings.load(**settings_of(ctx)), tuple(map(float, trials)) or TRIAL_SECONDS
+    database = settings.load(**settings_of(ctx))
+    chosen = tuple(map(float, trials)) or TRIAL_SECONDS
     figures = measure(database, trainers or TRAINERS, float(seconds), chosen, print_message)
     _print_measured({"fleet": lambda: figures}, as_json)
 
 
 @click.command(short_help="Measure trials beside a plain training loop.")
 @click.option("--turns", type=Count(1), default=10, help="Number of trainings by each loop.")
-@click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda …; auto: a GPU if there is one.")
+@click.option(
+    "--device", metavar="DEVICE", default="auto", help="cpu, cuda …; auto: a GPU if there is one."
+)
 @json_option
 def trainer(turns: int, device: str, as_json: bool) -> None:
     """Measure trials: inputs a second beside a plain loop, overhead, and time to start."""
@@ -157,10 +191,13 @@ def trainer(turns: int, device: str, as_json: bool) -> None:
 
 
 @click.command(short_help="Measure weight inheritance.")
-@click.option("--seed", type=Count(0), default=0, help="Random seed of the chain and its trainings.")
+@click.option(
+    "--seed", type=Count(0), default=0, help="Random seed of the chain and its trainings."
+)
 @json_option
 def morphism(seed: int, as_json: bool) -> None:
-    """Measure weight inheritance: train a chain of networks from their parents' weights, and from scratch.
+    """Measure weight inheritance: train a chain of networks from their parents' weights, and from
+    scratch.
 
     Trains on Fashion-MNIST, and takes minutes.
     """
@@ -180,7 +217,16 @@ def morphism(seed: int, as_json: bool) -> None:
 @json_option
 def kernels(golden: Path | None, as_json: bool) -> None:
     """Measure the kernels: reference distances, axioms, and speed beside naive implementations."""
-    from archive.kernels.benchmarks import arc, axioms, deep, edit, encodings, otmann, tree_wasserstein, wasserstein
+    from archive.kernels.benchmarks import (
+        arc,
+        axioms,
+        deep,
+        edit,
+        encodings,
+        otmann,
+        tree_wasserstein,
+        wasserstein,
+    )
 
     subjects: dict[str, Subject] = {
         "axioms": axioms.measure,
@@ -196,9 +242,16 @@ def kernels(golden: Path | None, as_json: bool) -> None:
 
 
 @click.command(short_help="Measure the surrogates: exactness, speed, rank correlation.")
-@click.option("--seeds", type=Count(1), default=20, help="Number of repetitions, each with another split.")
 @click.option(
-    "--task", "tasks", type=TASK, multiple=True, show_default="all three", help="Tabular task. May be repeated."
+    "--seeds", type=Count(1), default=20, help="Number of repetitions, each with another split."
+)
+@click.option(
+    "--task",
+    "tasks",
+    type=TASK,
+    multiple=True,
+    show_default="all three",
+    help="Tabular task. May be repeated.",
 )
 @click.option(
     "--size",
@@ -210,7 +263,12 @@ def kernels(golden: Path | None, as_json: bool) -> None:
     help="Number of training networks. May be repeated.",
 )
 @click.option(
-    "--kernel", "chosen", type=KERNEL, multiple=True, show_default="all kernels", help="Kernel. May be repeated."
+    "--kernel",
+    "chosen",
+    type=KERNEL,
+    multiple=True,
+    show_default="all kernels",
+    help="Kernel. May be repeated.",
 )
 @click.option(
     "--surrogate",
@@ -240,7 +298,11 @@ def surrogates(
     contestants = ranking.contestants(kernels=chosen, surrogates=learners)
     # First of all, so that a mistake in an option does not show after minutes of measuring.
     standings = ranking.measure(
-        tasks or tuple(ranking.TASKS), contestants, sizes=sizes or ranking.SIZES, seeds=seeds, processes=processes
+        tasks or tuple(ranking.TASKS),
+        contestants,
+        sizes=sizes or ranking.SIZES,
+        seeds=seeds,
+        processes=processes,
     )
     subjects: dict[str, Subject] = {
         "gp": gp.measure,
@@ -274,8 +336,8 @@ def drawing(as_json: bool) -> None:
 def _print_measured(subjects: Mapping[str, Subject], as_json: bool) -> None:
     """Measure one subject after another, and write the figures: a table or a JSON list for each.
 
-    Each figure is a line on stderr as soon as it is measured. Where the measurement is cut off, the tables have the
-    figures up to then.
+    Each figure is a line on stderr as soon as it is measured. Where the measurement is cut off, the
+    tables have the figures up to then.
 
     Args:
         subjects: The subjects by name.
@@ -287,18 +349,26 @@ def _print_measured(subjects: Mapping[str, Subject], as_json: bool) -> None:
             print_message(f"measuring: {name}")
             figures[name] = []
             rows = measure()
-            # At the end of a generator its server and its folder go, also where a reader of the lines has gone.
+            # At the end of a generator its server and its folder go, also where a reader of the
+            # lines has gone.
             with closing(rows) if isinstance(rows, Generator) else nullcontext():
                 for row in rows:
                     figures[name].append(row._asdict())
-                    print_message(f"  {', '.join(show(value) for value in row if value not in (None, ''))}")
+                    print_message(
+                        f"  {', '.join(show(value) for value in row if value not in (None, ''))}"
+                    )
     except BaseException as error:
         if not as_json:
             _print_tables(figures)
+
         if isinstance(error, KeyboardInterrupt):
             number = getattr(error, "signal", signal.SIGINT)
-            raise InterruptedBySignal(number, "interrupted: the figures up to here are shown") from error
+            raise InterruptedBySignal(
+                number, "interrupted: the figures up to here are shown"
+            ) from error
+
         raise
+
     if as_json:
         print_json({"figures": figures})
     else:

@@ -23,21 +23,36 @@ def show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) 
         items = [row.as_dict(firsts[row.problem, row.protocol]) for row in rows]
         print_json({**_numbers(plan), "standings": items})
         return
+
     for (problem, protocol), standings in problems.items():
         _show_problem(plan, f"{problem} ({protocol})", standings)
         if any(row.recommended for row in standings):
             _show_recommended(problem, standings)
+
         _show_errors(problem, standings)
         for row in standings:
             if row.shares:
                 _show_shares(row)
 
 
-def _show_problem(plan: ComparisonPlan, problem: str, standings: Sequence[ContestantResult]) -> None:
+def _show_problem(
+    plan: ComparisonPlan, problem: str, standings: Sequence[ContestantResult]
+) -> None:
     queries = [str(at) for at in standings[0].queries]
     begin = f"{plan.starts} random starts included" if plan.starts else "starts of the agent's own"
-    title = f"{problem}: regret ({standings[0].unit}) after queries, {begin}, batches of {plan.batch}"
-    columns = ["agent", "seeds", *queries, "queries to best", "never", "s/call", "at the end", "repeats"]
+    title = (
+        f"{problem}: regret ({standings[0].unit}) after queries, {begin}, batches of {plan.batch}"
+    )
+    columns = [
+        "agent",
+        "seeds",
+        *queries,
+        "queries to best",
+        "never",
+        "s/call",
+        "at the end",
+        "repeats",
+    ]
     print_table(columns, [_row(row) for row in standings], title=title)
     print_line()
 
@@ -45,7 +60,11 @@ def _show_problem(plan: ComparisonPlan, problem: str, standings: Sequence[Contes
 def _show_recommended(problem: str, standings: Sequence[ContestantResult]) -> None:
     queries = standings[0].queries
     table = [
-        [row.contestant, *(_shown(row.recommended.get(at)) for at in queries), row.within and round(row.within, 2)]
+        [
+            row.contestant,
+            *(_shown(row.recommended.get(at)) for at in queries),
+            row.within and round(row.within, 2),
+        ]
         for row in standings
     ]
     title = f"{problem}: noise-free regret of the recommended network, by posterior mean"
@@ -58,6 +77,7 @@ def _show_errors(problem: str, standings: Sequence[ContestantResult]) -> None:
     first, *others = standings
     if not others or first.seeds < 2:
         return
+
     queries = first.queries
     columns = ["agent", *map(str, queries)]
     rows = [[row.contestant, *map(_rounded, row.errors(first).values())] for row in others]
@@ -66,8 +86,13 @@ def _show_errors(problem: str, standings: Sequence[ContestantResult]) -> None:
         for cells, row in zip(rows, others, strict=True):
             errors = row.recommended_errors(first)
             cells += [_rounded(errors.get(at)) for at in queries]
+
     title = f"{problem}: regret of {first.contestant} less that of"
-    print_table(columns, rows, title=f"{title} the agent, in standard errors of the differences seed by seed")
+    print_table(
+        columns,
+        rows,
+        title=f"{title} the agent, in standard errors of the differences seed by seed",
+    )
     print_line()
 
 
@@ -79,10 +104,20 @@ def show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: 
     if as_json:
         print_json({**_numbers(plan), "rows": suite.rows(rows)})
         return
+
     queries = suite.queries(rows[0]) if rows else []
-    columns = ["task", "agent", "role", *(f"regret {at}" for at in queries), *(f"test {at}" for at in queries)]
+    columns = [
+        "task",
+        "agent",
+        "role",
+        *(f"regret {at}" for at in queries),
+        *(f"test {at}" for at in queries),
+    ]
     table = [[row.problem, row.contestant, *suite.cells(row)] for row in rows]
-    title = f"regret and test accuracy of the incumbent after queries, mean ± standard error of {plan.seeds} seeds"
+    title = (
+        "regret and test accuracy of the incumbent after queries, mean ± standard error of "
+        f"{plan.seeds} seeds"
+    )
     print_table(columns, table, title=title)
     print_line()
     for (problem, _), standings in by_problem(rows).items():
@@ -94,9 +129,23 @@ def _numbers(plan: ComparisonPlan) -> dict[str, Any]:
 
 
 def _show_shares(row: ContestantResult) -> None:
-    columns = ["agent", "evaluations", "results of others known", "improvements", "on others' best", "found the best"]
+    columns = [
+        "agent",
+        "evaluations",
+        "results of others known",
+        "improvements",
+        "on others' best",
+        "found the best",
+    ]
     rows = [
-        (one.agent, one.evaluations, round(one.known, 1), one.improvements, one.on_others, one.bests)
+        (
+            one.agent,
+            one.evaluations,
+            round(one.known, 1),
+            one.improvements,
+            one.on_others,
+            one.bests,
+        )
         for one in row.shares
     ]
     print_table(columns, rows, title=f"{row.contestant} on {row.problem}, {row.seeds} studies")

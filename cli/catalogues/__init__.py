@@ -1,1 +1,3 @@
-"""Commands that list what an installation has: agents, tasks, protocols, recipes, spaces, observers, kernels."""
+"""Commands that list what an installation has: agents, tasks, protocols, recipes, spaces,
+observers, kernels.
+"""

@@ -18,10 +18,13 @@ COLUMNS = {"agent": "agent", "summary": "method", "when": "choose it for"}
 @click.argument("name", type=AGENT, required=False)
 @json_option
 def agents(name: str | None, as_json: bool) -> None:
-    """List the search agents, or show the agent NAME: its paper, its cost, its settings and their defaults."""
+    """List the search agents, or show the agent NAME: its paper, its cost, its settings and their
+    defaults.
+    """
     if name is not None:
         _show(name, as_json)
         return
+
     from archive.agents.catalogue import infos
     from archive.agents.registry import registry
 
@@ -42,6 +45,7 @@ def _show(name: str, as_json: bool) -> None:
     if as_json:
         print_json({**shown, "settings": settings})
         return
+
     print_fields({name: value for name, value in shown.items() if value not in ("", ())}, 9)
     if settings:
         print_table(("setting", "default"), list(settings.items()))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.registered import cell, loaded, report_unused, summary
+from archive.cli.catalogues.registered import cell, loaded, report_unused
 from archive.cli.render import json_option, print_json, print_table
+from archive.docstrings import read_summary
 
 if TYPE_CHECKING:
     from archive.kernels.base import Distance
@@ -19,7 +20,8 @@ COLUMNS = ("kernel", "summary", "components", "settings")
 @click.command()
 @json_option
 def kernels(as_json: bool) -> None:
-    """List the kernels: what each measures, the components of its distance, its settings and their defaults.
+    """List the kernels: what each measures, the components of its distance, its settings and their
+    defaults.
 
     `archive arch distance` and `archive arch nearest` use them; --set NAME=VALUE changes a setting.
     """
@@ -38,7 +40,9 @@ def _described(kernel: Distance[Any]) -> dict[str, Any]:
     settings = inspect.signature(type(kernel)).parameters.values()
     return {
         "kernel": kernel.name,
-        "summary": summary(type(kernel)),
+        "summary": read_summary(type(kernel)),
         "components": list(kernel.components),
-        "settings": {each.name: each.default for each in settings if each.default is not each.empty},
+        "settings": {
+            each.name: each.default for each in settings if each.default is not each.empty
+        },
     }

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.registered import cell, loaded, report_unused, summary
+from archive.cli.catalogues.registered import cell, loaded, report_unused
 from archive.cli.names import OBSERVER
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_table
+from archive.docstrings import read_summary
 
 if TYPE_CHECKING:
     from archive.trainer.observers.base import TrialObserver
@@ -22,14 +23,16 @@ observe_option = click.option(
     type=OBSERVER,
     metavar="NAME[:KEY=VALUE,…]",
     multiple=True,
-    help="Report trials to an observer as well: tensorboard, mlflow, wandb (archive observers). May be repeated.",
+    help="Report trials to an observer as well: tensorboard, mlflow, wandb (archive observers). "
+    "May be repeated.",
 )
 
 
 @click.command(short_help="List the observers, which receive metrics of trials.")
 @json_option
 def observers(as_json: bool) -> None:
-    """List the observers, which receive the metrics of trials: options, and packages that are not installed.
+    """List the observers, which receive the metrics of trials: options, and packages that are not
+    installed.
 
     `archive trainer` and `archive search` take them as --observe NAME[:KEY=VALUE,…].
     """
@@ -53,6 +56,7 @@ def created(ctx: click.Context, texts: Sequence[str]) -> list[tuple[str, TrialOb
     """
     if not texts:
         return []
+
     from archive import settings
     from archive.trainer.observers import registry
 
@@ -65,8 +69,11 @@ def _described(name: str, kind: type[TrialObserver]) -> dict[str, Any]:
 
     return {
         "observer": name,
-        "summary": summary(kind),
-        "options": {key: value if value is None else str(value) for key, value in registry.options(kind).items()},
+        "summary": read_summary(kind),
+        "options": {
+            key: value if value is None else str(value)
+            for key, value in registry.options(kind).items()
+        },
         "missing": list(registry.missing(kind)),
         "extra": kind.extra,
     }

@@ -17,10 +17,11 @@ COLUMNS = ("recipe", "origin", "target")
 @json_option
 @click.pass_context
 def recipes(ctx: click.Context, as_json: bool) -> None:
-    """List the recipes of this machine, by which networks are trained: `archive search --recipe NAME`.
+    """List the recipes of this machine, by which networks are trained: `archive search --recipe
+    NAME`.
 
-    They are the built-in one, those of installed packages, and those of recipes.toml in the folder of the archive.
-    Nothing is imported.
+    They are the built-in one, those of installed packages, and those of recipes.toml in the folder
+    of the archive. Nothing is imported.
     """
     from archive import settings
     from archive.trainer.recipes.registry import RecipeAccess, registry
@@ -31,4 +32,5 @@ def recipes(ctx: click.Context, as_json: bool) -> None:
         print_json({"recipes": rows})
     else:
         print_table(COLUMNS, [[row[column] for column in COLUMNS] for row in rows])
+
     report_unused(registry)

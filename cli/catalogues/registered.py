@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -14,7 +13,9 @@ T = TypeVar("T")
 
 
 def report_unused(registry: Registry) -> None:
-    """Report on stderr which entry points of installed packages are not used, since their names are taken."""
+    """Report on stderr which entry points of installed packages are not used, since their names are
+    taken.
+    """
     for sentence in registry.unused():
         print_message((sentence, "yellow"))
 
@@ -31,13 +32,9 @@ def loaded(names: Iterable[str], get: Callable[[str], T]) -> Iterator[T]:
             print_message((f"{name} is left out: {error}", "yellow"))
 
 
-def summary(kind: type) -> str:
-    """Return the first line of a class's docstring."""
-    return (inspect.getdoc(kind) or "").partition("\n")[0]
-
-
 def cell(value: Any) -> Any:
     """Return a value as a table shows it: lists and settings as text, separated by commas."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={default}" for name, default in value.items())
+
     return ", ".join(value) if isinstance(value, list) else value

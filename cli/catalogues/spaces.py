@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.registered import cell, loaded, report_unused, summary
+from archive.cli.catalogues.registered import cell, loaded, report_unused
 from archive.cli.render import json_option, print_json, print_table
+from archive.docstrings import read_summary
 
 if TYPE_CHECKING:
     from archive.spaces.base import Space
@@ -21,7 +22,9 @@ COLUMNS = ("space", "summary", "cells", "operations", "settings")
 @click.command()
 @json_option
 def spaces(as_json: bool) -> None:
-    """List the search spaces: their networks, whether these are cells, their operations and settings."""
+    """List the search spaces: their networks, whether these are cells, their operations and
+    settings.
+    """
     from archive import spaces as registry
 
     report_unused(registry.registry)
@@ -42,8 +45,10 @@ def _described(space: Space) -> dict[str, Any]:
 
     return {
         "space": space.name,
-        "summary": summary(type(space)),
+        "summary": read_summary(type(space)),
         "cells": space.is_cell,
-        "operations": [label for label in vocabulary(space.name).operations if label not in (INPUT, OUTPUT)],
+        "operations": [
+            label for label in vocabulary(space.name).operations if label not in (INPUT, OUTPUT)
+        ],
         "settings": space.config,
     }

@@ -23,7 +23,8 @@ MORE_COLUMNS = ("optimiser", "learning_rate")
 @click.command(short_help="List the tasks.")
 @json_option
 def tasks(as_json: bool) -> None:
-    """List the tasks, their objectives, search spaces and protocols; the first of each is the default.
+    """List the tasks, their objectives, search spaces and protocols; the first of each is the
+    default.
 
     A file of your own is a task, too: csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN.
     """
@@ -41,10 +42,11 @@ def tasks(as_json: bool) -> None:
 @click.argument("task", type=TASK, required=False)
 @json_option
 def protocols(task: str | None, as_json: bool) -> None:
-    """List the protocols of a TASK, or of all tasks; the first is the default. --json has every choice of a protocol.
+    """List the protocols of a TASK, or of all tasks; the first is the default. --json has every
+    choice of a protocol.
 
-    A trained task offers each protocol as NAME+morph as well, with which networks inherit weights. The protocol of a
-    tabular task is a column of its table.
+    A trained task offers each protocol as NAME+morph as well, with which networks inherit weights.
+    The protocol of a tabular task is a column of its table.
     """
     from archive.trainer.tasks import registry
 

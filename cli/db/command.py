@@ -69,11 +69,13 @@ def status(ctx: click.Context, as_json: bool) -> None:
     if settings.embedded:
         _show(settings, embedded.status(settings), as_json)
         return
+
     from archive.database.connection import Connection
 
     with Connection.open(settings) as connection:
         about = {"running": True, "server": connection.address, "database": connection.database}
         about["user"] = connection.login[1]
+
     if as_json:
         absent = dict.fromkeys([*_LOGIN_KEYS, *(each.name for each in fields(embedded.Status))])
         print_json({"embedded": False, **absent, **about})
@@ -84,7 +86,11 @@ def status(ctx: click.Context, as_json: bool) -> None:
 def _embedded(ctx: click.Context) -> Settings:
     settings = load(**settings_of(ctx))
     if not settings.embedded:
-        raise UsageError(f"only the embedded server can be started and stopped, and the archive is on {settings.uri}")
+        raise UsageError(
+            "only the embedded server can be started and stopped, and the archive "
+            f"is on {settings.uri}"
+        )
+
     return settings
 
 
@@ -95,12 +101,32 @@ def _show(settings: Settings, status: Status, as_json: bool) -> None:
     about = asdict(status)
     server = embedded.find(settings) if status.running else None
     if as_json:
-        where = {"server": server and server.uri, "database": server and server.database, **_login(settings)}
+        where = {
+            "server": server and server.uri,
+            "database": server and server.database,
+            **_login(settings),
+        }
         # Values that are zero or empty are unknown, except the number of restarts.
-        known = {name: None if value in ("", 0) and name != "restarts" else value for name, value in about.items()}
-        print_json({"embedded": True, **where, **known, "folder": str(status.folder), "running": status.running})
+        known = {
+            name: None if value in ("", 0) and name != "restarts" else value
+            for name, value in about.items()
+        }
+        print_json(
+            {
+                "embedded": True,
+                **where,
+                **known,
+                "folder": str(status.folder),
+                "running": status.running,
+            }
+        )
         return
-    shown = {name: value for name, value in about.items() if value not in (None, "", 0) or name == "running"}
+
+    shown = {
+        name: value
+        for name, value in about.items()
+        if value not in (None, "", 0) or name == "running"
+    }
     print_fields({name: _readable(name, value) for name, value in shown.items()}, _WIDTH)
     if server is not None:
         login = {"server": server.uri, "database": server.database, **_login(settings)}
@@ -111,7 +137,9 @@ _LOGIN_KEYS = ("user", "password_file", "reader", "reader_password_file")
 
 
 def _login(settings: Settings) -> dict[str, str | None]:
-    """Return the users of the embedded server, each with the file of its password; null where it has none yet."""
+    """Return the users of the embedded server, each with the file of its password; null where it
+    has none yet.
+    """
     from archive.server.run_file import READER, USER, Folder
 
     folder = Folder(settings.home)
@@ -119,12 +147,15 @@ def _login(settings: Settings) -> dict[str, str | None]:
     values: list[str | None] = []
     for name, path in users:
         values += [name, str(path)] if path.exists() else [None, None]
+
     return dict(zip(_LOGIN_KEYS, values, strict=True))
 
 
 def _readable(name: str, value: Any) -> str:
     if name.endswith("_bytes"):
         return f"{value / 2**20:.0f} MiB"
+
     if name.endswith("_seconds"):
         return f"{value:.0f} s"
+
     return show(value) if isinstance(value, bool) else str(value)

@@ -33,16 +33,20 @@ MOST_SHOWN = 5
 def repair(ctx: click.Context, source: Path | None, as_json: bool) -> None:
     """Repair the embedded archive after its files were damaged.
 
-    The server is stopped, and the damaged database is copied first. Records that cannot be read are removed with the
-    edges that lead to them, and every index is built again. Then the archive is compared with the last automatic dump:
-    archive load brings back what the dump still has. Exit with 1 if damage remains.
+    The server is stopped, and the damaged database is copied first. Records that cannot be read are
+    removed with the edges that lead to them, and every index is built again. Then the archive is
+    compared with the last automatic dump: archive load brings back what the dump still has. Exit
+    with 1 if damage remains.
     """
     from archive.exchange.repair import repair as mend
     from archive.exchange.repair import replace_by_dump
 
     settings = load(**settings_of(ctx))
     if not settings.embedded:
-        raise UsageError(f"only an embedded archive can be repaired, and the archive is on {settings.uri}")
+        raise UsageError(
+            f"only an embedded archive can be repaired, and the archive is on {settings.uri}"
+        )
+
     outcome = mend(settings) if source is None else replace_by_dump(settings, source)
     if as_json:
         print_json(
@@ -55,6 +59,7 @@ def repair(ctx: click.Context, source: Path | None, as_json: bool) -> None:
         )
     else:
         _show(outcome, replaced=source is not None)
+
     if outcome.remaining:
         sys.exit(1)
 
@@ -62,26 +67,36 @@ def repair(ctx: click.Context, source: Path | None, as_json: bool) -> None:
 def _show(outcome: RepairOutcome, *, replaced: bool) -> None:
     for fault in outcome.damage:
         print_line(f"damage: {fault}")
+
     if not outcome.damage:
         print_line("no damage found; every index was built again")
+
     for name, number in sorted(outcome.removed.items()):
         print_line(f"lost: {number} {name}")
+
     if outcome.without_result:
         print_line(f"lost: the results of the proposals {_some(outcome.without_result)}")
+
     for fault in outcome.remaining:
         print_line(f"remains: {fault}")
+
     print_message(f"the database as it was before: {outcome.copy}, which may be deleted")
     if replaced:
         print_message(f"the archive is now that of {outcome.dump}")
     elif outcome.recoverable:
-        kinds = ", ".join(f"{len(ids)} {kind} records ({_some(ids)})" for kind, ids in outcome.recoverable.items())
+        kinds = ", ".join(
+            f"{len(ids)} {kind} records ({_some(ids)})" for kind, ids in outcome.recoverable.items()
+        )
         print_message(f"archive load {outcome.dump} brings back {kinds}")
     elif outcome.dump is not None:
         print_message(f"the last automatic dump has nothing that the archive lacks: {outcome.dump}")
     else:
         print_message("there is no automatic dump to compare with")
+
     if outcome.remaining:
-        print_message(f"archive db repair --from {outcome.dump or 'DUMP'} replaces the database by a dump")
+        print_message(
+            f"archive db repair --from {outcome.dump or 'DUMP'} replaces the database by a dump"
+        )
 
 
 def _some(ids: list[str]) -> str:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.database.user_query import QueryResult
 
-PROMPT, CONTINUED = "archive> ", "    ...> "
+PROMPT = "archive> "
+CONTINUED = "    ...> "
 HISTORY_LENGTH = 1000
 
 HELP = """\
@@ -33,18 +34,23 @@ A statement ends with ; and may take several lines. Ctrl-C ends a running query,
 
 @click.command(short_help="Open a prompt for Cypher.")
 @click.option("--write", is_flag=True, help="Allow statements to change the archive.")
-@click.option("--limit", type=Count(1), default=1000, help="Maximum number of rows of each statement.")
-@click.option("--timeout", type=Duration(0.1), default="60s", help="Give up on a statement after this long.")
+@click.option(
+    "--limit", type=Count(1), default=1000, help="Maximum number of rows of each statement."
+)
+@click.option(
+    "--timeout", type=Duration(0.1), default="60s", help="Give up on a statement after this long."
+)
 @click.pass_context
 def shell(ctx: click.Context, write: bool, limit: int, timeout: float) -> None:
     """Open a prompt for Cypher; statements from a pipe are run one after the other.
 
-    A statement ends with `;` and may take several lines. Statements are read-only unless --write is given. Ctrl-C ends
-    a running query. The first error in a pipe ends it.
+    A statement ends with `;` and may take several lines. Statements are read-only unless --write is
+    given. Ctrl-C ends a running query. The first error in a pipe ends it.
 
     Example: archive db shell
 
-    Example: echo "MATCH (s:Study) RETURN s.name; MATCH (e:Evaluation) RETURN count(e);" | archive db shell
+    Example: echo "MATCH (s:Study) RETURN s.name; MATCH (e:Evaluation) RETURN count(e);" | archive
+    db shell
     """
     with open_archive(ctx) as archive:
         session = _Shell(archive, write, limit, timeout)
@@ -57,11 +63,18 @@ def shell(ctx: click.Context, write: bool, limit: int, timeout: float) -> None:
 
 class _Shell:
     def __init__(self, archive: Archive, write: bool, limit: int, timeout: float) -> None:
-        self.archive, self.write, self.limit, self.timeout = archive, write, limit, timeout
+        self.archive = archive
+        self.write = write
+        self.limit = limit
+        self.timeout = timeout
 
     def converse(self) -> None:
         """Run what is typed, until the end of the input."""
-        mode = "statements may change the archive" if self.write else "read-only; --write allows changes"
+        mode = (
+            "statements may change the archive"
+            if self.write
+            else ("read-only; --write allows changes")
+        )
         print_message(f"{self.archive.connection.address}: {mode}. :help for help, :quit to leave.")
         begun = ""
         while True:
@@ -74,11 +87,14 @@ class _Shell:
                 print_message("")
                 begun = ""
                 continue
+
             if line.strip().startswith(":"):
                 begun = ""
                 if not self._obey(line.strip()):
                     return
+
                 continue
+
             statements, begun = split_statements(f"{begun}\n{line}" if begun else line)
             for statement in statements:
                 if not self._try(statement):
@@ -99,10 +115,12 @@ class _Shell:
         """Carry out a command, and return whether to go on."""
         if command in (":quit", ":exit", ":q"):
             return False
+
         if command == ":help":
             print_block(HELP)
         elif command != ":clear":
             print_message((f"unknown command {command}: :help lists them", "red"))
+
         return True
 
     def _try(self, statement: str) -> bool:
@@ -115,10 +133,13 @@ class _Shell:
         except KeyboardInterrupt:
             print_message("interrupted: the query was ended")
             return False
+
         return True
 
     def _run(self, statement: str) -> QueryResult:
-        return self.archive.query(statement, write=self.write, limit=self.limit, timeout=self.timeout)
+        return self.archive.query(
+            statement, write=self.write, limit=self.limit, timeout=self.timeout
+        )
 
     def _show(self, answer: QueryResult) -> None:
         if answer.rows:
@@ -126,24 +147,34 @@ class _Shell:
             print_data("\n")
         else:
             print_message("no rows")
+
         if answer.truncated:
-            print_message((f"cut off after {self.limit} rows: raise --limit, or add LIMIT to the query", "yellow"))
+            print_message(
+                (
+                    f"cut off after {self.limit} rows: raise --limit, or add LIMIT to the query",
+                    "yellow",
+                )
+            )
 
 
 @contextlib.contextmanager
 def _history(ctx: click.Context) -> Iterator[None]:
-    """Edit lines with the keys of readline, and keep what was typed in the archive's folder, for its owner only."""
+    """Edit lines with the keys of readline, and keep what was typed in the archive's folder, for
+    its owner only.
+    """
     try:
         import readline
     except ImportError:
         yield
         return
+
     from archive.cli.parameters import settings_of
     from archive.settings import load
 
     path = expanded(load(**settings_of(ctx)).home) / "shell_history"
     with contextlib.suppress(OSError):
         readline.read_history_file(path)
+
     try:
         yield
     finally:

@@ -63,7 +63,8 @@ class ArchitectureDocument(Document):
         parents: Keys of the architectures that it was made from.
         children: Keys of those that were made from it.
         text: Its NAS-Bench-201 string or its genotype; null in other spaces.
-        architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it from a file.
+        architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it
+            from a file.
         evaluations: Its results in all studies.
         proxies: Its zero-cost proxies on all tasks.
     """

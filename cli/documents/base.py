@@ -1,7 +1,7 @@
 """What all documents share.
 
-A document is either a class derived from `Document`, which has no instances, or a dataclass of the library that a
-command shows. The root of every document has the key `schema_version` besides.
+A document is either a class derived from `Document`, which has no instances, or a dataclass of the
+library that a command shows. The root of every document has the key `schema_version` besides.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Documents of `archive bench first`, `archive bench search` and `archive bench transfer`.
 
-Shapes are declared apart from the records that fill them: a renamed field of a record must not change the output.
+Shapes are declared apart from the records that fill them: a renamed field of a record must not
+change the output.
 """
 
 from __future__ import annotations
@@ -114,11 +115,15 @@ class StandingItem(JsonObject):
         unit: Unit of the regret.
         seeds: Number of searches.
         regret: By number of queries.
-        test: Test accuracy of the best network so far, by number of queries; empty where the table has none.
-        recommended: With noise: noise-free regret of the network that `archive study best` recommends; else empty.
-        recommended_within: Share of these networks with their noise-free value in the interval of 95 %.
-        errors: Regret of the first agent of the task less that of this one, in standard errors of the differences seed
-            by seed, by number of queries; negative where the first one is ahead, null for fewer than two seeds.
+        test: Test accuracy of the best network so far, by number of queries; empty where the table
+            has none.
+        recommended: With noise: noise-free regret of the network that `archive study best`
+            recommends; else empty.
+        recommended_within: Share of these networks with their noise-free value in the interval of
+            95 %.
+        errors: Regret of the first agent of the task less that of this one, in standard errors of
+            the differences seed by seed, by number of queries; negative where the first one is
+            ahead, null for fewer than two seeds.
         recommended_errors: The same for the recommended networks.
         queries_to_best: Median number of queries until the best network was found.
         never_found_best: Searches that did not find it.
@@ -180,9 +185,11 @@ class SuiteItem(JsonObject):
         unit: Unit of regret and test accuracy.
         seeds: Number of searches.
         regret: By number of queries.
-        test: Test accuracy of the best network so far, by number of queries; empty where the table has none.
-        errors: Regret of the first agent of the task less that of this one, in standard errors of the differences seed
-            by seed, by number of queries; negative where the first one is ahead, null for fewer than two seeds.
+        test: Test accuracy of the best network so far, by number of queries; empty where the table
+            has none.
+        errors: Regret of the first agent of the task less that of this one, in standard errors of
+            the differences seed by seed, by number of queries; negative where the first one is
+            ahead, null for fewer than two seeds.
     """
 
     agent: str
@@ -225,12 +232,15 @@ class ScenarioItem(JsonObject):
         seeds: Number of searches.
         to_best: Median number of queries until the best network was found.
         slowest: The largest such number.
-        regret: Mean regret by number of queries; with noise, of the networks that `study best` would recommend.
-        excess: Largest mean regret beyond that of cold starts, after ten queries or more; null for fewer queries.
-        errors: Largest such excess in standard errors of the differences, seed by seed; null for fewer queries, for one
-            seed, and where all seeds are behind by the same.
+        regret: Mean regret by number of queries; with noise, of the networks that `study best`
+            would recommend.
+        excess: Largest mean regret beyond that of cold starts, after ten queries or more; null for
+            fewer queries.
+        errors: Largest such excess in standard errors of the differences, seed by seed; null for
+            fewer queries, for one seed, and where all seeds are behind by the same.
         own_errors: Largest such excess in standard errors of the mean regret; null likewise.
-        coupling: Estimated correlation of the task with its sources, in [-1, 1], mean over the searches; null without.
+        coupling: Estimated correlation of the task with its sources, in [-1, 1], mean over the
+            searches; null without.
     """
 
     target: str

@@ -155,8 +155,8 @@ class ProtocolList(Document):
     """The protocols of a task, or of all.
 
     Attributes:
-        protocols: One object a protocol: its task, its name as `protocol`, and every choice that it makes, as it is
-            recorded with a study.
+        protocols: One object a protocol: its task, its name as `protocol`, and every choice that it
+            makes, as it is recorded with a study.
     """
 
     protocols: list[dict[str, Any]]

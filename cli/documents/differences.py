@@ -31,7 +31,8 @@ class DifferencePartItem(JsonObject):
     Attributes:
         subject: `layer`, `skip` or `break` of the edit distance, `mass` of OTMANN.
         change: What happens to it.
-        first: Layers of the first architecture: one, or the two ends of a skip; empty for what is inserted.
+        first: Layers of the first architecture: one, or the two ends of a skip; empty for what is
+            inserted.
         second: The same of the second architecture; empty for what is removed.
         cost: Its share of the distance.
         amount: Mass that is moved; 1 for a layer or a skip.

@@ -59,7 +59,8 @@ class ReportFile(Document):
 
 
 class ExportItem(JsonObject):
-    """One proposal of an exported study; CSV and parquet have a column for each metric and hyperparameter.
+    """One proposal of an exported study; CSV and parquet have a column for each metric and
+    hyperparameter.
 
     Attributes:
         study: Name of the study.

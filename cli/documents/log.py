@@ -40,7 +40,16 @@ class LogItem(JsonObject):
     proposal: str
     number: int
     event: Literal[
-        "proposed", "claimed", "failed", "lost", "returned", "complete", "pruned", "promoted", "cancelled", "retried"
+        "proposed",
+        "claimed",
+        "failed",
+        "lost",
+        "returned",
+        "complete",
+        "pruned",
+        "promoted",
+        "cancelled",
+        "retried",
     ]
     who: str | None
     attempt: int | None
@@ -107,7 +116,8 @@ class ProposalDocument(Document, ProposalItem):
         weights: Where its trained weights are, if they were kept.
         cause: Kind of the reason why it failed, or waits again.
         refused_by: Ids of the trainers that could not begin to train it, and do not get it again.
-        memory_bytes: Memory that its training needs at least, after an attempt that ran out of memory.
+        memory_bytes: Memory that its training needs at least, after an attempt that ran out of
+            memory.
         alone: Whether it gets a device without other trials.
         unreachable: Why no living trainer can run it; null where one can, or it does not wait.
         entries: Its events, the oldest first.

@@ -10,7 +10,8 @@ class FrontItem(JsonObject):
 
     Attributes:
         agent: The agent, with its settings.
-        shares: Number of evaluations to the share of the table's hypervolume of each search, in [0, 1].
+        shares: Number of evaluations to the share of the table's hypervolume of each search, in [0,
+            1].
         seconds: Processor time of a search, mean over the seeds.
     """
 

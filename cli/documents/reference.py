@@ -1,7 +1,7 @@
 """The reference of the JSON output, `docs/json.md`: a test fails when it is out of date.
 
-`python -m archive.cli.documents.reference docs/json.md` writes it: a table of keys for each command, and one for each
-kind of object within.
+`python -m archive.cli.documents.reference docs/json.md` writes it: a table of keys for each
+command, and one for each kind of object within.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from archive.cli.documents.base import SCHEMA_VERSION, JsonObject
 from archive.cli.documents.registry import DOCUMENTS, STREAMS
 from archive.cli.exit_codes import MEANINGS
+from archive.docstrings import read_summary
 
 HEAD = f"""# JSON output
 
@@ -36,13 +37,28 @@ Messages and errors are text on stderr, with and without `--json`; the exit code
 Where a command fails, stdout holds whole objects or nothing.
 """
 
-_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null", object: "value"}
+_NAMES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+    object: "value",
+}
 
 
 def reference() -> str:
     """Return the reference."""
     codes = [f"| {code.value} | {text} |" for code, text in MEANINGS.items()]
-    parts = [HEAD, "## Exit codes\n", "| code | meaning |", "|---|---|", *codes, "", "## Commands\n"]
+    parts = [
+        HEAD,
+        "## Exit codes\n",
+        "| code | meaning |",
+        "|---|---|",
+        *codes,
+        "",
+        "## Commands\n",
+    ]
     used: dict[str, type] = {}
     for command, shapes in DOCUMENTS.items():
         stream = ", one object a line" if command in STREAMS else ""
@@ -50,9 +66,11 @@ def reference() -> str:
         for shape in shapes:
             parts.append(_section(shape))
             used |= {one.__name__: one for one in _within(shape)}
+
     parts.append("## Objects\n")
     for name in sorted(used):
         parts += [f"### {name}\n", _section(used[name])]
+
     return "\n".join(parts)
 
 
@@ -62,8 +80,11 @@ def fields(shape: type) -> dict[str, tuple[Any, str]]:
     for one in reversed(shape.__mro__):
         if is_object(one):
             about |= _attributes(inspect.cleandoc(one.__doc__ or ""))
+
     hints = get_type_hints(shape)
-    ordered = [name for name in about if name in hints] + [name for name in hints if name not in about]
+    ordered = [name for name in about if name in hints] + [
+        name for name in hints if name not in about
+    ]
     return {name: (hints[name], about.get(name, "")) for name in ordered}
 
 
@@ -71,27 +92,37 @@ def type_name(hint: Any) -> str:
     """Return a type in the words of JSON."""
     if is_object(hint):
         return f"[{hint.__name__}](#{hint.__name__.lower()})"
-    origin, arguments = get_origin(hint), get_args(hint)
+
+    origin = get_origin(hint)
+    arguments = get_args(hint)
     if origin in (Union, types.UnionType):
         return " or ".join(type_name(each) for each in arguments)
+
     if origin is Literal:
         return " or ".join(f"`{each}`" for each in arguments)
+
     if origin is list:
         name = type_name(arguments[0])
         return f"list of {name}s" if arguments[0] in _NAMES else f"list of {name}"
+
     if origin is dict:
         return f"object of {type_name(arguments[1])} by name"
+
     return _NAMES.get(hint, "value")
 
 
 def is_object(hint: Any) -> bool:
     """Return whether a type is that of a JSON object with known keys."""
-    return isinstance(hint, type) and (issubclass(hint, JsonObject) or dataclasses.is_dataclass(hint))
+    return isinstance(hint, type) and (
+        issubclass(hint, JsonObject) or dataclasses.is_dataclass(hint)
+    )
 
 
 def _section(shape: type) -> str:
-    summary = (inspect.getdoc(shape) or "").partition("\n")[0]
-    rows = [f"| `{name}` | {type_name(hint)} | {text} |" for name, (hint, text) in fields(shape).items()]
+    summary = read_summary(shape)
+    rows = [
+        f"| `{name}` | {type_name(hint)} | {text} |" for name, (hint, text) in fields(shape).items()
+    ]
     # The version is a key of every document, and described above all of them.
     rows = [row for row in rows if not row.startswith("| `schema_version`")]
     return "\n".join([f"{summary}\n", "| key | type | meaning |", "|---|---|---|", *rows, ""])
@@ -106,6 +137,7 @@ def _attributes(text: str) -> dict[str, str]:
             descriptions[match[1]] = match[2]
         elif descriptions and line.strip():
             descriptions[[*descriptions][-1]] += f" {line.strip()}"
+
     return descriptions
 
 
@@ -120,6 +152,7 @@ def _within(shape: type) -> Iterator[type]:
 def _kinds(hint: Any) -> Iterator[type]:
     if is_object(hint):
         yield hint
+
     for each in get_args(hint):
         yield from _kinds(each)
 

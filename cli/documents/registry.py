@@ -13,7 +13,12 @@ from archive.cli.documents.architectures import (
     ProxyList,
 )
 from archive.cli.documents.base import Figures
-from archive.cli.documents.benchmarks import GainComparison, SearchComparison, SuiteComparison, TransferComparison
+from archive.cli.documents.benchmarks import (
+    GainComparison,
+    SearchComparison,
+    SuiteComparison,
+    TransferComparison,
+)
 from archive.cli.documents.catalogues import (
     AgentDocument,
     AgentList,
@@ -28,7 +33,13 @@ from archive.cli.documents.catalogues import (
     TaskList,
 )
 from archive.cli.documents.differences import DifferenceDocument
-from archive.cli.documents.exports import ExportDocument, ExportLine, PlotFile, ReportFile, StudyExport
+from archive.cli.documents.exports import (
+    ExportDocument,
+    ExportLine,
+    PlotFile,
+    ReportFile,
+    StudyExport,
+)
 from archive.cli.documents.files import (
     BuiltInTables,
     DumpDocument,
@@ -113,7 +124,17 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     **{
         f"bench {subject}": (Figures,)
         for subject in (
-            *("store", "dashboard", "throughput", "fleet", "trainer", "morphism", "kernels", "surrogates", "agents"),
+            *(
+                "store",
+                "dashboard",
+                "throughput",
+                "fleet",
+                "trainer",
+                "morphism",
+                "kernels",
+                "surrogates",
+                "agents",
+            ),
             "drawing",
         )
     },
@@ -132,7 +153,8 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
 DOCUMENTS: Mapping[str, tuple[type, ...]] = MappingProxyType(_COMMANDS)
 """Command, with an option where that changes the document, to the shape of the document.
 
-A command with several shapes writes a stream, one of them a line; so does `study export --format jsonl`.
+A command with several shapes writes a stream, one of them a line; so does `study export --format
+jsonl`.
 """
 
 STREAMS = frozenset({"study log --follow", "study export --format jsonl"})

@@ -20,8 +20,8 @@ class ServerDocument(Document):
         reader: User of the embedded server that may only read.
         reader_password_file: File of the password of `reader`.
         folder: The embedded server's folder.
-        state: `ready`, `not answering`, `starting`, `stopping`, `stopped`, `failed`, `none` (never started) or
-            `foreign` (of another user).
+        state: `ready`, `not answering`, `starting`, `stopping`, `stopped`, `failed`, `none` (never
+            started) or `foreign` (of another user).
         pid: Process id of the supervisor.
         java_pid: Process id of the database.
         port: Bolt port.

@@ -67,8 +67,8 @@ class StudyItem(JsonObject):
         rungs: Where trainings pause; null where they do not.
         created: When it was made (ISO 8601, UTC).
         counts: Proposals in each state.
-        best: Best value so far that meets the constraints, in the task's own unit. With several objectives, results
-            with a value of each come first.
+        best: Best value so far that meets the constraints, in the task's own unit. With several
+            objectives, results with a value of each come first.
     """
 
     study: str
@@ -103,7 +103,8 @@ class ProposalItem(JsonObject):
         acquisition: The agent's acquisition value.
         mean: The score that the surrogate expects, larger is better.
         std: The surrogate's standard deviation of it.
-        rung: The rung that it has reached, or is on its way to, from 1; null in a study without rungs.
+        rung: The rung that it has reached, or is on its way to, from 1; null in a study without
+            rungs.
         epochs: Epochs trained so far; null where none are on record.
         value: The objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
@@ -160,7 +161,8 @@ class SourceItem(JsonObject):
         proposals: How many of the study's proposals were based on it.
         coupling: Last estimate of the correlation of the study's task with its task, in [-1, 1].
         couplings: These estimates at every proposal that has one, by number.
-        best_rank: The rank of its best network among what the study itself has evaluated, 1 is best.
+        best_rank: The rank of its best network among what the study itself has evaluated, 1 is
+            best.
     """
 
     study: str
@@ -202,11 +204,12 @@ class StudyDocument(Document, StudyItem):
     Attributes:
         warm_started_from: Names of its sources.
         sources: Contribution of each source.
-        incumbent: Id of the best proposal so far that meets the constraints, in the first objective; it has a value of
-            each objective, if one has.
+        incumbent: Id of the best proposal so far that meets the constraints, in the first
+            objective; it has a value of each objective, if one has.
         nearest: The result of the smallest violation, where none meets the constraints; else null.
         pareto: Pareto set of several objectives; null with one, or without results.
-        recipe_versions: Versions of the recipe that the results come from; empty for the default recipe.
+        recipe_versions: Versions of the recipe that the results come from; empty for the default
+            recipe.
         proposals: By number.
     """
 
@@ -238,13 +241,14 @@ class BestList(Document):
         study: Its name.
         objective: Name of the metric that is optimised.
         direction: Whether larger or smaller values are better.
-        noise: Estimated standard deviation of a result; null where results have no noise, or it cannot be estimated.
+        noise: Estimated standard deviation of a result; null where results have no noise, or it
+            cannot be estimated.
         luckiest: Id of the proposal with the best single value where results have noise, else null.
         pareto: Pareto set of several objectives, as measured; null with one, or without results.
         recommended: Pareto set of their expected values where results have noise; else null.
         nearest: The result of the smallest violation, where none meets the constraints; else null.
-        proposals: The best first: by the mean of `expected` where results have noise, else by value; of several
-            objectives, in the first.
+        proposals: The best first: by the mean of `expected` where results have noise, else by
+            value; of several objectives, in the first.
     """
 
     study: str

@@ -50,7 +50,8 @@ class TrainerItem(JsonObject):
 
     Attributes:
         id: Its id.
-        state: Whether it works, waits, rests after failures of its machine, is silent for too long, or has left.
+        state: Whether it works, waits, rests after failures of its machine, is silent for too long,
+            or has left.
         host: Machine.
         pid: Process on that machine.
         device: Device that it trains on.
@@ -62,7 +63,8 @@ class TrainerItem(JsonObject):
         rest_reason: Reason of the failure after which it rests; null in other states.
         devices: Its devices, each with the name of the hardware.
         fleet: Fleet that it belongs to (`archive launch list`); null where it was started by hand.
-        tasks: Tasks that it knows; one that ends with a colon stands for files of users. Null means any.
+        tasks: Tasks that it knows; one that ends with a colon stands for files of users. Null means
+            any.
         spaces: Spaces that it knows; null means any.
         recipes: Recipes that it may run; null means any.
         memory_bytes: Memory of its largest device.

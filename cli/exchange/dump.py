@@ -1,4 +1,6 @@
-"""`archive dump` and `archive load`: an archive, or some of its studies, as one file or through a pipe."""
+"""`archive dump` and `archive load`: an archive, or some of its studies, as one file or through a
+pipe.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,14 @@ STREAM = Path("-")
     show_default="all studies",
     help="Dump this study. May be repeated.",
 )
-@click.option("--without-distances", is_flag=True, help="Leave out stored distances, which can be recomputed.")
+@click.option(
+    "--without-distances", is_flag=True, help="Leave out stored distances, which can be recomputed."
+)
 @click.option(
     "--skip-damaged",
     is_flag=True,
-    help="Leave out records that cannot be read, and name them; otherwise they are an error. Of a database with "
+    help="Leave out records that cannot be read, and name them; otherwise they are an error. Of "
+    "a database with "
     "damaged files, a repaired copy is dumped.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -53,8 +58,9 @@ def dump(
 ) -> None:
     """Write the archive, or some of its studies, to one compressed file.
 
-    The file holds everything that a study refers to, including the studies of its warm start, but no weights. Without
-    FILE, the dump goes to stdout: `archive dump | ARCHIVE_DB=neo4j://HOST:7687 archive load`.
+    The file holds everything that a study refers to, including the studies of its warm start, but
+    no weights. Without FILE, the dump goes to stdout: `archive dump | ARCHIVE_DB=neo4j://HOST:7687
+    archive load`.
     """
     options: dict[str, Any] = {"studies": list(studies) or None, "distances": not without_distances}
     if file != STREAM:
@@ -65,15 +71,22 @@ def dump(
         else:
             print_table(("record", "written"), sorted(counts.items()))
             print_message(f"{file}: {file.stat().st_size:,} bytes")
+
         return
+
     if sys.stdout.isatty() or as_json:
-        raise UsageError("without a FILE, stdout is the dump: name a FILE, or pipe it: archive dump | archive load")
+        raise UsageError(
+            "without a FILE, stdout is the dump: name a FILE, or pipe it: archive "
+            "dump | archive load"
+        )
+
     # A dump that fails half-way leaves nothing in the pipe.
     with _temporary("stdout") as whole:
         counts, _ = _dump(ctx, whole, skip_damaged, force=False, **options)
         print_message(f"dump: {sum(counts.values()):,} records, {whole.stat().st_size:,} bytes")
         with whole.open("rb") as content:
             shutil.copyfileobj(content, sys.stdout.buffer)
+
         sys.stdout.buffer.flush()
 
 
@@ -92,44 +105,71 @@ def _dump(
         settings = load_settings(**settings_of(ctx))
         if left_out is None or not settings.embedded:
             raise
+
         counts, left_out = salvage(settings, file, force=force, **options)
+
     for sentence in left_out or []:
         print_message(f"left out: {sentence}")
+
     return counts, left_out or []
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), default=STREAM)
 @click.option(
-    "--rename", "renames", multiple=True, metavar="OLD=NEW", help="Load the study OLD as NEW. May be repeated."
+    "--rename",
+    "renames",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Load the study OLD as NEW. May be repeated.",
 )
 @click.option("--check", is_flag=True, help="Verify the file and show its contents; load nothing.")
 @json_option
 @click.pass_context
-def load(ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, as_json: bool) -> None:
+def load(
+    ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, as_json: bool
+) -> None:
     """Merge a file of `archive dump` into the archive; without FILE, from stdin.
 
-    The whole file is verified before anything is stored. Loading a file twice, or several files in any order, gives the
-    same archive. A study that has continued in two copies is refused; --rename loads it under another name.
+    The whole file is verified before anything is stored. Loading a file twice, or several files in
+    any order, gives the same archive. A study that has continued in two copies is refused; --rename
+    loads it under another name.
     """
     names = dict(_renaming(text) for text in renames)
     if file != STREAM and not _is_pipe(file):
         _load(ctx, file, names, check, as_json)
         return
+
     if file == STREAM and sys.stdin.isatty():
-        raise UsageError("without a FILE, stdin is the dump: name a FILE, or pipe it: archive dump | archive load")
+        raise UsageError(
+            "without a FILE, stdin is the dump: name a FILE, or pipe it: archive "
+            "dump | archive load"
+        )
+
     # The dump is read twice: it is verified as a whole first.
     name = "stdin" if file == STREAM else str(file)
     with _temporary(Path(name).name) as whole:
-        with whole.open("wb") as content, nullcontext(sys.stdin.buffer) if file == STREAM else file.open("rb") as pipe:
+        with (
+            whole.open("wb") as content,
+            nullcontext(sys.stdin.buffer) if file == STREAM else file.open("rb") as pipe,
+        ):
             shutil.copyfileobj(pipe, content)
+
         if not whole.stat().st_size:
-            raise UsageError(f"there is no dump on {name}: the command before the pipe has written nothing")
+            raise UsageError(
+                f"there is no dump on {name}: the command before the pipe has written nothing"
+            )
+
         _load(ctx, whole, names, check, as_json, shown=str(file))
 
 
 def _load(
-    ctx: click.Context, file: Path, names: Mapping[str, str], check: bool, as_json: bool, shown: str | None = None
+    ctx: click.Context,
+    file: Path,
+    names: Mapping[str, str],
+    check: bool,
+    as_json: bool,
+    shown: str | None = None,
 ) -> None:
     from archive.exchange.load import load as read
     from archive.exchange.load import verify
@@ -140,18 +180,27 @@ def _load(
     else:
         with open_archive(ctx) as archive:
             contents, changed = read(archive.connection, file, rename=names, notify=print_message)
+
     if as_json:
-        about = {"file": shown or str(file), "release": contents.header.release, "sha256": contents.sha256}
+        about = {
+            "file": shown or str(file),
+            "release": contents.header.release,
+            "sha256": contents.sha256,
+        }
         print_json({**about, "records": contents.counts, "stored": None if check else changed})
     elif check:
         print_table(("record", "in the file"), sorted(contents.counts.items()))
     else:
-        rows = [(kind, count, changed.get(kind, 0)) for kind, count in sorted(contents.counts.items())]
+        rows = [
+            (kind, count, changed.get(kind, 0)) for kind, count in sorted(contents.counts.items())
+        ]
         print_table(("record", "in the file", "new or changed"), rows)
 
 
 def _is_pipe(file: Path) -> bool:
-    """Return whether a file can be read once only, as `archive load <(ssh HOST archive dump)` has it."""
+    """Return whether a file can be read once only, as `archive load <(ssh HOST archive dump)` has
+    it.
+    """
     return os.path.exists(file) and file.is_fifo()
 
 
@@ -166,4 +215,5 @@ def _renaming(text: str) -> tuple[str, str]:
     old, separator, new = text.partition("=")
     if not separator or not old or not new:
         raise UsageError(f"--rename takes OLD=NEW, got {text!r}")
+
     return old, new

@@ -1,4 +1,6 @@
-"""`archive import model` and `archive import onnx`: models as architectures of the space `torch`."""
+"""`archive import model` and `archive import onnx`: models as architectures of the space
+`torch`.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,25 @@ RESULT_FIELDS = ("metrics", "curve", "epochs", "seconds", "seed", "device")
 def result_options(command: F) -> F:
     """Add the options of a result, which both commands have."""
     options = (
-        click.option("--metric", "metrics", multiple=True, metavar="NAME=NUMBER", help="Metric. May be repeated."),
+        click.option(
+            "--metric",
+            "metrics",
+            multiple=True,
+            metavar="NAME=NUMBER",
+            help="Metric. May be repeated.",
+        ),
         click.option(
             "--results",
             type=click.Path(path_type=Path),
             metavar="FILE",
             help=f"Results as a JSON object: {', '.join(RESULT_FIELDS)}.",
         ),
-        click.option("--task", type=TASK, show_default="the study's", help="Task of the results, or of the study."),
+        click.option(
+            "--task",
+            type=TASK,
+            show_default="the study's",
+            help="Task of the results, or of the study.",
+        ),
         click.option(
             "--protocol",
             type=PROTOCOL,
@@ -54,15 +67,22 @@ def result_options(command: F) -> F:
         ),
         click.option("--minimise", is_flag=True, help="Smaller values are better."),
         click.option(
-            "--study", type=STUDY, help="Study to add the model to. Without a metric it waits there for a trainer."
+            "--study",
+            type=STUDY,
+            help="Study to add the model to. Without a metric it waits there for a trainer.",
         ),
-        click.option("--params", type=Count(0), show_default="counted", help="Number of trained weights."),
-        click.option("--flops", type=Count(0), show_default="counted", help="Multiply-adds of one input."),
+        click.option(
+            "--params", type=Count(0), show_default="counted", help="Number of trained weights."
+        ),
+        click.option(
+            "--flops", type=Count(0), show_default="counted", help="Multiply-adds of one input."
+        ),
         click.option("--fold", is_flag=True, help="Fold repeated blocks."),
         json_option,
     )
     for option in reversed(options):
         command = option(command)
+
     return command
 
 
@@ -77,19 +97,30 @@ def result_options(command: F) -> F:
     help="Shape of an input without the batch, as in 3x224x224, or 128:int64. May be repeated.",
 )
 @click.option(
-    "--set", "assigned", multiple=True, metavar="NAME=VALUE", help="Argument of the factory. May be repeated."
+    "--set",
+    "assigned",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Argument of the factory. May be repeated.",
 )
 @click.option("--meta", is_flag=True, help="Make the model without memory for its weights.")
 @result_options
 @click.pass_context
 def model(
-    ctx: click.Context, /, reference: str, inputs: tuple[str, ...], assigned: tuple[str, ...], meta: bool, **given: Any
+    ctx: click.Context,
+    /,
+    reference: str,
+    inputs: tuple[str, ...],
+    assigned: tuple[str, ...],
+    meta: bool,
+    **given: Any,
 ) -> None:
     """Import a PyTorch model as an architecture of the space torch.
 
-    MODULE is imported, and FACTORY called with the arguments of --set; it returns a torch.nn.Module, as
-    torchvision.models:resnet18 does. torch.export turns the model, in both modes, into operations of the core set. What
-    its training does otherwise than the network is said in notes. Its weights are not stored.
+    MODULE is imported, and FACTORY called with the arguments of --set; it returns a
+    torch.nn.Module, as torchvision.models:resnet18 does. torch.export turns the model, in both
+    modes, into operations of the core set. What its training does otherwise than the network is
+    said in notes. Its weights are not stored.
     """
     from archive.architecture.aten.wiring import read_input
     from archive.trainer.intake.factories import model_of
@@ -101,6 +132,7 @@ def model(
     imported = import_model(made, shapes, fold=given["fold"])
     if place is not None and result is None:
         _check_trainable(imported, place)
+
     _store(ctx, imported, place, result, given)
 
 
@@ -119,8 +151,8 @@ def model(
 def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **given: Any) -> None:
     """Import an ONNX FILE as an architecture of the space torch.
 
-    Tensors of real numbers count as trained, except the statistics of batch normalisations. The weights are not stored.
-    Needs the extra onnx.
+    Tensors of real numbers count as trained, except the statistics of batch normalisations. The
+    weights are not stored. Needs the extra onnx.
     """
     from archive.architecture.aten.wiring import read_input
     from archive.trainer.intake.models import import_model
@@ -133,6 +165,7 @@ def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **give
     imported = import_model(OnnxModule(model, batch), shapes, fold=given["fold"])
     if place is not None and result is None:
         _check_trainable(imported, place)
+
     _store(ctx, imported, place, result, given)
 
 
@@ -140,16 +173,21 @@ def _completed(ctx: click.Context, given: Mapping[str, Any]) -> Mapping[str, Any
     """Return the options, with those of the study, if it exists, where they are left out."""
     if given["study"] is None:
         return given
+
     with open_archive(ctx) as archive:
         if given["study"] not in archive.studies.names():
             return given
+
         study = archive.studies.get(given["study"])
+
     if given["task"] not in (None, study.task):
         return given
+
     completed = {**given, "task": study.task, "protocol": given["protocol"] or study.protocol}
     if given["objective"] is None:
         completed["objective"] = study.objective
         completed["minimise"] = given["minimise"] or study.direction == "minimise"
+
     return completed
 
 
@@ -167,18 +205,32 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
     for name, value in metrics.items():
         if not _is_number(value) or not math.isfinite(value):
             raise UsageError(f"the metric {name} must be a finite number, got {value!s:.60}")
+
     for option in ("results", "objective", "minimise"):
         if given[option] and not metrics and (option == "results" or not given["study"]):
-            raise UsageError(f"--{option} needs a metric: by --metric, or as one of metrics in the file of --results")
+            raise UsageError(
+                f"--{option} needs a metric: by --metric, or as one of metrics in "
+                "the file of --results"
+            )
+
     if given["task"] is None:
         if metrics or given["study"] or given["protocol"]:
-            raise UsageError("a metric, a protocol or a study needs --task, the name of what was or will be learned")
+            raise UsageError(
+                "a metric, a protocol or a study needs --task, the name of what was "
+                "or will be learned"
+            )
+
         return None, None
+
     if not metrics:
         return _trained(given), None
+
     objective = given["objective"] or next(iter(metrics))
     if objective not in metrics:
-        raise UsageError(f"the objective {objective!r} must be one of the metrics: {', '.join(metrics)}")
+        raise UsageError(
+            f"the objective {objective!r} must be one of the metrics: {', '.join(metrics)}"
+        )
+
     protocol = given["protocol"] or f"{given['task']}/own"
     direction: Direction = "minimise" if given["minimise"] else "maximise"
     place = Place(given["task"], protocol, objective, direction, given["study"])
@@ -194,17 +246,23 @@ def _trained(given: Mapping[str, Any]) -> Place:
 
     if not given["study"]:
         raise UsageError("--task needs a metric, or --study for the model to be trained in")
+
     task = registry.get(given["task"])
     named = ProtocolName.parse(task.protocol(given["protocol"]).name)
     objective = check_word("metric", given["objective"] or named.objective or task.objective)
     own = objective == task.objective
     if own and given["minimise"] and task.direction == "maximise":
         raise UsageError(
-            f"the task {task.name} maximises {objective}: --minimise needs a metric, or another --objective"
+            f"the task {task.name} maximises {objective}: --minimise needs a metric, or "
+            "another "
+            "--objective"
         )
+
     minimise = task.direction == "minimise" if own else given["minimise"]
     protocol = task.protocol(str(replace(named, objective=None if own else objective)))
-    return Place(task.name, protocol.name, objective, "minimise" if minimise else "maximise", given["study"])
+    return Place(
+        task.name, protocol.name, objective, "minimise" if minimise else "maximise", given["study"]
+    )
 
 
 def _check_trainable(imported: ImportedModel, place: Place) -> None:
@@ -220,9 +278,15 @@ def _check_trainable(imported: ImportedModel, place: Place) -> None:
 
     task = registry.get(place.task)
     if isinstance(task, TabularTask):
-        raise UsageError(f"the task {task.name} is a table, which has no result of this model: give a --metric")
+        raise UsageError(
+            f"the task {task.name} is a table, which has no result of this model: give a --metric"
+        )
+
     if not imported.params:
-        raise UsageError(f"the task {task.name} cannot train this model, which has no weights: give a --metric")
+        raise UsageError(
+            f"the task {task.name} cannot train this model, which has no weights: give a --metric"
+        )
+
     try:
         network.check(imported.architecture, task.form(task.protocol(place.protocol)))
     except InvalidArchitectureError as error:
@@ -234,14 +298,24 @@ def _read(path: Path) -> dict[str, Any]:
         read = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"no results can be read from {path}: {type(error).__name__}") from None
+
     if not isinstance(read, dict) or not isinstance(read.get("metrics", {}), dict):
         raise UsageError(f"{path} must hold a JSON object with the object metrics")
+
     for name, value in read.items():
         if name not in RESULT_FIELDS:
-            raise UsageError(f"{path} has the unknown key {name!r:.60}; known: {', '.join(RESULT_FIELDS)}")
+            raise UsageError(
+                f"{path} has the unknown key {name!r:.60}; known: {', '.join(RESULT_FIELDS)}"
+            )
+
         if name != "metrics" and not _fits(name, value):
-            bits = "; a whole number has 64 bits, with its sign" if type(value) is int and abs(value) >= 2**63 else ""
+            bits = (
+                "; a whole number has 64 bits, with its sign"
+                if type(value) is int and abs(value) >= 2**63
+                else ""
+            )
             raise UsageError(f"{path} has an invalid {name}: {value!s:.60}{bits}")
+
     return read
 
 
@@ -251,10 +325,13 @@ def _fits(name: str, value: Any) -> bool:
 
     if name == "curve":
         return isinstance(value, dict) and all(
-            isinstance(values, list) and all(_is_number(one) for one in values) for values in value.values()
+            isinstance(values, list) and all(_is_number(one) for one in values)
+            for values in value.values()
         )
+
     if name == "device":
         return isinstance(value, str)
+
     return is_real(value) and 0 <= value < math.inf if name == "seconds" else is_whole(value)
 
 
@@ -279,6 +356,7 @@ def _store(
     }
     with open_archive(ctx) as archive:
         id_ = add_model(archive, architecture, **counted, place=place, result=result)
+
     in_study = place is not None and place.study is not None
     document = {
         "key": architecture.key,
@@ -295,8 +373,11 @@ def _store(
     }
     for note in imported.notes:
         print_message(f"note: {note}", wrap=True)
+
     if given["as_json"]:
         print_json(document)
     else:
-        shown = {name: value for name, value in document.items() if value is not None and name != "notes"}
+        shown = {
+            name: value for name, value in document.items() if value is not None and name != "notes"
+        }
         print_fields(shown, 12)

@@ -29,14 +29,20 @@ def imports() -> None:
 
 @imports.command()
 @click.argument("task", type=TASK)
-@click.option("--protocol", type=PROTOCOL, show_default="the task's first", help="Protocol: the column to import.")
+@click.option(
+    "--protocol",
+    type=PROTOCOL,
+    show_default="the task's first",
+    help="Protocol: the column to import.",
+)
 @json_option
 @click.pass_context
 def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) -> None:
     """Import every network of a table as an evaluation.
 
-    TASK is a tabular task: nb201-cifar10, nb101, table:PATH#COLUMN. Searches on the task then know every result. The
-    other columns become metrics. Networks without a finite value are left out, and one line says how many.
+    TASK is a tabular task: nb201-cifar10, nb101, table:PATH#COLUMN. Searches on the task then know
+    every result. The other columns become metrics. Networks without a finite value are left out,
+    and one line says how many.
     """
     from archive.exchange.importers.external import add
     from archive.exchange.importers.table import external_results, left_out
@@ -45,18 +51,32 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
 
     tabular = registry.get(task)
     if not isinstance(tabular, TabularTask):
-        raise UsageError(f"only a tabular task can be imported, and networks are trained on {task!r}")
+        raise UsageError(
+            f"only a tabular task can be imported, and networks are trained on {task!r}"
+        )
+
     column = tabular.protocol(protocol).name
     with open_archive(ctx) as archive:
-        count = add(archive, tabular.name, column, external_results(tabular, column), direction=tabular.direction)
+        count = add(
+            archive,
+            tabular.name,
+            column,
+            external_results(tabular, column),
+            direction=tabular.direction,
+        )
+
     value = tabular.protocol(column).column
     for line in left_out(tabular.table, value):
         print_message(line)
+
     networks = len(tabular.table)
     if count < networks:
         print_message(
-            f"{networks - count} of {networks} networks are left out: their {value} is missing, or no finite number"
+            f"{networks - count} of {networks} networks are left out: their {value} is "
+            "missing, "
+            "or no finite number"
         )
+
     _print_counts({"task": tabular.name, "protocol": column, "evaluations": count}, as_json)
 
 
@@ -70,9 +90,19 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     required=True,
     help="Task whose searches use the scores. May be repeated.",
 )
-@click.option("--protocol", type=PROTOCOL, show_default="all protocols of a table, else the first", help="Protocol.")
 @click.option(
-    "--proxy", "columns", metavar="COLUMN", multiple=True, show_default="all numbers", help="Column. May be repeated."
+    "--protocol",
+    type=PROTOCOL,
+    show_default="all protocols of a table, else the first",
+    help="Protocol.",
+)
+@click.option(
+    "--proxy",
+    "columns",
+    metavar="COLUMN",
+    multiple=True,
+    show_default="all numbers",
+    help="Column. May be repeated.",
 )
 @json_option
 @click.pass_context
@@ -86,8 +116,8 @@ def proxies(
 ) -> None:
     """Import zero-cost proxies of networks from FILE, such as a table of NAS-Bench-Suite-Zero.
 
-    FILE is a CSV table: columns that describe a network, as in other tables, and a column for each proxy. Searches on
-    the tasks use the scores. Leave out columns of trained quantities by --proxy.
+    FILE is a CSV table: columns that describe a network, as in other tables, and a column for each
+    proxy. Searches on the tasks use the scores. Leave out columns of trained quantities by --proxy.
     """
     from archive.exchange.importers.proxies import ProxyTask, import_proxies
     from archive.trainer.tasks import registry
@@ -98,18 +128,26 @@ def proxies(
         ProxyTask(task.name, each.name, _decisions(task), task.suitable_spaces())
         for task in tasks
         for each in (
-            task.protocols if protocol is None and isinstance(task, TabularTask) else [task.protocol(protocol)]
+            task.protocols
+            if protocol is None and isinstance(task, TabularTask)
+            else [task.protocol(protocol)]
         )
     ]
     with open_archive(ctx) as archive:
         imported, count = import_proxies(archive, file, places, columns)
-    _print_counts({"tasks": [task.name for task in tasks], "proxies": imported, "networks": count}, as_json)
+
+    _print_counts(
+        {"tasks": [task.name for task in tasks], "proxies": imported, "networks": count}, as_json
+    )
 
 
 @imports.command(short_help="Import an official NAS-Bench-101 file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--epochs", type=click.Choice(["4", "12", "36", "108"]), default="108", help="Length of the trainings to import."
+    "--epochs",
+    type=click.Choice(["4", "12", "36", "108"]),
+    default="108",
+    help="Length of the trainings to import.",
 )
 @json_option
 @click.pass_context
@@ -122,23 +160,34 @@ def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> N
     with open_archive(ctx) as archive:
         results = external_results(file, int(epochs))
         count = add(archive, TASK, protocol, results, direction="maximise", notify=print_message)
+
     _print_counts({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
 
 
 @imports.command(short_help="Import an official NAS-Bench-201 file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--task", metavar="NAME", default="nb201-cifar10", help="nb201-cifar10, nb201-cifar100 or nb201-imagenet16."
+    "--task",
+    metavar="NAME",
+    default="nb201-cifar10",
+    help="nb201-cifar10, nb201-cifar100 or nb201-imagenet16.",
 )
-@click.option("--epochs", type=click.Choice(["12", "200"]), default="200", help="Length of the trainings to import.")
+@click.option(
+    "--epochs",
+    type=click.Choice(["12", "200"]),
+    default="200",
+    help="Length of the trainings to import.",
+)
 @json_option
 @click.pass_context
 def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json: bool) -> None:
-    """Import an official NAS-Bench-201 FILE, NAS-Bench-201-v1_1-096897.pth, as evaluations of a task.
+    """Import an official NAS-Bench-201 FILE, NAS-Bench-201-v1_1-096897.pth, as evaluations of a
+    task.
 
-    Files of NATS-Bench are read, too: NATS-tss-v1_0-3ffb9.pickle.pbz2, or the folder NATS-tss-v1_0-3ffb9-simple. They
-    are pickles. They are read without executing their code, and refused if they hold anything but numbers. Reading one
-    file takes several times its size in memory; the folder, and `archive import table nb201-cifar10`, take little.
+    Files of NATS-Bench are read, too: NATS-tss-v1_0-3ffb9.pickle.pbz2, or the folder
+    NATS-tss-v1_0-3ffb9-simple. They are pickles. They are read without executing their code, and
+    refused if they hold anything but numbers. Reading one file takes several times its size in
+    memory; the folder, and `archive import table nb201-cifar10`, take little.
     """
     from archive.exchange.importers.external import add
     from archive.exchange.importers.nasbench201 import TASKS, external_results
@@ -146,11 +195,13 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
 
     if task not in TASKS:
         raise UnknownNameError("task of NAS-Bench-201", task, TASKS)
+
     content = read(file)
     protocol = f"nb201/{epochs}"
     with open_archive(ctx) as archive:
         results = external_results(file, content, task, int(epochs))
         count = add(archive, task, protocol, results, direction="maximise", notify=print_message)
+
     _print_counts({"task": task, "protocol": protocol, "evaluations": count}, as_json)
 
 
@@ -158,8 +209,15 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
 @click.argument("reference", metavar="URL#STUDY")
 @click.option("--task", type=TASK, required=True, help="Task of the study.")
 @click.option("--space", type=SPACE, required=True, help="Search space of the architectures.")
-@click.option("--protocol", metavar="NAME", show_default="TASK/own", help="Name of the training protocol.")
-@click.option("--study", metavar="NAME", show_default="that of Optuna", help="Name of the study in the archive.")
+@click.option(
+    "--protocol", metavar="NAME", show_default="TASK/own", help="Name of the training protocol."
+)
+@click.option(
+    "--study",
+    metavar="NAME",
+    show_default="that of Optuna",
+    help="Name of the study in the archive.",
+)
 @click.option(
     "--objective",
     "objectives",
@@ -189,10 +247,11 @@ def optuna(
 ) -> None:
     """Import an Optuna study, sqlite:///FILE#STUDY, whose trials describe architectures.
 
-    The architecture of a trial is its user attribute `architecture` (JSON, a NAS-Bench-201 string or a genotype), the
-    result of --architecture for its parameters, or the network of its parameters as decisions of
-    `archive search --agent tpe`. Several objectives, constraints, pruned trials with their curves, times and user
-    attributes are kept; a NaN or an infinity fails its trial.
+    The architecture of a trial is its user attribute `architecture` (JSON, a NAS-Bench-201 string
+    or a genotype), the result of --architecture for its parameters, or the network of its
+    parameters as decisions of `archive search --agent tpe`. Several objectives, constraints, pruned
+    trials with their curves, times and user attributes are kept; a NaN or an infinity fails its
+    trial.
     """
     from archive import spaces
     from archive.agents.encodings.decisions import decisions_of, from_choices
@@ -201,7 +260,11 @@ def optuna(
     from archive.store.records import Objective, Study
 
     known = spaces.get(space)
-    choose = by_function(_function(function)) if function else partial(from_choices, decisions_of(known, "tpe"))
+    choose = (
+        by_function(_function(function))
+        if function
+        else partial(from_choices, decisions_of(known, "tpe"))
+    )
     read = reader(known, choose)
     external = open_study(reference)
     name = study or external.study_name
@@ -217,6 +280,7 @@ def optuna(
             further=tuple(others),
         )
         counts = import_study(archive, external, target, read, print_message)
+
     _print_counts({"study": name, "task": task, "protocol": target.protocol, **counts}, as_json)
 
 
@@ -230,6 +294,7 @@ def _decisions(task: Task | TabularTask) -> Mapping[str, Any]:
 
     if not isinstance(task, TabularTask) or "choices" not in task.suitable_spaces():
         return {}
+
     return task.search_space().config
 
 
@@ -237,14 +302,25 @@ def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
     module, separator, name = reference.partition(":")
     if not separator or not module or not name:
         raise UsageError(f"--architecture takes MODULE:FUNCTION, got {reference!r}")
+
     try:
         function = attrgetter(name)(user_paths.imported(module))
     except (Exception, SystemExit) as error:
-        what = f"{type(error).__name__}: " if not isinstance(error, ImportError | AttributeError) else ""
+        what = (
+            f"{type(error).__name__}: "
+            if not isinstance(error, ImportError | AttributeError)
+            else ""
+        )
         first = next(iter(str(error).splitlines()), "")
-        raise UsageError(f"--architecture {reference} cannot be loaded: {what}{first:.200}") from None
+        raise UsageError(
+            f"--architecture {reference} cannot be loaded: {what}{first:.200}"
+        ) from None
+
     if not callable(function):
-        raise UsageError(f"--architecture {reference} must be a function, got {type(function).__name__}")
+        raise UsageError(
+            f"--architecture {reference} must be a function, got {type(function).__name__}"
+        )
+
     read: Callable[[Mapping[str, Any]], Any] = function
     return read
 

@@ -38,12 +38,18 @@ def list_tables(as_json: bool) -> None:
     if as_json:
         print_json({"tables": rows})
         return
+
     print_table(
         ("table", "tasks", "file", "made of"),
-        [[row["table"], ", ".join(row["tasks"]), row["file"], " or ".join(row["releases"])] for row in rows],
+        [
+            [row["table"], ", ".join(row["tasks"]), row["file"], " or ".join(row["releases"])]
+            for row in rows
+        ],
     )
     if any(row["file"] is None for row in rows):
-        print_message("make a missing table of an official file by archive table make TABLE FILE", wrap=True)
+        print_message(
+            "make a missing table of an official file by archive table make TABLE FILE", wrap=True
+        )
 
 
 @tables.command(short_help="Make a built-in table of an official benchmark file.")
@@ -62,10 +68,11 @@ def list_tables(as_json: bool) -> None:
 def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -> None:
     """Make a built-in TABLE of FILE, an official release of its benchmark.
 
-    Searches on its tasks then need no other file. TABLE is nb101, nb201, nbmacro or transnas-micro; FILE is
-    nasbench_only108.tfrecord or nasbench_full.tfrecord; NAS-Bench-201-v1_1-096897.pth, NATS-tss-v1_0-3ffb9.pickle.pbz2
-    or the folder NATS-tss-v1_0-3ffb9-simple; nas-bench-macro_cifar10.json; transnas-bench_v10141024.pth. Pickles are
-    read without executing their code. Each row is the mean over the trainings of a network.
+    Searches on its tasks then need no other file. TABLE is nb101, nb201, nbmacro or transnas-micro;
+    FILE is nasbench_only108.tfrecord or nasbench_full.tfrecord; NAS-Bench-201-v1_1-096897.pth,
+    NATS-tss-v1_0-3ffb9.pickle.pbz2 or the folder NATS-tss-v1_0-3ffb9-simple;
+    nas-bench-macro_cifar10.json; transnas-bench_v10141024.pth. Pickles are read without executing
+    their code. Each row is the mean over the trainings of a network.
     """
     from archive.exchange import new_file
     from archive.exchange.releases.tables import RELEASES, encoded
@@ -74,6 +81,7 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
 
     if name not in RELEASES:
         raise UnknownNameError("table", name, RELEASES)
+
     # Where searches look first: beside the present file, if there is one.
     present = _file(name)
     folder = data_folders()[-1] if present is None else Path(present).parent
@@ -82,8 +90,10 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
     content, rows = encoded(RELEASES[name].rows(file), compress=target.suffix == ".gz")
     if not rows:
         raise UsageError(f"{file} has no networks of {name}")
+
     if path is None:
         target.parent.mkdir(parents=True, exist_ok=True)
+
     new_file.write(target, content, force=force)
     made: dict[str, Any] = {"table": name, "rows": rows, "file": str(target), "tasks": _tasks(name)}
     if as_json:
@@ -98,7 +108,9 @@ def _tasks(table: str) -> list[str]:
     from archive.trainer.tasks.tabular import TabularTask
 
     tasks = map(registry.get, registry.names())
-    return [task.name for task in tasks if isinstance(task, TabularTask) and task.reference == table]
+    return [
+        task.name for task in tasks if isinstance(task, TabularTask) and task.reference == table
+    ]
 
 
 def _file(table: str) -> str | None:

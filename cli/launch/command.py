@@ -45,18 +45,23 @@ class EngineGroup(CommandGroup):
             except SettingsError as error:
                 # One broken package must not hide the other launchers.
                 return _broken(cmd_name, error)
+
         command = super().get_command(ctx, cmd_name)
         if command is None and not ctx.resilient_parsing:
             if difflib.get_close_matches(cmd_name, self.commands):
                 raise UnknownNameError("command", cmd_name, self.commands)
+
             raise UnknownNameError("engine", cmd_name, registry.names())
+
         return command
 
 
 def _broken(name: str, error: SettingsError) -> click.Command:
     """Return the command of a launcher that cannot be loaded, which says why."""
 
-    @click.command(name, short_help="Cannot be loaded.", context_settings={"ignore_unknown_options": True})
+    @click.command(
+        name, short_help="Cannot be loaded.", context_settings={"ignore_unknown_options": True}
+    )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def broken(arguments: tuple[str, ...]) -> None:
         raise error
@@ -68,8 +73,9 @@ def _broken(name: str, error: SettingsError) -> click.Command:
 def launch() -> None:
     """Start trainers on an engine: this machine, a cluster.
 
-    An engine only keeps `archive trainer` processes alive; the queue stays in the database. The trainers of one command
-    are a fleet, which `archive launch list` and `archive launch stop` know by its name.
+    An engine only keeps `archive trainer` processes alive; the queue stays in the database. The
+    trainers of one command are a fleet, which `archive launch list` and `archive launch stop` know
+    by its name.
 
     Example: archive launch slurm --trainers 64 --partition gpu --gpus 1 --time 8h -- --slots 2
     """
@@ -79,9 +85,11 @@ def launch() -> None:
 @json_option
 @click.pass_context
 def list_fleets(ctx: click.Context, as_json: bool) -> None:
-    """List the fleets of this archive, and how many of their trainers run or are pending, as their engines say.
+    """List the fleets of this archive, and how many of their trainers run or are pending, as their
+    engines say.
 
-    A fleet whose trainers have all left has ended; `archive launch stop --ended` removes it from the list.
+    A fleet whose trainers have all left has ended; `archive launch stop --ended` removes it from
+    the list.
     """
     from archive import settings as known
     from archive.launchers import records
@@ -91,27 +99,40 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         print_json({"fleets": items})
         return
+
     if not items:
         print_message("there are no fleets; start one with: archive launch")
         return
+
     print_table(COLUMNS, [_row(item) for item in items])
     if ended := sum(item["ended"] for item in items):
-        print_message(f"{counted(ended, 'fleet')} ended; remove from the list with: archive launch stop --ended")
+        print_message(
+            f"{counted(ended, 'fleet')} ended; remove from the list with: archive "
+            "launch stop --ended"
+        )
 
 
 @launch.command(short_help="Stop fleets.")
 @click.argument("names", metavar="[FLEET]...", type=FLEET, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Stop all fleets of this archive.")
-@click.option("--ended", is_flag=True, help="Remove the fleets from the list whose trainers have all left.")
+@click.option(
+    "--ended", is_flag=True, help="Remove the fleets from the list whose trainers have all left."
+)
 @click.option(
     "--forget",
     is_flag=True,
-    help="Remove fleets with an unreachable engine from the list. Trainers that still run end when they are idle.",
+    help="Remove fleets with an unreachable engine from the list. Trainers that still run end "
+    "when they are idle.",
 )
 @json_option
 @click.pass_context
 def stop(
-    ctx: click.Context, names: tuple[str, ...], everything: bool, ended: bool, forget: bool, as_json: bool
+    ctx: click.Context,
+    names: tuple[str, ...],
+    everything: bool,
+    ended: bool,
+    forget: bool,
+    as_json: bool,
 ) -> None:
     """Stop fleets: pending trainers never start, running ones return their proposals and end."""
     from archive import settings as known
@@ -119,14 +140,22 @@ def stop(
 
     if bool(names) + everything + ended != 1:
         raise UsageError("name the fleets to stop (archive launch list), or give --all or --ended")
+
     settings = known.load(**settings_of(ctx))
     if names:
         fleets = [records.get(settings, name) for name in dict.fromkeys(names)]
     else:
-        fleets = [fleet for fleet in records.saved(settings) if everything or _item(settings, fleet)["ended"]]
+        fleets = [
+            fleet
+            for fleet in records.saved(settings)
+            if everything or _item(settings, fleet)["ended"]
+        ]
+
     if not fleets:
         print_message("no fleet has ended" if ended else "there are no fleets")
-    stopped, left = 0, []
+
+    stopped = 0
+    left = []
     for fleet in fleets:
         try:
             launcher = registry.of_fleet(fleet)
@@ -138,21 +167,33 @@ def stop(
             if not forget:
                 left.append((fleet.name, error))
                 continue
+
             print_message(f"the fleet {fleet.name} is forgotten: {error}")
         else:
             stopped += len(ids)
             print_message(f"the fleet {fleet.name} is stopped: {counted(len(ids), 'trainer')}")
+
         records.remove(fleet)
+
     if as_json:
         names = tuple(name for name, _ in left)
-        print_json({"fleets": [fleet.name for fleet in fleets if fleet.name not in names], "trainers": stopped})
+        print_json(
+            {
+                "fleets": [fleet.name for fleet in fleets if fleet.name not in names],
+                "trainers": stopped,
+            }
+        )
+
     if left:
         reasons = "; ".join(f"the fleet {name} is not stopped: {error}" for name, error in left)
         raise LaunchError(f"{reasons}; --forget removes it from the list")
 
 
 def fleet_item(
-    fleet: TrainerFleet, trainers: Sequence[LaunchedTrainer], ended: bool = False, problem: str | None = None
+    fleet: TrainerFleet,
+    trainers: Sequence[LaunchedTrainer],
+    ended: bool = False,
+    problem: str | None = None,
 ) -> dict[str, Any]:
     """Return a fleet and its trainers as plain values."""
     return {
@@ -179,8 +220,14 @@ def _item(settings: Settings, fleet: TrainerFleet) -> dict[str, Any]:
 
 def _row(item: dict[str, Any]) -> list[Any]:
     states = [trainer["state"] for trainer in item["trainers"]]
-    reasons = [f"waits for {trainer['reason']}" for trainer in item["trainers"] if trainer["reason"]]
-    bounds = str(item["upper"]) if item["lower"] == item["upper"] else f"{item['lower']}..{item['upper']}"
+    reasons = [
+        f"waits for {trainer['reason']}" for trainer in item["trainers"] if trainer["reason"]
+    ]
+    bounds = (
+        str(item["upper"])
+        if item["lower"] == item["upper"]
+        else f"{item['lower']}..{item['upper']}"
+    )
     known = item["problem"] is None
     return [
         *(item["fleet"], item["engine"], item["study"], bounds),

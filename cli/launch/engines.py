@@ -42,16 +42,20 @@ class TrainerBounds(BoundsType):
         """Return N|MIN..MAX."""
         return "N|MIN..MAX"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
         """Return the two bounds.
 
         Raises:
             BadParameter: The text is no number of trainers.
         """
         first, separator, last = str(value).partition("..")
-        lower, upper = whole_number(first), whole_number(last if separator else first)
+        lower = whole_number(first)
+        upper = whole_number(last if separator else first)
         if lower is None or upper is None or lower > upper or upper == 0:
             self.fail(f"{value!r:.80} is no number of trainers: write 8, or 0..8", param, ctx)
+
         return lower, upper
 
 
@@ -61,7 +65,8 @@ class LaunchValue(ValueType):
     name = "value"
 
     def __init__(self, launcher: type[Launcher], option: LaunchOption) -> None:
-        self.launcher, self.option = launcher, option
+        self.launcher = launcher
+        self.option = option
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Return the kind of the value."""
@@ -79,24 +84,37 @@ class LaunchValue(ValueType):
             converted = convert(self.launcher, {self.option.name: value})[self.option.name]
         except UsageError as error:
             self.fail(str(error), param, ctx)
+
         return converted[0] if self.option.kind == "texts" else converted
 
 
 def engine_command(name: str) -> click.Command:
     """Return the command of a launcher."""
-    from archive.cli.catalogues.registered import summary
+    from archive.docstrings import read_summary
     from archive.launchers import options, registry
     from archive.launchers.base import check_reachable
 
     kind = registry.get(name)
-    what = summary(kind)
+    what = read_summary(kind)
     own = [_click_option(kind, option) for option in options.options_of(kind).values()]
 
     @click.command(name, short_help=what)
-    @click.option("--trainers", "bounds", type=TrainerBounds(), default="1", show_default=True, help=_TRAINERS)
-    @click.option("--study", type=STUDY, show_default="any study", help="Train proposals of this study only.")
-    @click.option("--name", "fleet_name", metavar="NAME", show_default=f"{name}-STUDY", help="Name of the fleet.")
-    @click.option("--dry-run", is_flag=True, help="Print what would be submitted, and start nothing.")
+    @click.option(
+        "--trainers", "bounds", type=TrainerBounds(), default="1", show_default=True, help=_TRAINERS
+    )
+    @click.option(
+        "--study", type=STUDY, show_default="any study", help="Train proposals of this study only."
+    )
+    @click.option(
+        "--name",
+        "fleet_name",
+        metavar="NAME",
+        show_default=f"{name}-STUDY",
+        help="Name of the fleet.",
+    )
+    @click.option(
+        "--dry-run", is_flag=True, help="Print what would be submitted, and start nothing."
+    )
     @json_option
     @click.argument("arguments", metavar="[-- TRAINER OPTIONS]", nargs=-1, type=click.UNPROCESSED)
     @click.pass_context
@@ -118,6 +136,7 @@ def engine_command(name: str) -> click.Command:
         fleet = planned(settings, launcher, fleet_name, study, bounds, arguments)
         if dry_run:
             print_data(launcher.preview(fleet, fleet.upper))
+
         check_reachable(launcher, settings, f"archive launch {name}")
         if not dry_run:
             _launch(ctx, launcher, fleet, as_json)
@@ -128,7 +147,11 @@ def engine_command(name: str) -> click.Command:
 
 
 def _without_left_out(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if not (value is None or value is False or value == ())}
+    return {
+        key: value
+        for key, value in values.items()
+        if not (value is None or value is False or value == ())
+    }
 
 
 _ELSEWHERE = ("idle", "wait", "grace", "slots")
@@ -160,11 +183,13 @@ def planned(
     from archive.launchers import options, records
     from archive.launchers.fleet import TrainerFleet
 
-    # The table [trainer] of config.toml is before the launcher's defaults, and behind the command line. The trainers
-    # get its values as options: their home may be another one.
+    # The table [trainer] of config.toml is before the launcher's defaults, and behind the command
+    # line. The trainers get its values as options: their home may be another one.
     given = dict(zip(launcher.arguments[::2], launcher.arguments[1::2], strict=True))
     given["--grace"] = f"{launcher.grace_seconds:g}s"
-    given |= {f"--{name}": str(settings.trainer[name]) for name in _ELSEWHERE if name in settings.trainer}
+    given |= {
+        f"--{name}": str(settings.trainer[name]) for name in _ELSEWHERE if name in settings.trainer
+    }
     every = [word for pair in given.items() for word in pair]
     every += [] if study is None else ["--study", study]
     every += arguments
@@ -172,6 +197,7 @@ def planned(
     if name is not None:
         records.check_name(name)
         records.check_new(settings, name)
+
     return TrainerFleet(
         name=name or records.new_name(settings, launcher.name, parsed["study"]),
         engine=launcher.name,
@@ -187,7 +213,8 @@ def planned(
 
 
 def trainer_options(arguments: list[str]) -> Mapping[str, Any]:
-    """Return the parsed options of `archive trainer`, so that a mistake shows before many trainers make it.
+    """Return the parsed options of `archive trainer`, so that a mistake shows before many trainers
+    make it.
 
     Raises:
         UsageError: They are no options of `archive trainer`.
@@ -198,7 +225,9 @@ def trainer_options(arguments: list[str]) -> Mapping[str, Any]:
         context = click.get_current_context(silent=True)
         return start.make_context("archive trainer", list(arguments), parent=context).params
     except click.UsageError as error:
-        raise UsageError(f"the trainers would refuse their options: {error.format_message()}") from None
+        raise UsageError(
+            f"the trainers would refuse their options: {error.format_message()}"
+        ) from None
 
 
 def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json: bool) -> None:
@@ -209,21 +238,27 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
     with open_archive(ctx) as archive, ExitStack() as attended:
         if fleet.study is not None:
             archive.studies.get(fleet.study)
+
         # With the address and the login that this connection has.
         fleet = records.add(replace(fleet, settings=archive.connection.settings))
         attended.enter_context(records.attending(fleet))
         if fleet.lower:
             _start(launcher, fleet)
+
         started = counted(fleet.lower, "trainer")
-        print_message(f"the fleet {fleet.name} has {started}; stop it with: archive launch stop {fleet.name}")
+        print_message(
+            f"the fleet {fleet.name} has {started}; stop it with: archive launch stop {fleet.name}"
+        )
         if as_json:
             print_json(fleet_item(fleet, launcher.running(fleet)))
+
         if fleet.lower < fleet.upper:
             follow(archive, launcher, fleet)
 
 
 def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
-    """Start the least number of trainers; the record of a fleet of which none has started is removed.
+    """Start the least number of trainers; the record of a fleet of which none has started is
+    removed.
 
     Raises:
         LaunchError: The engine refused, perhaps after some of them.
@@ -236,6 +271,7 @@ def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
     except LaunchError:
         records.remove(fleet)
         raise
+
     try:
         launcher.start(fleet, fleet.lower)
     except LaunchError as error:
@@ -243,9 +279,11 @@ def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
             started = str(len(launcher.running(fleet)))
         except LaunchError:
             started = "an unknown number"
+
         if started == "0":
             records.remove(fleet)
             raise
+
         raise LaunchError(
             f"{error}; {started} of {fleet.lower} trainers of the fleet {fleet.name} started; "
             f"stop them with: archive launch stop {fleet.name}"
@@ -256,6 +294,7 @@ def _click_option(kind: type[Launcher], option: LaunchOption) -> click.Option:
     flag = f"--{option.name.replace('_', '-')}"
     if option.kind == "truth":
         return click.Option([flag, option.name], is_flag=True, help=option.help)
+
     several = option.kind == "texts"
     default = option.shown or (None if option.default in (None, ()) else str(option.default))
     return click.Option(
@@ -267,7 +306,9 @@ def _click_option(kind: type[Launcher], option: LaunchOption) -> click.Option:
     )
 
 
-_TRAINERS = "Number of trainers; with two bounds, the command stays and follows the length of the queue."
+_TRAINERS = (
+    "Number of trainers; with two bounds, the command stays and follows the length of the queue."
+)
 _HELP = """{what}
 
 Options after -- are those of each `archive trainer`. Defaults of the options stand in config.toml of the archive's

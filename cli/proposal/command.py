@@ -36,6 +36,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     with open_archive(ctx) as archive:
         described = _described(archive, _whole(name))
         entries = event_log.read(archive.connection, described["study"], described["proposal"])
+
     if as_json:
         print_json({**described, "entries": [entry_item(entry) for entry in entries]})
     else:
@@ -44,21 +45,25 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
 @proposal.command(short_help="Cancel waiting or running proposals.")
 @click.argument("names", metavar="PROPOSAL...", nargs=-1, required=True)
-@click.option("--reason", metavar="TEXT", help="Reason, shown with the proposal and in the study's log.")
+@click.option(
+    "--reason", metavar="TEXT", help="Reason, shown with the proposal and in the study's log."
+)
 @json_option
 @click.pass_context
 def cancel(ctx: click.Context, names: tuple[str, ...], reason: str | None, as_json: bool) -> None:
     """Cancel waiting or running proposals: all that are named, or none if one of them has ended.
 
-    A running trial is stopped at its next report; a result that arrives nevertheless is kept. A cancelled proposal is
-    FAILED with the reason "cancelled": it frees its place in the budget, agents do not learn from it and do not propose
-    its network again in the study. archive proposal retry puts it back into the queue.
+    A running trial is stopped at its next report; a result that arrives nevertheless is kept. A
+    cancelled proposal is FAILED with the reason "cancelled": it frees its place in the budget,
+    agents do not learn from it and do not propose its network again in the study. archive proposal
+    retry puts it back into the queue.
     """
     from archive.queue.cancellation import cancel as cancel_all
 
     ids = _ids(names)
     with open_archive(ctx) as archive:
         changed = cancel_all(archive.connection, ids, reason)
+
     _say(ids, changed, "cancelled", "was cancelled already", as_json)
 
 
@@ -69,14 +74,15 @@ def cancel(ctx: click.Context, names: tuple[str, ...], reason: str | None, as_js
 def retry(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
     """Put failed or cancelled proposals back into the queue, with all their attempts.
 
-    All that are named, or none if one of them is running or has a result. They count towards the budget again, even
-    beyond it.
+    All that are named, or none if one of them is running or has a result. They count towards the
+    budget again, even beyond it.
     """
     from archive.queue.cancellation import retry as retry_all
 
     ids = _ids(names)
     with open_archive(ctx) as archive:
         changed = retry_all(archive.connection, ids)
+
     _say(ids, changed, "waits for a trainer again", "waits already", as_json)
 
 
@@ -91,13 +97,18 @@ def _whole(name: str) -> str:
 
 
 def _described(archive: Archive, id_: str) -> dict[str, Any]:
-    """Return a proposal without its history, as `archive.cli.documents.log.ProposalDocument` lists it."""
+    """Return a proposal without its history, as `archive.cli.documents.log.ProposalDocument` lists
+    it.
+    """
     from archive.queue import reachability, workers
     from archive.store.snapshots import read_view
 
-    view, record = read_view(archive.connection, id_), archive.proposals.get(id_)
+    view = read_view(archive.connection, id_)
+    record = archive.proposals.get(id_)
     weights = archive.weights.of_evaluation(id_)
-    blocked = reachability.unreachable(archive.connection, workers.statuses(archive.connection), id_)
+    blocked = reachability.unreachable(
+        archive.connection, workers.statuses(archive.connection), id_
+    )
     return {
         "study": record.study,
         **proposal_item(archive.studies.get(record.study), view),
@@ -127,10 +138,13 @@ def _print(described: dict[str, Any], entries: Sequence[Entry]) -> None:
         print_entry(entry)
 
 
-def _say(ids: Sequence[str], changed: Sequence[bool], done: str, before: str, as_json: bool) -> None:
+def _say(
+    ids: Sequence[str], changed: Sequence[bool], done: str, before: str, as_json: bool
+) -> None:
     if as_json:
         items = [{"proposal": id_, "changed": each} for id_, each in zip(ids, changed, strict=True)]
         print_json({"proposals": items})
         return
+
     for id_, each in zip(ids, changed, strict=True):
         print_message(f"{id_} {done if each else before}")

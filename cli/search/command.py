@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     "--recipe",
     type=RECIPE,
     show_default="the study's, else default",
-    help="Recipe that trains the networks (archive recipes). Results of different recipes are kept apart.",
+    help="Recipe that trains the networks (archive recipes). Results of different recipes are "
+    "kept apart.",
 )
 @click.option(
     "--objective",
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
     metavar="METRIC[:minimise|maximise]",
     multiple=True,
     show_default="the study's, else the task's",
-    help="Metric to optimise: any that the recipe reports, or a cost (params, latency_ms …). Repeat it for a front.",
+    help="Metric to optimise: any that the recipe reports, or a cost (params, latency_ms …). "
+    "Repeat it for a front.",
 )
 @click.option(
     "--constraint",
@@ -92,32 +94,52 @@ if TYPE_CHECKING:
     show_default="the study's, else 20",
     help="Total number of evaluations, including those of earlier runs.",
 )
-@click.option("--batch", type=Count(1), show_default="one per trainer", help="Maximum number of pending proposals.")
+@click.option(
+    "--batch",
+    type=Count(1),
+    show_default="one per trainer",
+    help="Maximum number of pending proposals.",
+)
 @click.option(
     "--warm-start",
     type=STUDY_LIST,
     metavar="STUDY[,STUDY…]|all",
-    help="Warm-start from these studies. Studies of other tasks are weighted by how well they predict this one.",
+    help="Warm-start from these studies. Studies of other tasks are weighted by how well they "
+    "predict this one.",
 )
-@click.option("--trainers", type=Count(0), default=1, help="Number of trainers to start, which end with the search.")
+@click.option(
+    "--trainers",
+    type=Count(0),
+    default=1,
+    help="Number of trainers to start, which end with the search.",
+)
 @click.option(
     "--on",
     "engine",
     type=LAUNCHER,
     metavar="NAME[:KEY=VALUE,…]",
     default="local",
-    help="Engine that runs the trainers: local, slurm … with its options, which archive launch NAME --help lists.",
+    help="Engine that runs the trainers: local, slurm … with its options, which archive launch "
+    "NAME --help lists.",
 )
-@click.option("--device", metavar="DEVICE", show_default="auto", help="Device of the trainers: cpu, cuda, cuda:1 …")
+@click.option(
+    "--device",
+    metavar="DEVICE",
+    show_default="auto",
+    help="Device of the trainers: cpu, cuda, cuda:1 …",
+)
 @limit_options
 @proxies_option
 @observe_option
-@click.option("--seed", type=Count(0), show_default="the study's, else 0", help="Random seed of the study.")
+@click.option(
+    "--seed", type=Count(0), show_default="the study's, else 0", help="Random seed of the study."
+)
 @click.option(
     "--rungs",
     metavar="EPOCHS,…|N",
     show_default="the study's, else none",
-    help="Pause trainings after these numbers of epochs, or at N rungs; only the best at each rung continue.",
+    help="Pause trainings after these numbers of epochs, or at N rungs; only the best at each "
+    "rung continue.",
 )
 @click.option(
     "--reduction",
@@ -125,7 +147,11 @@ if TYPE_CHECKING:
     show_default="the study's, else 3",
     help="At each rung, one of N trainings continues.",
 )
-@click.option("--retrain", is_flag=True, help="Retrain architectures that another study has already evaluated.")
+@click.option(
+    "--retrain",
+    is_flag=True,
+    help="Retrain architectures that another study has already evaluated.",
+)
 @json_option
 @click.pass_context
 def search(
@@ -157,31 +183,38 @@ def search(
 ) -> None:
     """Search for architectures: an agent proposes, trainers train, the archive stores every result.
 
-    The same command again resumes the study, and so does --study NAME alone. Options that are left out take the study's
-    values. An option that contradicts the study is refused; only the agent and the budget may change, and --warm-start
-    adds sources. Finished results survive a killed process.
+    The same command again resumes the study, and so does --study NAME alone. Options that are left
+    out take the study's values. An option that contradicts the study is refused; only the agent and
+    the budget may change, and --warm-start adds sources. Finished results survive a killed process.
 
-    A search ends after --budget evaluations, or when every network of a small space is evaluated. A network that any
-    study has evaluated by the same task, protocol and recipe gets that result without training, except with --retrain.
+    A search ends after --budget evaluations, or when every network of a small space is evaluated. A
+    network that any study has evaluated by the same task, protocol and recipe gets that result
+    without training, except with --retrain.
 
-    --rungs is asynchronous successive halving. A training pauses at the epochs of the first rung, and continues to the
-    next rung if it is among the best 1 / --reduction there; the last rung is the whole training. Under --constraint,
-    trainings that meet all bounds at the rung come before the others. Trainings that never continue are pruned, and
-    count as evaluations.
+    --rungs is asynchronous successive halving. A training pauses at the epochs of the first rung,
+    and continues to the next rung if it is among the best 1 / --reduction there; the last rung is
+    the whole training. Under --constraint, trainings that meet all bounds at the rung come before
+    the others. Trainings that never continue are pruned, and count as evaluations.
 
-    With several --objective, the search looks for the Pareto set: networks that no other one dominates, by being at
-    least as good in every objective and better in one. Costs that need no training (params, flops …) are computed for
-    every candidate. The agent is portfolio, unless --agent names another one for several objectives.
+    With several --objective, the search looks for the Pareto set: networks that no other one
+    dominates, by being at least as good in every objective and better in one. Costs that need no
+    training (params, flops …) are computed for every candidate. The agent is portfolio, unless
+    --agent names another one for several objectives.
 
-    With --constraint, the best network is the best one that meets all bounds. A network whose known costs do not meet
-    them is never proposed. Metrics that a training measures are modelled: proposals maximise the acquisition times the
-    probability that all bounds are met. Quote the text, since < and > redirect in a shell.
+    With --constraint, the best network is the best one that meets all bounds. A network whose known
+    costs do not meet them is never proposed. Metrics that a training measures are modelled:
+    proposals maximise the acquisition times the probability that all bounds are met. Quote the
+    text, since < and > redirect in a shell.
     """
     from archive.cli.search.view import SearchView
     from archive.searches.call import search as run_search
     from archive.settings import load
 
-    sources = "all" if warm_start == "all" else listed("--warm-start", "the names of studies, or all", warm_start) or ()
+    sources = (
+        "all"
+        if warm_start == "all"
+        else listed("--warm-start", "the names of studies, or all", warm_start) or ()
+    )
     with SearchView() as view:
         result = run_search(
             agent_name,
@@ -210,9 +243,11 @@ def search(
             archive_command=archive_command(ctx),
             **limits,
         )
+
     if as_json:
         print_json(result)
     else:
         print_outcome(ctx, result, view.study)
+
     if result.best is None:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)

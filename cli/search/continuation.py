@@ -28,6 +28,7 @@ def longer_search(ctx: click.Context, result: SearchResult, study: Study) -> str
     parts = [archive_command(ctx), "search --study", shlex.quote(study.name), f"--budget {total}"]
     if result.agent != agent_of(study):
         parts += ["--agent", shlex.quote(result.agent)]
+
     return _command(" ".join(parts), ctx, PASSING)
 
 
@@ -45,9 +46,11 @@ def _command(name: str, ctx: click.Context, selected: Collection[str] | None = N
             selected is not None and key not in selected
         ):
             continue
+
         value = ctx.params[key]
         for one in value if isinstance(value, tuple) else (value,):
             parts += [option.opts[0], *([] if one is True else [_quoted(one)])]
+
     return " ".join(parts)
 
 

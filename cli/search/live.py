@@ -18,7 +18,8 @@ from archive.store.snapshots import ProposalView, Snapshot
 from archive.store.studies.budget import UNBOUNDED
 
 ROWS = 14
-"""Number of the latest proposals in the table: a terminal of 24 lines holds them with head and foot."""
+"""Number of the latest proposals in the table: a terminal of 24 lines holds them with head and
+foot."""
 
 COLOURS = {
     State.WAITING: "dim",
@@ -42,15 +43,27 @@ class LiveView:
     """
 
     def __init__(
-        self, study: Study, agent: str, server: str, epochs: int | None, warm: int, *, stream: TextIO | None = None
+        self,
+        study: Study,
+        agent: str,
+        server: str,
+        epochs: int | None,
+        warm: int,
+        *,
+        stream: TextIO | None = None,
     ) -> None:
-        self.study, self.agent, self.server, self.epochs, self.warm = study, agent, server, epochs, warm
+        self.study = study
+        self.agent = agent
+        self.server = server
+        self.epochs = epochs
+        self.warm = warm
         self._print = print_message if stream is None else print_line
         terminal = console(stream)
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
         self._animation: AbstractContextManager[None] = nullcontext()
         if self._live is not None:
             self._animation = animation(self._live, terminal)
+
         self._seen: dict[str, tuple[State, int, str | None]] = {}
         self._told: dict[tuple[str, str], int] = {}
         self._explained: set[tuple[str, int]] = set()
@@ -62,10 +75,14 @@ class LiveView:
         self._animation.__enter__()
         if self._live is None:
             self._print(f"{self.study.name}:{self._about()}")
+
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """End the live table; its last state stays on the terminal."""
         self._animation.__exit__(kind, error, trace)
@@ -79,11 +96,15 @@ class LiveView:
         """
         if self._live:
             foot = [text((waits_for, "yellow"))] if waits_for else []
-            self._live.update(Group(self._head(snapshot), self._table(snapshot), self._foot(snapshot), *foot))
+            self._live.update(
+                Group(self._head(snapshot), self._table(snapshot), self._foot(snapshot), *foot)
+            )
             return
+
         self._print_events(snapshot)
         if waits_for and waits_for != self._waits_for:
             self._print(waits_for)
+
         self._waits_for = waits_for
 
     def _head(self, snapshot: Snapshot) -> Text:
@@ -94,27 +115,49 @@ class LiveView:
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
         budget = snapshot.study.budget
         limited = budget < UNBOUNDED
-        progress = f"{evaluated} of {counted(budget, 'evaluation')}" if limited else counted(evaluated, "evaluation")
+        progress = (
+            f"{evaluated} of {counted(budget, 'evaluation')}"
+            if limited
+            else counted(evaluated, "evaluation")
+        )
         shown = text(f"{progress}{pruned}{failed}{warm}")
         return Text("\n").join([text((self.study.name, "bold"), " ", self._about()), shown])
 
     def _about(self) -> str:
         study = self.study
-        return f" {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}"
+        return (
+            f" {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}"
+        )
 
     def _table(self, snapshot: Snapshot) -> Table:
         table = Table(show_edge=False, pad_edge=False, header_style="bold")
-        for column in ("#", "state", "architecture", "acquisition", "epoch", self._metric, "value", "seconds"):
-            table.add_column(text(column), justify="left" if column in ("state", "architecture") else "right")
+        for column in (
+            "#",
+            "state",
+            "architecture",
+            "acquisition",
+            "epoch",
+            self._metric,
+            "value",
+            "seconds",
+        ):
+            table.add_column(
+                text(column), justify="left" if column in ("state", "architecture") else "right"
+            )
+
         for view in snapshot.proposals[-ROWS:]:
             table.add_row(*self._row(view), style="bold" if view == snapshot.incumbent else None)
+
         return table
 
     def _row(self, view: ProposalView) -> list[Text]:
-        state = text(("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state]))
+        state = text(
+            ("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state])
+        )
         named = [text(str(view.number)), state, text(view.architecture_key[:8])]
         if view.state is State.FAILED or _is_repeated(view):
             return [*named, text((view.reason or "", "dim" if view.cancelled else "red"))]
+
         figures = (
             _number(view.acquisition),
             self._epochs(view),
@@ -127,14 +170,23 @@ class LiveView:
     def _epochs(self, view: ProposalView) -> str:
         if not view.epochs:
             return "–"
+
         return str(view.epochs) if self.epochs is None else f"{view.epochs}/{self.epochs}"
 
     def _foot(self, snapshot: Snapshot) -> Text:
         best = snapshot.incumbent
         if best is None:
-            waiting = "no result meets the constraints yet" if self.study.constraints else "no evaluation yet"
+            waiting = (
+                "no result meets the constraints yet"
+                if self.study.constraints
+                else "no evaluation yet"
+            )
             return text((waiting, "dim"))
-        return text(f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} {_number(best.value)}")
+
+        return text(
+            f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} "
+            f"{_number(best.value)}"
+        )
 
     @property
     def _metric(self) -> str:
@@ -142,54 +194,72 @@ class LiveView:
 
     def _print_events(self, snapshot: Snapshot) -> None:
         for view in snapshot.news:
-            # A trial that could not begin costs no attempt, and leaves its reason with the waiting proposal.
+            # A trial that could not begin costs no attempt, and leaves its reason with the waiting
+            # proposal.
             seen = view.state, view.attempts, view.reason if view.state is State.WAITING else None
             if self._seen.get(view.id) == seen:
                 continue
+
             event = self._event(view, snapshot)
             # A trial that no trainer can begin is claimed and returned again and again.
             returned = view.state is State.RUNNING and view.reason is not None
             trained = view.epochs or 0
             if returned and trained <= self._told.get((view.id, event), -1):
                 continue
+
             self._seen[view.id] = seen
             self._told[view.id, event] = trained
             # What had finished before this search is no event.
             if self._begun or view.finished is None:
                 self._print(event + self._lost(view))
+
         self._begun = True
 
     def _lost(self, view: ProposalView) -> str:
-        """Return why the last attempt was lost, unless its event said so: another worker may claim it at once."""
+        """Return why the last attempt was lost, unless its event said so: another worker may claim
+        it at once.
+        """
         attempt = view.id, view.attempts
         if not view.attempts or view.reason is None or attempt in self._explained:
             return ""
+
         self._explained.add(attempt)
         return f"; the last one was lost: {view.reason}" if view.state is State.RUNNING else ""
 
     def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
         name = f"#{view.number} {view.architecture_key[:8]}"
         if view.state is State.FAILED:
-            return f"{name} {view.reason}" if view.cancelled else f"{name} failed: {view.reason or '–'}"
+            return (
+                f"{name} {view.reason}"
+                if view.cancelled
+                else (f"{name} failed: {view.reason or '–'}")
+            )
+
         if view.state in (State.COMPLETE, State.PRUNED):
             best = snapshot.incumbent.value if snapshot.incumbent else None
             result = f"{self._metric} {_number(view.value)}{_cost(view)}"
             return f"{name} {view.state.lower()}: {result}; best {_number(best)}"
+
         if _is_repeated(view):
             awaited = f"attempt {view.attempts + 1}" if view.attempts else "another trial"
             return f"{name} waits for {awaited}: {view.reason}"
+
         attempt = f", attempt {view.attempts + 1}" if view.attempts else ""
         chosen = "" if view.acquisition is None else f", acquisition {_number(view.acquisition)}"
         return f"{name} {view.state.lower()}{attempt}{chosen}"
 
 
 def _is_repeated(view: ProposalView) -> bool:
-    """Return whether a proposal waits after an attempt that was lost, or after a trial that could not begin."""
+    """Return whether a proposal waits after an attempt that was lost, or after a trial that could
+    not begin.
+    """
     return view.state is State.WAITING and view.reason is not None
 
 
 def _cost(view: ProposalView) -> str:
-    """Return what a result took, as far as it is known: that of a table or of another study has no training."""
+    """Return what a result took, as far as it is known: that of a table or of another study has no
+    training.
+    """
     epochs = "" if not view.epochs else "1 epoch" if view.epochs == 1 else f"{view.epochs} epochs"
     seconds = "" if view.seconds is None else f"{view.seconds:.1f} s"
     known = ", ".join(filter(None, (epochs, seconds)))

@@ -31,10 +31,12 @@ def print_outcome(ctx: click.Context, result: SearchResult, study: Study) -> Non
     if best is None:
         _print_failure(ctx, result, study)
         return
+
     _print_best(result, best, study)
     if result.pareto is not None:
         print_line()
         print_pareto(result.pareto)
+
     print_line()
     print_line("next:")
     print_line(f"  {archive_command(ctx)} arch show {best.architecture[:8]}")
@@ -65,13 +67,20 @@ def _print_best(result: SearchResult, best: IncumbentItem, study: Study) -> None
     print_line(f"{metric:<17}  {best.value:.4g}{where}")
     if result.recommended is not None:
         print_line(f"recommended        {_estimate(result.recommended)}")
+
     if result.gain is not None:
         print_line(f"gain               {_gain(result.gain, result.evaluations, study.direction)}")
+
     if result.pruned:
-        print_line(f"rungs              {result.pruned} of {result.evaluations} evaluations were pruned early")
+        print_line(
+            f"rungs              {result.pruned} of {result.evaluations} evaluations were "
+            "pruned early"
+        )
+
     if result.answered:
         answered = f"{result.answered} of {result.evaluations} evaluations came from the archive"
         print_line(f"answered           {answered} and were not trained (--retrain does)")
+
     print_line(f"stored in          {result.server}, study {study.name}")
     if best.weights is not None:
         print_line(f"weights            {best.weights}")
@@ -91,10 +100,14 @@ def _gain(gain: GainItem, evaluations: int, direction: str) -> str:
     """Return the gain over the initial networks, in words."""
     if evaluations <= gain.initial:
         return "none yet: only initial networks have been evaluated"
-    networks = "initial network" if gain.initial == 1 else f"best of the {gain.initial} initial networks"
+
+    networks = (
+        "initial network" if gain.initial == 1 else (f"best of the {gain.initial} initial networks")
+    )
     initial = f"the {networks} ({gain.initial_best:.4g})"
     place = f"found at evaluation {gain.found_at} of {evaluations}"
     if not gain.gain:
         return f"none: no later network is better than {initial}, {place}"
+
     difference = gain.best - gain.initial_best
     return f"{difference:+.3g} {'over' if direction == 'maximise' else 'from'} {initial}, {place}"

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class SearchView:
-    """Shows the events of one search on stderr; the live view ends with the search, or with the block."""
+    """Shows the events of one search on stderr; the live view ends with the search, or with the
+    block.
+    """
 
     def __init__(self) -> None:
         self._study: Study | None = None
@@ -41,7 +43,10 @@ class SearchView:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """End the live view; its last state stays on the terminal."""
         if self._live is not None:
@@ -79,10 +84,12 @@ def _print_opened(event: StudyOpened) -> None:
         verb = "has" if event.evaluations >= study.budget else "resumes at"
         progress = f"{event.evaluations} of {counted(study.budget, 'evaluation')}"
         print_message(f"study {study.name} {verb} {progress} (--budget is the total)")
+
     if event.warm:
         print_message(
             f"{event.warm} evaluations of other studies are observations: outside of the budget, not retrained"
         )
+
     for source in event.sources:
         print_message(_source_line(source))
 
@@ -92,6 +99,7 @@ def _source_line(source: WarmSource) -> str:
     what = f"{source.evaluations} evaluations of the study {source.study} ({source.task}, {source.space})"
     if source.unused is not None:
         return f"{what} are not used: {source.unused}"
+
     return f"{what} are weighted by how well they predict this task"
 
 

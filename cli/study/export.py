@@ -9,7 +9,14 @@ import click
 
 from archive.cli.names import STUDY
 from archive.cli.parameters import force_option, output_option
-from archive.cli.render import json_document, json_option, open_archive, print_data, print_json, print_message
+from archive.cli.render import (
+    json_document,
+    json_option,
+    open_archive,
+    print_data,
+    print_json,
+    print_message,
+)
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,12 +38,19 @@ Format = Literal["csv", "json", "jsonl", "parquet"]
 @force_option
 @json_option
 @click.pass_context
-def export(ctx: click.Context, name: str, form: Format | None, path: Path | None, force: bool, as_json: bool) -> None:
+def export(
+    ctx: click.Context,
+    name: str,
+    form: Format | None,
+    path: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Export the proposals of a study with their results, one row a proposal.
 
-    CSV and parquet have a column for each metric (metric_NAME) and hyperparameter (hyperparameter_NAME). A parquet
-    column whose values are not all numbers, all text or all booleans is JSON. Parquet needs pyarrow. With
-    --json, a description of FILE goes to stdout.
+    CSV and parquet have a column for each metric (metric_NAME) and hyperparameter
+    (hyperparameter_NAME). A parquet column whose values are not all numbers, all text or all
+    booleans is JSON. Parquet needs pyarrow. With --json, a description of FILE goes to stdout.
     """
     from archive.exchange.new_file import write
     from archive.exchange.study_rows import rows_of
@@ -45,25 +59,42 @@ def export(ctx: click.Context, name: str, form: Format | None, path: Path | None
     _check(chosen, path, as_json)
     with open_archive(ctx) as archive:
         rows = rows_of(archive, name)
+
     content = _content(rows, chosen)
     if path is None:
         print_data(content.decode())
         return
+
     write(path, content, force=force)
     if as_json:
-        about = {"study": name, "file": str(path), "format": chosen, "rows": len(rows), "bytes": len(content)}
+        about = {
+            "study": name,
+            "file": str(path),
+            "format": chosen,
+            "rows": len(rows),
+            "bytes": len(content),
+        }
         print_json(about)
     else:
         print_message(f"{path}: {len(rows)} proposals, {len(content):,} bytes")
 
 
-_SUFFIXES: dict[str, Format] = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".parquet": "parquet"}
+_SUFFIXES: dict[str, Format] = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+}
 
 
 def _by_suffix(path: Path | None) -> Format:
     suffix = "" if path is None else path.suffix.lower()
     if suffix and suffix not in _SUFFIXES:
-        raise UsageError(f"an export is a file ending in {', '.join(_SUFFIXES)}, or has a --format, got {str(path)!r}")
+        raise UsageError(
+            f"an export is a file ending in {', '.join(_SUFFIXES)}, or has a "
+            f"--format, got {str(path)!r}"
+        )
+
     return _SUFFIXES.get(suffix, "csv")
 
 
@@ -71,8 +102,13 @@ def _check(form: Format, path: Path | None, as_json: bool) -> None:
     """Refuse what does not go together, before the archive is opened."""
     if path is None and form == "parquet":
         raise UsageError("parquet is no text: name a file with -o FILE")
+
     if path is None and as_json:
-        raise UsageError("--json describes a file that was written: name one with -o FILE, or ask for --format json")
+        raise UsageError(
+            "--json describes a file that was written: name one with -o FILE, or "
+            "ask for --format json"
+        )
+
     if form == "parquet":
         from archive.exchange.study_rows import check_parquet
 
@@ -84,8 +120,11 @@ def _content(rows: list[StudyRow], form: Format) -> bytes:
 
     if form == "csv":
         return to_csv(flat(rows)).encode()
+
     if form == "parquet":
         return to_parquet(flat(rows))
+
     if form == "json":
         return (json_document({"proposals": rows}, indent=2) + "\n").encode()
+
     return "".join(json_document(row) + "\n" for row in rows).encode()

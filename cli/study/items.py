@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from archive.store.snapshots import ProposalView
 
 LATEST = 253_402_214_400_000
-"""Milliseconds from 1970 to the last day but one of the year 9999, which every time zone can say."""
+"""Milliseconds from 1970 to the last day but one of the year 9999, which every time zone can
+say."""
 
 
 def study_item(
@@ -81,7 +82,11 @@ def timestamp(milliseconds: int | None) -> str | None:
 
 
 def moment(milliseconds: int | None) -> datetime | None:
-    """Return a time of the database; None where it is unknown, or a loaded file says what no calendar has."""
+    """Return a time of the database;
+
+    None where it is unknown, or a loaded file says what no calendar has.
+    """
     if milliseconds is None or not 0 <= milliseconds < LATEST:
         return None
+
     return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -66,16 +66,20 @@ COLOURS = {
 @click.option(
     "--proposal",
     metavar="ID",
-    help="Show only this proposal, by its id or number, with the log of its trial; in JSON with --follow only.",
+    help="Show only this proposal, by its id or number, with the log of its trial; in JSON with "
+    "--follow only.",
 )
-@click.option("--follow", is_flag=True, help="Show new events until the study, or the proposal, has ended.")
+@click.option(
+    "--follow", is_flag=True, help="Show new events until the study, or the proposal, has ended."
+)
 @json_option
 @click.pass_context
 def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_json: bool) -> None:
     """Show the events of a study, oldest first.
 
-    Every proposal with its agent and basis, every claim with its trainer, and the outcome of every attempt: the value,
-    or the reason of the failure and the end of the trial's log. With --follow, JSON is one object a line.
+    Every proposal with its agent and basis, every claim with its trainer, and the outcome of every
+    attempt: the value, or the reason of the failure and the end of the trial's log. With --follow,
+    JSON is one object a line.
     """
     from archive.queue import event_log
 
@@ -85,6 +89,7 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
             entries = event_log.read(archive.connection, name, one)
             print_json({"study": name, "entries": [entry_item(entry) for entry in entries]})
             return
+
         writer = LogWriter(archive.connection.settings.home, one, as_json)
         follower = event_log.EventFollower(archive.connection, name, one)
         entries = follower.look()
@@ -96,11 +101,15 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
 
 
 def whole_id(study: str, proposal: str) -> str:
-    """Return the id of a proposal that is named by its number, or as `archive proposal` names it."""
+    """Return the id of a proposal that is named by its number, or as `archive proposal` names
+    it.
+    """
     from archive.store import properties
 
     number = whole_number(proposal.removeprefix("#"))
-    return properties.whole_id(proposal) if number is None else properties.proposal_id(study, number)
+    return (
+        properties.whole_id(proposal) if number is None else properties.proposal_id(study, number)
+    )
 
 
 class LogWriter:
@@ -108,15 +117,18 @@ class LogWriter:
 
     Args:
         home: Folder of the archive on this machine.
-        proposal: Proposal whose trial's log is shown; None shows only the ends of the logs of failed trials.
+        proposal: Proposal whose trial's log is shown; None shows only the ends of the logs of
+            failed trials.
         as_json: Whether to write one JSON object a line instead of text.
     """
 
     def __init__(self, home: Path, proposal: str | None, as_json: bool) -> None:
 
-        self.as_json, self.proposal = as_json, proposal
+        self.as_json = as_json
+        self.proposal = proposal
         self.path = None if proposal is None else file_names.trial_log_path(home, proposal)
-        self._shown, self._last = 0, b""
+        self._shown = 0
+        self._last = b""
 
     def write(self, entries: list[Entry], *, ended: bool = True) -> None:
         """Write entries, then the new part of the trial's log: whole lines unless it has ended."""
@@ -125,6 +137,7 @@ class LogWriter:
                 print_json_line(entry_item(entry))
             else:
                 self._print(entry)
+
         self._write_own_log(ended)
 
     def _print(self, entry: Entry) -> None:
@@ -135,12 +148,15 @@ class LogWriter:
     def _write_own_log(self, ended: bool) -> None:
         if self.path is None or not self.path.exists():
             return
+
         content = self.path.read_bytes()
         if not ended:
             # Progress bars end their lines with a carriage return.
             content = content[: 1 + max(content.rfind(b"\n"), content.rfind(b"\r"))]
+
         if not self._shown and content and not self.as_json:
             print_message(f"log of the trial, {self.path}:")
+
         text = self._news(content).decode(errors="replace")
         if self.as_json:
             for line in text.splitlines():
@@ -156,12 +172,15 @@ class LogWriter:
             # A log that has grown too long was cut at its beginning.
             last = content.rfind(self._last)
             at = 0 if last < 0 else last + len(self._last)
-        self._shown, self._last = len(content), content[-OVERLAP:]
+
+        self._shown = len(content)
+        self._last = content[-OVERLAP:]
         return content[at:]
 
 
 def print_entry(entry: Entry, lines: int | None = TAIL) -> None:
-    """Write what happened in a line, and below it the end of the trial's own log, where a failure left one.
+    """Write what happened in a line, and below it the end of the trial's own log, where a failure
+    left one.
 
     Args:
         entry: What happened.
@@ -170,7 +189,9 @@ def print_entry(entry: Entry, lines: int | None = TAIL) -> None:
     at = moment(entry.at)
     when = "–" * 19 if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
     colour = COLOURS.get(entry.event, "default")
-    print_line(f"{when}  #{entry.number:<4} ", (f"{entry.event:<9}", colour), f"  {_sentence(entry)}")
+    print_line(
+        f"{when}  #{entry.number:<4} ", (f"{entry.event:<9}", colour), f"  {_sentence(entry)}"
+    )
     kept = (entry.log or "").splitlines()
     for line in kept if lines is None else kept[len(kept) - min(lines, len(kept)) :]:
         print_line((f"    | {line}", "dim"))
@@ -189,8 +210,10 @@ def _sentence(entry: Entry) -> str:
     who = "" if entry.who is None else f"by {entry.who}"
     if entry.event == "proposed":
         return ", ".join(filter(None, [f"{details['architecture'][:8]} {who}", *_basis(details)]))
+
     if entry.event == "claimed":
         return f"{who}, attempt {details['attempt']}"
+
     if entry.event in ("complete", "pruned"):
         cost = [
             f"{show(details[name])} {unit}"
@@ -199,11 +222,15 @@ def _sentence(entry: Entry) -> str:
         ]
         if "rung" in details:
             cost.append(f"at rung {details['rung']}")
+
         if "answered_from" in details:
             cost = [f"answered from {details['answered_from']}"]
+
         return ", ".join([f"value {show(details.get('value'))} {who}".strip(), *cost])
+
     if entry.event == "promoted":
         return f"continues to rung {details['rung']}"
+
     cause = f"({details['cause']})" if "cause" in details else ""
     return ": ".join(filter(None, [f"{who} {cause}".strip(), details.get("reason")]))
 
@@ -213,6 +240,7 @@ def _basis(details: Any) -> Iterator[str]:
     for name in ("acquisition", "mean", "std", "fidelity", "hyperparameters"):
         if name in details:
             yield f"{name} {show(details[name])}"
+
     seen = details.get("based_on", {}).get("observations")
     if isinstance(seen, dict) and seen:
         yield "knowing " + ", ".join(f"{study} {numbers}" for study, numbers in seen.items())

@@ -23,7 +23,9 @@ def print_pareto(pareto: ParetoItem) -> None:
         row: list[Any] = [proposal.number, proposal.architecture, *proposal.values.values()]
         if repeated:
             row.append(proposal.evaluations)
+
         rows.append(row)
+
     print_table(columns, rows, title="Pareto set")
 
     reference = ", ".join(f"{name} {value:.4g}" for name, value in pareto.reference.items())
@@ -50,8 +52,10 @@ def print_recommended(recommended: RecommendedPareto) -> None:
             row.append(estimate.mean)
             if noise != 0.0:
                 row.append(interval(estimate))
+
         row.append(max(estimate.evaluations for estimate in proposal.expected.values()))
         rows.append(row)
+
     print_table([*columns, "evaluations"], rows, title="Recommended Pareto set, by expected values")
 
     noises = [f"{name} {noise:.2g}" for name, noise in recommended.noise.items() if noise]

@@ -14,7 +14,9 @@ from archive.cli.render import json_option, open_archive, print_json, print_mess
 
 @click.command("plot", short_help="Plot studies as PNG, SVG or PDF.")
 @click.argument("names", metavar="STUDY...", type=STUDY, nargs=-1, required=True)
-@click.option("--kind", type=PLOT, default="best-so-far", metavar="KIND", help="What to plot, see below.")
+@click.option(
+    "--kind", type=PLOT, default="best-so-far", metavar="KIND", help="What to plot, see below."
+)
 @output_option("STUDY-KIND.png", "File; its suffix is the format: .png, .svg or .pdf.")
 @force_option
 @click.option(
@@ -30,17 +32,39 @@ from archive.cli.render import json_option, open_archive, print_json, print_mess
     help="best-so-far: a line for each study, or median and quartiles for each agent.",
 )
 @click.option(
-    "--cost", metavar="NAME", show_default="params", help="value-and-cost: params, flops, latency_ms, seconds …"
-)
-@click.option("--metric", metavar="NAME", show_default="the objective", help="learning-curves: metric of the curves.")
-@click.option("--axis", "axes", metavar="NAME", multiple=True, help="parallel-coordinates: an axis. May be repeated.")
-@click.option(
-    "--distance", type=DISTANCE, show_default="profile", help="network-map: profile, or a kernel (archive kernels)."
+    "--cost",
+    metavar="NAME",
+    show_default="params",
+    help="value-and-cost: params, flops, latency_ms, seconds …",
 )
 @click.option(
-    "--hours", type=click.FloatRange(0, min_open=True), show_default="all", help="worker-timeline: time up to now."
+    "--metric",
+    metavar="NAME",
+    show_default="the objective",
+    help="learning-curves: metric of the curves.",
 )
-@click.option("--own", is_flag=True, help="network-map: only networks of these studies, not all of the space.")
+@click.option(
+    "--axis",
+    "axes",
+    metavar="NAME",
+    multiple=True,
+    help="parallel-coordinates: an axis. May be repeated.",
+)
+@click.option(
+    "--distance",
+    type=DISTANCE,
+    show_default="profile",
+    help="network-map: profile, or a kernel (archive kernels).",
+)
+@click.option(
+    "--hours",
+    type=click.FloatRange(0, min_open=True),
+    show_default="all",
+    help="worker-timeline: time up to now.",
+)
+@click.option(
+    "--own", is_flag=True, help="network-map: only networks of these studies, not all of the space."
+)
 @json_option
 @click.pass_context
 def plot(
@@ -67,7 +91,8 @@ def plot(
     worker-timeline        which worker ran which trial, when
     network-map            all networks on a plane, searches as paths
 
-    Example: archive study plot tw-1 tw-2 random-1 random-2 --by agent --against seconds -o progress.svg
+    Example: archive study plot tw-1 tw-2 random-1 random-2 --by agent --against seconds -o
+    progress.svg
     """  # noqa: D301 - click reads \b as: keep the lines
     from archive.exchange.new_file import check_free, write
     from archive.plots import kinds
@@ -80,11 +105,21 @@ def plot(
     check_free(path, force=force)
     with open_archive(ctx) as archive:
         figure = kinds.draw(archive, kind, names, **options)
+
     content = rendered(figure, form)
     write(path, content, force=force)
     if as_json:
-        print_json({"studies": list(names), "kind": kind, "file": str(path), "format": form, "bytes": len(content)})
+        print_json(
+            {
+                "studies": list(names),
+                "kind": kind,
+                "file": str(path),
+                "format": form,
+                "bytes": len(content),
+            }
+        )
     else:
         print_message(
-            f"{path}: {kind} of {len(names)} {'study' if len(names) == 1 else 'studies'}, {len(content):,} bytes"
+            f"{path}: {kind} of {len(names)} {'study' if len(names) == 1 else 'studies'}, "
+            f"{len(content):,} bytes"
         )

@@ -1,4 +1,6 @@
-"""Versions of the recipe that the results of a study come from: results of two versions are not comparable."""
+"""Versions of the recipe that the results of a study come from: results of two versions are not
+comparable.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,12 @@ def recipe_versions(archive: Archive, study: Study) -> list[dict[str, Any]]:
     """Return each version of the recipe with the number of its results, the most frequent first.
 
     Returns:
-        Empty for the default recipe, which is a part of the package, and where no result is of a known version.
+        Empty for the default recipe, which is a part of the package, and where no result is of a
+        known version.
     """
     if ProtocolName.parse(study.protocol).recipe == DEFAULT_RECIPE:
         return []
+
     rows = archive.query(_ENVIRONMENTS, {"study": study.name}).rows
     versions = (json.loads(environment or "{}").get("recipe_version") for (environment,) in rows)
     found = Counter(str(version) for version in versions if version is not None)
@@ -38,6 +42,10 @@ def several(versions: list[dict[str, Any]]) -> str | None:
     """Return the sentence about results of several versions; None for one or none."""
     if len(versions) < 2:
         return None
+
     listed = ", ".join(f"{each['version'][:19]} ({each['evaluations']})" for each in versions)
     total = counted(len(versions), "version")
-    return f"results of {total} of the recipe, which are not comparable: {listed}; give a changed recipe another name"
+    return (
+        f"results of {total} of the recipe, which are not comparable: {listed}; give a "
+        "changed recipe another name"
+    )

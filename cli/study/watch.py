@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def watch(ctx: click.Context, name: str) -> None:
     """Watch a search that runs elsewhere, until its study is done; Ctrl-C does not stop the search.
 
-    A live table on a terminal, otherwise a line for each event. A study is done when its budget is spent and no
-    proposal waits or runs. For programs: archive study log STUDY --follow --json.
+    A live table on a terminal, otherwise a line for each event. A study is done when its budget is
+    spent and no proposal waits or runs. For programs: archive study log STUDY --follow --json.
     """
     from archive.agents import loop
     from archive.cli.search.continuation import archive_command
@@ -41,8 +41,10 @@ def watch(ctx: click.Context, name: str) -> None:
                 interruption.check()
                 if is_done(snapshot):
                     break
+
                 interruption.wait(loop.PAUSE)
                 interruption.check()
+
     print_message(f"the study {name} is done")
 
 
@@ -52,7 +54,10 @@ def is_done(snapshot: Snapshot) -> bool:
     from archive.store.records import State
 
     counts = snapshot.counts
-    return not (counts[State.WAITING] or counts[State.RUNNING]) and evaluated(counts) >= snapshot.study.budget
+    return (
+        not (counts[State.WAITING] or counts[State.RUNNING])
+        and evaluated(counts) >= snapshot.study.budget
+    )
 
 
 def _view(archive: Archive, study: Study) -> LiveView:
@@ -62,8 +67,13 @@ def _view(archive: Archive, study: Study) -> LiveView:
     from archive.searches.outcome import evaluated, place
 
     own = evaluated(archive.studies.counts(study.name))
-    warm = len(loop.history_of(archive, study).observations) - own if archive.studies.sources(study.name) else 0
-    protocol, agent = study.config.get("protocol"), study.config.get("agent")
+    warm = (
+        len(loop.history_of(archive, study).observations) - own
+        if archive.studies.sources(study.name)
+        else 0
+    )
+    protocol = study.config.get("protocol")
+    agent = study.config.get("agent")
     epochs = protocol.get("epochs") if isinstance(protocol, dict) else None
     who = agent if isinstance(agent, str) else "agents"
     return LiveView(study, who, place(archive), epochs, max(0, warm), stream=sys.stdout)

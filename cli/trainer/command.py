@@ -39,17 +39,23 @@ log = logging.getLogger("archive.trainer")
 def trainer() -> None:
     """Run a trainer, or show the trainers of an archive.
 
-    `archive trainer [OPTIONS]` without a command is `archive trainer start [OPTIONS]`, whose options are in
-    `archive trainer start --help`.
+    `archive trainer [OPTIONS]` without a command is `archive trainer start [OPTIONS]`, whose
+    options are in `archive trainer start --help`.
     """
 
 
 @trainer.command(
-    cls=ConfiguredCommand, table="trainer", short_help="Train the proposals of search agents until stopped."
+    cls=ConfiguredCommand,
+    table="trainer",
+    short_help="Train the proposals of search agents until stopped.",
 )
-@click.option("--study", type=STUDY, show_default="any study", help="Train proposals of this study only.")
+@click.option(
+    "--study", type=STUDY, show_default="any study", help="Train proposals of this study only."
+)
 @device_options
-@click.option("--threads", type=Count(1), show_default="cores / slots", help="CPU threads of each trial.")
+@click.option(
+    "--threads", type=Count(1), show_default="cores / slots", help="CPU threads of each trial."
+)
 @click.option(
     "--precision",
     type=click.Choice(["auto", "float32", "bf16", "tf32"]),
@@ -61,9 +67,12 @@ def trainer() -> None:
     "latency_seconds",
     type=Duration(),
     default="0.5s",
-    help="After each training, measure the latency of the network for this long at most; 0: do not measure it.",
+    help="After each training, measure the latency of the network for this long at most; 0: do "
+    "not measure it.",
 )
-@click.option("--latency-batch", type=Count(1), default=1, help="Batch size of the measured latency.")
+@click.option(
+    "--latency-batch", type=Count(1), default=1, help="Batch size of the measured latency."
+)
 @proxies_option
 @click.option(
     "--checkpoint",
@@ -86,11 +95,14 @@ def trainer() -> None:
     type=click.FloatRange(0),
     metavar="FACTOR",
     default=0.0,
-    help="Tabular tasks: wait FACTOR x the recorded training time before answering; 0 answers at once.",
+    help="Tabular tasks: wait FACTOR x the recorded training time before answering; 0 answers at "
+    "once.",
 )
 @click.option("--once", is_flag=True, help="Exit after one trial, or if no proposal is waiting.")
 @click.option(
-    "--drain", is_flag=True, help="On SIGTERM or Ctrl-C, finish running trials first; a second signal returns them."
+    "--drain",
+    is_flag=True,
+    help="On SIGTERM or Ctrl-C, finish running trials first; a second signal returns them.",
 )
 @click.option(
     "--data-folder",
@@ -98,7 +110,8 @@ def trainer() -> None:
     multiple=True,
     metavar="DIR",
     type=ExistingFolder(),
-    help="Folder with files that studies may name as csv:, npz: or table:, in addition to ARCHIVE_DATA_DIR and to the "
+    help="Folder with files that studies may name as csv:, npz: or table:, in addition to "
+    "ARCHIVE_DATA_DIR and to the "
     "files of searches on this machine. May be repeated.",
 )
 @click.option(
@@ -106,13 +119,15 @@ def trainer() -> None:
     type=RECIPE_LIST,
     metavar="NAME[,NAME…]",
     show_default="all on this machine",
-    help="Recipes that trials may run (archive recipes). A proposal with another recipe is left to other trainers.",
+    help="Recipes that trials may run (archive recipes). A proposal with another recipe is left "
+    "to other trainers.",
 )
 @click.option(
     "--weights-from",
     multiple=True,
     metavar="DIR|URL",
-    help="Folder or fsspec URL with weights of other trainers that networks may inherit, in addition to this "
+    help="Folder or fsspec URL with weights of other trainers that networks may inherit, in "
+    "addition to this "
     "trainer's own. May be repeated.",
 )
 @fleet_options
@@ -120,7 +135,8 @@ def trainer() -> None:
     "--trials-on",
     metavar="ray[:KEY=VALUE,…]",
     show_default="this machine",
-    help="Run each trial on a node of a cluster, with these resources, such as ray:gpus=1,cpus=4; this trainer alone "
+    help="Run each trial on a node of a cluster, with these resources, such as "
+    "ray:gpus=1,cpus=4; this trainer alone "
     "needs the database. --slots is the largest number of trials on the cluster.",
 )
 @click.option("--parent", type=int, hidden=True, help="Exit when the process of this id has ended.")
@@ -131,9 +147,17 @@ def trainer() -> None:
     help="Form of the log on stderr: lines of text, or one JSON object a line.",
 )
 @click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve Prometheus metrics; 0: any free port."
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve Prometheus metrics; 0: any free port.",
 )
-@click.option("--metrics-address", metavar="ADDRESS", default="127.0.0.1", help="Address that serves the metrics.")
+@click.option(
+    "--metrics-address",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    help="Address that serves the metrics.",
+)
 @observe_option
 @json_option
 @click.pass_context
@@ -150,11 +174,12 @@ def start(
 ) -> None:
     """Start a trainer: train the proposals of search agents until stopped.
 
-    The trainer claims proposals, trains each in a separate process, and stores the results. Any number of trainers
-    can serve one archive, from any number of machines. The exit code is 3 where trials failed and none succeeded, and
-    4 after three trials in a row that could not begin: a GPU without driver, missing data, a full disk. Their
-    proposals wait for other trainers, so that a service may start this one again, on another machine.
-    Defaults of the options may stand in the table [trainer] of config.toml in the archive's folder.
+    The trainer claims proposals, trains each in a separate process, and stores the results. Any
+    number of trainers can serve one archive, from any number of machines. The exit code is 3 where
+    trials failed and none succeeded, and 4 after three trials in a row that could not begin: a GPU
+    without driver, missing data, a full disk. Their proposals wait for other trainers, so that a
+    service may start this one again, on another machine. Defaults of the options may stand in the
+    table [trainer] of config.toml in the archive's folder.
 
     A TIME is 90s, 15min, 2h or 30d; a plain number counts seconds.
     """
@@ -164,28 +189,45 @@ def start(
 
     check_times(chosen)
     # Mistakes show before the wait for a database, which counts toward --max-time.
-    began, observers = time.monotonic(), created(ctx, observe)
-    with _opened(ctx, shortest(chosen["wait_seconds"], chosen["max_seconds"]), chosen["parent"]) as archive:
+    began = time.monotonic()
+    observers = created(ctx, observe)
+    with _opened(
+        ctx, shortest(chosen["wait_seconds"], chosen["max_seconds"]), chosen["parent"]
+    ) as archive:
         chosen = passed(chosen, time.monotonic() - began)
         if chosen["study"] is not None:
             archive.studies.get(chosen["study"])
+
         chosen["recipes"] = listed("--recipes", "names of recipes", chosen["recipes"])
         options = TrainerOptions(**chosen)
-        daemon = Trainer(archive, options, executor=executor_of(archive, trials_on, options) if trials_on else None)
+        daemon = Trainer(
+            archive,
+            options,
+            executor=executor_of(archive, trials_on, options) if trials_on else None,
+        )
         logs.configure(log_format, worker=daemon.worker)
         if metrics_port is not None:
             _serve_metrics(daemon, metrics_port, metrics_address)
+
         tally = _observed(daemon, observers) if observers else daemon.run()
+
     if as_json:
         print_json(asdict(tally))
     elif log_format == "text":
         unsaved = f"; the weights of {tally.unsaved} could not be saved" if tally.unsaved else ""
-        print_message(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back{unsaved}")
+        print_message(
+            f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} "
+            f"handed back{unsaved}"
+        )
+
     if daemon.outcomes.unfit:
         # In one line, and the last one: it stands in the message of a search that gives up.
         reason = " ".join((daemon.outcomes.refusal or "").split())
-        print_message(f"this machine cannot train, and the proposals wait for other trainers: {reason}")
+        print_message(
+            f"this machine cannot train, and the proposals wait for other trainers: {reason}"
+        )
         ctx.exit(ExitCode.UNFIT_MACHINE)
+
     if tally.failed and not tally.complete:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 
@@ -211,11 +253,13 @@ def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Ar
     from archive.trainer.daemon.retry import wait_for_store
     from archive.trainer.daemon.shutdown import StopSignal
 
-    # The trainer rides out outages itself, and must react to signals while a connection would still be waiting.
+    # The trainer rides out outages itself, and must react to signals while a connection would still
+    # be waiting.
     gone = StopSignal(parent).parent_gone
     archive = wait_for_store(lambda: open_archive(ctx, patience=5.0), seconds, print_message, gone)
     if archive is None:
         sys.exit(0)
+
     return archive
 
 
@@ -230,7 +274,12 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
 
 
 @trainer.command(short_help="Show the trainers and their running trials.")
-@click.option("--all", "everyone", is_flag=True, help="Include trainers that ended, or fell silent, over a day ago.")
+@click.option(
+    "--all",
+    "everyone",
+    is_flag=True,
+    help="Include trainers that ended, or fell silent, over a day ago.",
+)
 @click.option(
     "--stale",
     "stale_seconds",
@@ -238,29 +287,42 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
     default="150s",
     help="Call a trainer stale after this long without a heartbeat.",
 )
-@click.option("--healthcheck", is_flag=True, help="Exit with 1 unless a trainer of this machine is working or idle.")
+@click.option(
+    "--healthcheck",
+    is_flag=True,
+    help="Exit with 1 unless a trainer of this machine is working or idle.",
+)
 @json_option
 @click.pass_context
-def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck: bool, as_json: bool) -> None:
+def status(
+    ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck: bool, as_json: bool
+) -> None:
     """Show the trainers: state, device, last heartbeat, and running trials.
 
-    Times are those of the database's clock. With --healthcheck, an unreachable database counts as healthy: trainers
-    survive outages.
+    Times are those of the database's clock. With --healthcheck, an unreachable database counts as
+    healthy: trainers survive outages.
     """
     from archive.queue import reachability, workers
 
     recent = 10 * 365 * 86_400.0 if everyone else workers.RECENT_SECONDS
     try:
         with open_archive(ctx, patience=5.0) as archive:
-            statuses = workers.statuses(archive.connection, stale_seconds=stale_seconds, recent_seconds=recent)
+            statuses = workers.statuses(
+                archive.connection, stale_seconds=stale_seconds, recent_seconds=recent
+            )
             blocked = reachability.unreachable(archive.connection, statuses)
     except StoreUnavailableError as error:
         if not healthcheck:
             raise
+
         print_message(f"the state of the trainers is unknown: {error}")
         return
+
     if healthcheck:
-        statuses = [worker for worker in statuses if worker.trainer and worker.host == platform.node()]
+        statuses = [
+            worker for worker in statuses if worker.trainer and worker.host == platform.node()
+        ]
+
     print_workers(statuses, blocked, as_json)
     if healthcheck and not any(worker.alive for worker in statuses):
         print_message(f"no trainer is running on {platform.node()}")

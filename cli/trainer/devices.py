@@ -15,14 +15,16 @@ _OPTIONS = (
         "device",
         metavar="auto|cpu|N[,N…]",
         default="auto",
-        help="Devices of the trials. auto: all GPUs that no other trainer of this machine uses; the CPU of a machine "
+        help="Devices of the trials. auto: all GPUs that no other trainer of this machine uses; "
+        "the CPU of a machine "
         "without GPUs. 0,1,3: these GPUs. Each trial sees its own GPU alone.",
     ),
     click.option(
         "--slots",
         type=Count(1),
         show_default="one a device",
-        help="Number of trials at a time. With --devices auto, no more GPUs are taken than these need.",
+        help="Number of trials at a time. With --devices auto, no more GPUs are taken than these "
+        "need.",
     ),
     click.option(
         "--slots-per-device",
@@ -33,7 +35,8 @@ _OPTIONS = (
     click.option(
         "--share-devices",
         is_flag=True,
-        help="Use GPUs that other trainers of this machine use, too, those with the fewest trainers first.",
+        help="Use GPUs that other trainers of this machine use, too, those with the fewest "
+        "trainers first.",
     ),
 )
 

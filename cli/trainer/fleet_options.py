@@ -1,4 +1,6 @@
-"""Options of `archive trainer` on machines that a batch system lends: how long it stays, and how it leaves."""
+"""Options of `archive trainer` on machines that a batch system lends: how long it stays, and how it
+leaves.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,19 @@ from archive.errors import UsageError
 
 _OPTIONS = (
     click.option(
-        "--idle", "idle_seconds", type=Duration(), show_default="never", help="Exit after this long without work."
+        "--idle",
+        "idle_seconds",
+        type=Duration(),
+        show_default="never",
+        help="Exit after this long without work.",
     ),
     click.option(
         "--max-time",
         "max_seconds",
         type=Duration(open_minimum=True),
         show_default="no limit",
-        help="Exit after this long, with 0: stop claiming in time, and hand back what does not finish, with a "
+        help="Exit after this long, with 0: stop claiming in time, and hand back what does not "
+        "finish, with a "
         "checkpoint, --grace before the end. Set it below the time limit of the job.",
     ),
     click.option(
@@ -35,7 +42,8 @@ _OPTIONS = (
         "lease_seconds",
         type=Duration(minimum=2.0),
         show_default="90s",
-        help="Time after which proposals of a trainer that has fallen silent return to the queue. Leases are renewed "
+        help="Time after which proposals of a trainer that has fallen silent return to the "
+        "queue. Leases are renewed "
         "three times as often.",
     ),
     click.option(
@@ -43,7 +51,8 @@ _OPTIONS = (
         "parting_seconds",
         type=Duration(),
         default="8s",
-        help="Time for running trials to save a checkpoint when the trainer is stopped. Keep it below the time that "
+        help="Time for running trials to save a checkpoint when the trainer is stopped. Keep it "
+        "below the time that "
         "the system allows before it kills (docker stop: 10s, Slurm: 30s).",
     ),
 )
@@ -60,7 +69,8 @@ def check_times(chosen: Mapping[str, Any]) -> None:
     Raises:
         UsageError: The whole time is that for the checkpoints.
     """
-    most, grace = chosen["max_seconds"], chosen["parting_seconds"]
+    most = chosen["max_seconds"]
+    grace = chosen["parting_seconds"]
     if most is not None and most <= grace:
         raise UsageError(f"--max-time must be longer than --grace, got {most:g}s and {grace:g}s")
 
@@ -71,7 +81,8 @@ def shortest(*seconds: float | None) -> float | None:
 
 
 def passed(chosen: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the options of a trainer after a part of its time has passed, without those that were left out.
+    """Return the options of a trainer after a part of its time has passed, without those that were
+    left out.
 
     Args:
         chosen: Options of `archive.trainer.daemon.options.TrainerOptions` by name.
@@ -81,7 +92,9 @@ def passed(chosen: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     if left["max_seconds"] is not None:
         left["max_seconds"] = max(0.0, left["max_seconds"] - seconds)
         left["wait_seconds"] = shortest(left["wait_seconds"], left["max_seconds"])
+
     # The default is the daemon's.
     if left["lease_seconds"] is None:
         del left["lease_seconds"]
+
     return left

@@ -18,6 +18,7 @@ def proxies_option(command: Command) -> Command:
         is_flag=False,
         flag_value=COUNT,
         show_default="none",
-        help="Measure the zero-cost proxies of all trained networks, and of N random ones of the study's space "
+        help="Measure the zero-cost proxies of all trained networks, and of N random ones of the "
+        "study's space "
         f"({COUNT} without a number), beside the trials. archive arch proxies measures others.",
     )(command)

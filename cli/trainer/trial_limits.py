@@ -1,4 +1,6 @@
-"""Limits of trials, as options of commands that start trainers: a trial beyond one ends, and the others continue."""
+"""Limits of trials, as options of commands that start trainers: a trial beyond one ends, and the
+others continue.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ _LIMITS = (
         "scratch_bytes",
         type=Size(),
         default="20GB",
-        help="End a trial whose temporary files take more than this; its proposal fails. A SIZE is 500MB, 20GB or "
+        help="End a trial whose temporary files take more than this; its proposal fails. A SIZE "
+        "is 500MB, 20GB or "
         "4GiB.",
     ),
     click.option(
@@ -36,7 +39,8 @@ _LIMITS = (
         "memory_bytes",
         type=Size(),
         show_default="none",
-        help="End a trial whose processes take more memory than this, without that of GPUs; its proposal fails.",
+        help="End a trial whose processes take more memory than this, without that of GPUs; its "
+        "proposal fails.",
     ),
 )
 

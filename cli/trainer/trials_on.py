@@ -18,7 +18,8 @@ def executor_of(archive: Archive, text: str, options: TrainerOptions) -> TrialEx
 
     Raises:
         UnknownNameError: There is no such option.
-        UsageError: The text names another engine than Ray, or the value of an option cannot be used.
+        UsageError: The text names another engine than Ray, or the value of an option cannot be
+            used.
         SettingsError: Ray is not installed.
         LaunchError: The cluster cannot be reached.
     """
@@ -27,10 +28,17 @@ def executor_of(archive: Archive, text: str, options: TrainerOptions) -> TrialEx
 
     cluster = registry.create_from(text, archive.connection.settings)
     if not isinstance(cluster, RayLauncher):
-        raise UsageError(f"--trials-on takes ray, got {text!r}; archive launch starts trainers on other engines")
+        raise UsageError(
+            f"--trials-on takes ray, got {text!r}; archive launch starts trainers on other engines"
+        )
+
     from archive.trainer.dispatch.ray_executor import RayExecutor
 
     scratch = None if options.scratch is None else os.fspath(options.scratch)
     return RayExecutor(
-        cluster.address, cluster.request(), device=options.device, threads=options.threads, scratch=scratch
+        cluster.address,
+        cluster.request(),
+        device=options.device,
+        threads=options.threads,
+        scratch=scratch,
     )

@@ -1,7 +1,8 @@
-"""MkDocs hook: one page of the API reference for each package, with a section for each of its modules.
+"""MkDocs hook: one page of the API reference for each package, with a section for each of its
+modules.
 
-Pages exist only while the site is built. mkdocstrings reads the sources without importing them, so the build needs
-neither torch nor a database.
+Pages exist only while the site is built. mkdocstrings reads the sources without importing them, so
+the build needs neither torch nor a database.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
     for package in packages():
         part = ".".join(package.split(".")[:2])
         parts.setdefault(part, []).append({package: page(package)})
+
     section = [{SECTION: "api/index.md"}, *({part: pages} for part, pages in parts.items())]
     config.nav = [{SECTION: section} if SECTION in entry else entry for entry in config.nav or []]
     return config
@@ -35,6 +37,7 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
     files.append(File.generated(config, f"{FOLDER}/index.md", content=_index()))
     for package in packages():
         files.append(File.generated(config, page(package), content=_content(package)))
+
     return files
 
 
@@ -56,12 +59,15 @@ def page(package: str) -> str:
 
 
 def _sources() -> Iterator[Path]:
-    # `rglob` does not follow the links of the namespace (`archive/agents`), which are packages like the others.
+    # `rglob` does not follow the links of the namespace (`archive/agents`), which are packages like
+    # the others.
     folders = [ROOT / "archive"]
     while folders:
         folder = folders.pop()
         yield from folder.glob("*.py")
-        folders += [each for each in folder.iterdir() if each.is_dir() and (each / "__init__.py").exists()]
+        folders += [
+            each for each in folder.iterdir() if each.is_dir() and (each / "__init__.py").exists()
+        ]
 
 
 def _dotted(path: Path) -> str:
@@ -75,7 +81,11 @@ def _content(package: str) -> str:
 
 def _index() -> str:
     lines = [f"- [{package}]({package}.md): {_first_line(package)}" for package in packages()]
-    return "# API reference\n\nGenerated from the docstrings; one page a package.\n\n" + "\n".join(lines) + "\n"
+    return (
+        "# API reference\n\nGenerated from the docstrings; one page a package.\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
 
 
 def _first_line(package: str) -> str:

@@ -1,4 +1,5 @@
-"""Make tables of made-up functions on the space `choices`, for searches where decisions matter differently.
+"""Make tables of made-up functions on the space `choices`, for searches where decisions matter
+differently.
 
     python docs/scripts/choice_tables.py FOLDER
 
@@ -10,7 +11,8 @@
 | `widths`       | chain of 5   | as of a network of five layers: diminishing returns of width, loss at bottlenecks |
 | `bigrams`      | chain of 8   | the sum over runs of two and three operations                                     |
 
-Every value has a normal error of standard deviation 0.1 to 0.2 that never changes, as the luck of one training does.
+Every value has a normal error of standard deviation 0.1 to 0.2 that never changes, as the luck of
+one training does.
 """
 
 from __future__ import annotations
@@ -28,10 +30,14 @@ Made = NDArray[np.int64]
 
 def interactions(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return effects of one, two and three of fourteen binary decisions."""
-    signs, value = 2.0 * made - 1.0, np.full(len(made), 80.0)
+    signs = 2.0 * made - 1.0
+    value = np.full(len(made), 80.0)
     for size, count, spread in ((1, 4, 1.0), (2, 8, 0.8), (3, 3, 0.8)):
         for _ in range(count):
-            value += rng.normal(0.0, spread) * signs[:, rng.choice(made.shape[1], size, replace=False)].prod(axis=1)
+            value += rng.normal(0.0, spread) * signs[
+                :, rng.choice(made.shape[1], size, replace=False)
+            ].prod(axis=1)
+
     return value + rng.normal(0.0, 0.1, len(made))
 
 
@@ -41,6 +47,7 @@ def rugged(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
     for at in range(made.shape[1]):
         others = rng.choice([one for one in range(made.shape[1]) if one != at], 2, replace=False)
         value += rng.normal(0.0, 1.0, (3, 3, 3))[tuple(made[:, [at, *others]].T)]
+
     return value + rng.normal(0.0, 0.1, len(made))
 
 
@@ -50,12 +57,16 @@ def grid(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
     root = rng.normal(0.0, 1.0, (made.shape[1],) * 2)
     away = places - rng.uniform(0.2, 0.8, made.shape[1])
     bowl = np.einsum("ni,ij,nj->n", away, root @ root.T / made.shape[1], away)
-    values: NDArray[np.float64] = 90.0 - 12.0 * bowl - 6.0 * (places[:, 0] > 0.9) + rng.normal(0.0, 0.15, len(made))
+    values: NDArray[np.float64] = (
+        90.0 - 12.0 * bowl - 6.0 * (places[:, 0] > 0.9) + rng.normal(0.0, 0.15, len(made))
+    )
     return values
 
 
 def widths(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return diminishing returns of each width, minus differences of neighbours from a growth by one."""
+    """Return diminishing returns of each width, minus differences of neighbours from a growth by
+    one.
+    """
     returns = np.exp(-0.35 * made) @ np.array([1.0, 1.5, 2.0, 3.0, 4.0])
     bottlenecks = 0.15 * np.abs(np.diff(made, axis=1) - 1).sum(axis=1)
     values: NDArray[np.float64] = 75.0 - returns - bottlenecks + rng.normal(0.0, 0.2, len(made))
@@ -69,6 +80,7 @@ def bigrams(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
         of_run = rng.normal(0.0, spread, (3,) * size)
         for at in range(made.shape[1] - size + 1):
             value += of_run[tuple(made[:, at : at + size].T)]
+
     return value + rng.normal(0.0, 0.1, len(made))
 
 
@@ -83,7 +95,9 @@ TABLES = {
 
 def main() -> None:
     """Write one CSV a function."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +107,10 @@ def main() -> None:
         with (folder / f"{name}.csv").open("w", newline="") as file:
             rows = csv.writer(file)
             rows.writerow([*(f"{form}:d{at}" for at in range(len(sizes))), "value"])
-            rows.writerows([*options, f"{value:.4f}"] for options, value in zip(made.tolist(), values, strict=True))
+            rows.writerows(
+                [*options, f"{value:.4f}"]
+                for options, value in zip(made.tolist(), values, strict=True)
+            )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""The tables of `docs/data-model.md`: what the schema says is written into the page, what the page says is read.
+"""The tables of `docs/data-model.md`: what the schema says is written into the page, what the page
+says is read.
 
-`python docs/scripts/data_model.py` writes the table of constraints and indexes into the page, and the page's
-description of the graph into the package, for programs that explain it (`archive.queries.data_model`). The tests read
-the tables of properties, and compare them with an archive after a search.
+`python docs/scripts/data_model.py` writes the table of constraints and indexes into the page, and
+the page's description of the graph into the package, for programs that explain it
+(`archive.queries.data_model`). The tests read the tables of properties, and compare them with an
+archive after a search.
 """
 
 from __future__ import annotations
@@ -17,19 +19,24 @@ from archive.store import schema
 
 PAGE = Path(__file__).resolve().parents[1] / "data-model.md"
 PACKAGED = Path(data_model.__file__).with_suffix(".json")
-BEGIN, END = "<!-- schema -->", "<!-- /schema -->"
+BEGIN = "<!-- schema -->"
+END = "<!-- /schema -->"
 
 
 def constraints() -> str:
-    """Return the table of constraints and indexes that the migrations of the schema leave behind."""
+    """Return the table of constraints and indexes that the migrations of the schema leave
+    behind.
+    """
     unique: set[tuple[str, str]] = set()
     indexed: set[tuple[str, str]] = set()
     for migration in schema.MIGRATIONS:
         unique = (unique | set(migration.unique)) - set(getattr(migration, "dropped", ()))
         indexed |= set(migration.indexed)
+
     lines = ["| label | unique | indexed |", "|---|---|---|"]
     for label in sorted({label for label, _ in unique | indexed}):
         lines.append(f"| `{label}` | {_of(label, unique)} | {_of(label, indexed)} |")
+
     return "\n".join(lines)
 
 
@@ -41,15 +48,21 @@ def replaced(text: str) -> str:
 
 
 def documented(text: str) -> dict[str, dict[str, str]]:
-    """Return the properties that the page names, with their types, by label or type of relationship.
+    """Return the properties that the page names, with their types, by label or type of
+    relationship.
 
-    A section `### Name` describes one label or type; its table has the columns property and type. `metric_*` stands for
-    every property of that prefix.
+    A section `### Name` describes one label or type; its table has the columns property and type.
+    `metric_*` stands for every property of that prefix.
     """
     properties: dict[str, dict[str, str]] = {}
-    for name, body in re.findall(r"^### `?(\w+)`?\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL):
+    for name, body in re.findall(
+        r"^### `?(\w+)`?\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL
+    ):
         rows = re.findall(r"^\| (`[^|]*`) \| ([A-Z<>]+) \|", body, re.MULTILINE)
-        properties[name] = {each: kind for names, kind in rows for each in re.findall(r"`([^`]+)`", names)}
+        properties[name] = {
+            each: kind for names, kind in rows for each in re.findall(r"`([^`]+)`", names)
+        }
+
     return properties
 
 
@@ -64,8 +77,12 @@ def packaged(text: str) -> str:
     graph = text.partition("\n## Constraints")[0]
     nodes, relationships = re.split(r"^## (?:Nodes|Relationships)\n", graph, flags=re.M)[1:]
     described = {
-        "patterns": ["".join(pattern) for pattern in re.findall(r"(\(:\w+\))(-\[:\w+\]->)(\(:\w+\))", head)],
-        "conventions": [_plain(item) for item in re.findall(r"^- (.*?)(?=^- |\Z)", head, re.M | re.S)],
+        "patterns": [
+            "".join(pattern) for pattern in re.findall(r"(\(:\w+\))(-\[:\w+\]->)(\(:\w+\))", head)
+        ],
+        "conventions": [
+            _plain(item) for item in re.findall(r"^- (.*?)(?=^- |\Z)", head, re.M | re.S)
+        ],
         "labels": _sections(nodes),
         "relationships": _sections(relationships),
     }
@@ -85,6 +102,7 @@ def _sections(text: str) -> dict[str, Any]:
             for each in re.findall(r"`([^`]+)`", names)
         }
         sections[name] = {"summary": " ".join(prose), "properties": properties}
+
     return sections
 
 

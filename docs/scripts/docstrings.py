@@ -1,6 +1,8 @@
-"""Griffe extension: docstrings are plain text, so what Markdown would take for markup in them is escaped.
+"""Griffe extension: docstrings are plain text, so what Markdown would take for markup in them is
+escaped.
 
-`<x, y>` is an inner product and no HTML tag; `|w - w'|`, in a table whose columns are aligned, is no border of a cell.
+`<x, y>` is an inner product and no HTML tag; `|w - w'|`, in a table whose columns are aligned, is
+no border of a cell.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ class PlainText(griffe.Extension):
 
 
 def escaped(text: str) -> str:
-    """Return a docstring without accidental markup; code, in backticks or indented, stays as it is."""
+    """Return a docstring without accidental markup; code, in backticks or indented, stays as it
+    is.
+    """
     borders: set[int] = set()
     lines = text.split("\n")
     for at, line in enumerate(lines):
@@ -35,11 +39,19 @@ def escaped(text: str) -> str:
             borders = set()
         elif RULE.fullmatch(rule.replace(" ", "").replace(":", "")):
             borders = _pipes(rule)
+
         if borders and borders <= _pipes(line):
-            line = "".join("\\|" if mark == "|" and at not in borders else mark for at, mark in enumerate(line))
+            line = "".join(
+                "\\|" if mark == "|" and at not in borders else mark for at, mark in enumerate(line)
+            )
+
         if not line.startswith(INDENTED):
-            line = "".join(part if part.startswith("`") else TAG.sub("&lt;", part) for part in CODE.split(line))
+            line = "".join(
+                part if part.startswith("`") else TAG.sub("&lt;", part) for part in CODE.split(line)
+            )
+
         lines[at] = line
+
     return "\n".join(lines)
 
 

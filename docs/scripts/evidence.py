@@ -1,6 +1,8 @@
-"""Evidence for a source of a warm start after some evaluations, by the outcome transforms of the scores.
+"""Evidence for a source of a warm start after some evaluations, by the outcome transforms of the
+scores.
 
-    python docs/scripts/evidence.py --source transnas-scene --target transnas-object --seeds 20 --after 5 10 20
+    python docs/scripts/evidence.py --source transnas-scene --target transnas-object --seeds 20
+    --after 5 10 20
 
 | column     | meaning                                                                                        |
 |------------|------------------------------------------------------------------------------------------------|
@@ -9,8 +11,8 @@
 | loo        | gain of the source's models in leave-one-out log density of the stacked models, in nats,       |
 |            | median                                                                                         |
 
-The evaluations are those of `portfolio` on the target without a source. Sources are searches by regularized evolution,
-as of `archive bench transfer --matrix`.
+The evaluations are those of `portfolio` on the target without a source. Sources are searches by
+regularized evolution, as of `archive bench transfer --matrix`.
 """
 
 from __future__ import annotations
@@ -35,12 +37,19 @@ TRANSFORMS = ("standardise", "compress-below-median", "log-regret")
 """Transforms that are compared; `portfolio` has the first one."""
 
 
-def row(models: SourceModels, seen: list[Observation], task: TabularTask, transform: str) -> list[float]:
+def row(
+    models: SourceModels, seen: list[Observation], task: TabularTask, transform: str
+) -> list[float]:
     """Return the columns of the report: nats, whether the source takes part, loo."""
-    verdict, space = Evidence(transform).verdict(models, seen), task.search_space()
-    networks, scores = [one.architecture.functional for one in seen], np.array([one.score for one in seen])
+    verdict = Evidence(transform).verdict(models, seen)
+    space = task.search_space()
+    networks = [one.architecture.functional for one in seen]
+    scores = np.array([one.score for one in seen])
     rng = np.random.default_rng(0)
-    own = [member_model(name, space).surrogate(transform).fit(networks, scores, rng) for name in defaults(space)]
+    own = [
+        member_model(name, space).surrogate(transform).fit(networks, scores, rng)
+        for name in defaults(space)
+    ]
     coupled = [CoregionalisedGP(model, transform).fit(networks, scores, rng) for model in models]
     gain = log_density([*own, *coupled], scores) - log_density(own, scores)
     return [verdict.nats, float(verdict.suffices), gain]
@@ -54,32 +63,50 @@ def log_density(fitted: Sequence[FittedMember], scores: np.ndarray) -> float:
 
 def main() -> None:
     """Search, compare, and print one row for a transform and number of evaluations."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--source", default="transnas-scene")
     parser.add_argument("--target", default="transnas-object")
     parser.add_argument("--evaluations", type=int, default=200, help="Evaluations of the source.")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--after", type=int, nargs="+", default=[5, 10, 20])
     asked = parser.parse_args()
-    source, target = tabular(parser, asked.source), tabular(parser, asked.target)
+    source = tabular(parser, asked.source)
+    target = tabular(parser, asked.target)
     transfer = Transfer(target.search_space(), rule="evidence")
     rows: dict[tuple[str, int], list[list[float]]] = {}
     for seed in range(asked.seeds):
         # The source has other initial networks than the target.
         known = search("regularized-evolution", source, 1000 + seed, asked.evaluations)
-        study = SourceStudy("source", source.name, source.protocol().name, source.search_space().name, tuple(known))
+        study = SourceStudy(
+            "source", source.name, source.protocol().name, source.search_space().name, tuple(known)
+        )
         models = transfer.models_of(grouped((study,))[0])
         if not models:
-            parser.error(f"a model of the source needs more than {asked.evaluations} evaluations: --evaluations")
+            parser.error(
+                f"a model of the source needs more than {asked.evaluations} "
+                "evaluations: --evaluations"
+            )
+
         seen = search("portfolio", target, seed, max(asked.after))
         for transform in TRANSFORMS:
             for after in asked.after:
-                rows.setdefault((transform, after), []).append(row(models, seen[:after], target, transform))
-    print(f"{asked.source} to {asked.target}, {asked.evaluations} evaluations of the source, {asked.seeds} seeds")
+                rows.setdefault((transform, after), []).append(
+                    row(models, seen[:after], target, transform)
+                )
+
+    print(
+        f"{asked.source} to {asked.target}, {asked.evaluations} evaluations of the source, "
+        f"{asked.seeds} seeds"
+    )
     print("transform                 after  nats  takes part   loo")
     for (transform, after), found in rows.items():
         nats, parts, gains = np.array(found).T
-        print(f"{transform:25} {after:5} {np.median(nats):5.1f} {parts.mean():11.2f} {np.median(gains):5.1f}")
+        print(
+            f"{transform:25} {after:5} {np.median(nats):5.1f} {parts.mean():11.2f} "
+            f"{np.median(gains):5.1f}"
+        )
 
 
 if __name__ == "__main__":

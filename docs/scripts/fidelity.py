@@ -1,4 +1,5 @@
-"""Epochs until equal regret, in searches of tables that have results after several numbers of epochs.
+"""Epochs until equal regret, in searches of tables that have results after several numbers of
+epochs.
 
     python docs/scripts/fidelity.py nb101 --seeds 5 --epochs 2000
     python docs/scripts/fidelity.py nb101 --errors
@@ -14,10 +15,11 @@
 | `AGENT+rungs`  | the agent | as `asha`; the agent is told `archive.agents.rungs`, as with `--rungs`             |
 | `AGENT+model`  | the agent | the same, but the best of a rung are those of the greatest posterior mean          |
 
-A training is charged in full, as each entry of a table has a schedule of its own. Regret is that of the best whole
-training, in accuracy points; `equal` is the number of epochs at which its mean over the seeds has reached that of
-`asha` at the end. With `--errors`: how far the scores that an agent is told of paused networks are from the values of
-their whole trainings, after 100 random networks of `asha`.
+A training is charged in full, as each entry of a table has a schedule of its own. Regret is that of
+the best whole training, in accuracy points; `equal` is the number of epochs at which its mean over
+the seeds has reached that of `asha` at the end. With `--errors`: how far the scores that an agent
+is told of paused networks are from the values of their whole trainings, after 100 random networks
+of `asha`.
 """
 
 from __future__ import annotations
@@ -66,30 +68,44 @@ Contestant = tuple[str | None, Projection, Callable[..., None]]
 
 
 def by_median_gain(evaluations: Sequence[Evaluation]) -> list[ProjectedScore]:
-    """Return scores plus the median gains of the networks trained to both rungs, at most the best at the next one."""
+    """Return scores plus the median gains of the networks trained to both rungs, at most the best
+    at the next one.
+    """
     levels = sorted({float(one.epochs or 0) for one in evaluations})
-    columns = {level: [score_after(one, level, OBJECTIVE) for one in evaluations] for level in levels}
-    gains, best = {}, {}
+    columns = {
+        level: [score_after(one, level, OBJECTIVE) for one in evaluations] for level in levels
+    }
+    gains = {}
+    best = {}
     for low, high in pairwise(levels):
         pairs = zip(columns[low], columns[high], strict=True)
-        gains[low] = statistics.median([b - a for a, b in pairs if a is not None and b is not None] or [0.0])
+        gains[low] = statistics.median(
+            [b - a for a, b in pairs if a is not None and b is not None] or [0.0]
+        )
         best[low] = max(score for score in columns[high] if score is not None)
+
     told = []
     for one in evaluations:
         score = one.score
         for level in levels[levels.index(float(one.epochs or 0)) : -1]:
             score = max(score, min(score + gains[level], best[level]))
+
         told.append(ProjectedScore(score, 0.0))
+
     return told
 
 
 def opened(name: str) -> tuple[Space, np.ndarray]:
-    """Return the space of a table, and the accuracies of its networks after each number of epochs, in points."""
+    """Return the space of a table, and the accuracies of its networks after each number of epochs,
+    in points.
+    """
     task = registry.get(name)
     assert isinstance(task, TabularTask)
     space = task.search_space()
     rows = [task.table.index[one.functional_key] for one in space.members() or ()]
-    values = np.column_stack([np.asarray(task.table.column(column))[rows] for column in COLUMNS[name].values()])
+    values = np.column_stack(
+        [np.asarray(task.table.column(column))[rows] for column in COLUMNS[name].values()]
+    )
     return space, values * (100.0 if values.max() <= 1.0 else 1.0)
 
 
@@ -108,19 +124,26 @@ def contestants(name: str, space: Space) -> dict[str, Contestant]:
     agent = agents.get(name, space)
     if isinstance(agent, ModelBased):
         surrogate = agent.method.surrogate
-        every[f"{name}+model"] = (name, by_regression, partial(halving_by_model, surrogate=surrogate))
+        every[f"{name}+model"] = (
+            name,
+            by_regression,
+            partial(halving_by_model, surrogate=surrogate),
+        )
+
     return every
 
 
 def regrets(asked: argparse.Namespace) -> None:
     """Search with every contestant and seed, and print a row each."""
     space, values = opened(asked.table)
-    rungs, every = Rungs(tuple(COLUMNS[asked.table]), asked.reduction), contestants(asked.agent, space)
+    rungs = Rungs(tuple(COLUMNS[asked.table]), asked.reduction)
+    every = contestants(asked.agent, space)
     grid = range(0, asked.epochs + 1, max(asked.epochs // 400, 1))
     curves: dict[str, np.ndarray] = {}
     for name in asked.only or every:
         kind, projection, trainings = every[name]
-        agent, began = None if kind is None else agents.get(kind, space), time.process_time()
+        agent = None if kind is None else agents.get(kind, space)
+        began = time.process_time()
         runs = []
         for seed in range(asked.seeds):
             search = RungSearch(space.members() or (), values, rungs, asked.epochs)
@@ -128,22 +151,39 @@ def regrets(asked: argparse.Namespace) -> None:
                 trainings(search, proposals(search, agent, seed, projection))
             except EpochsSpentError:
                 runs.append([float(values[:, -1].max()) - search.best_after(at) for at in grid])
+
         curves[name] = np.array(runs)
         print(name, f"{time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
+
     target = float(curves.get("asha", curves[next(iter(curves))]).mean(axis=0)[-1])
-    print(f"{asked.table}, reduction {asked.reduction}, {asked.seeds} seeds, {asked.epochs} epochs a search; ", end="")
+    print(
+        f"{asked.table}, reduction {asked.reduction}, {asked.seeds} seeds, {asked.epochs} "
+        "epochs a search; ",
+        end="",
+    )
     print(f"equal: mean regret {significant(target)}")
-    print(f"{'contestant':14} {'equal':>6} " + " ".join(f"{share:>5.0%}" for share in (0.25, 0.5, 1.0)) + "  of epochs")
+    print(
+        f"{'contestant':14} {'equal':>6} "
+        + " ".join(f"{share:>5.0%}" for share in (0.25, 0.5, 1.0))
+        + "  of epochs"
+    )
     for name, curve in curves.items():
-        mean, error = curve.mean(axis=0), curve.std(axis=0, ddof=1)[-1] / math.sqrt(len(curve))
+        mean = curve.mean(axis=0)
+        error = curve.std(axis=0, ddof=1)[-1] / math.sqrt(len(curve))
         reached = np.flatnonzero(mean <= target + 1e-9)
         after = [mean[round(share * (len(mean) - 1))] for share in (0.25, 0.5, 1.0)]
         equal = str(grid[int(reached[0])]) if reached.size else "-"
-        print(f"{name:14} {equal:>6} " + " ".join(significant(value) for value in after) + f" ± {significant(error)}")
+        print(
+            f"{name:14} {equal:>6} "
+            + " ".join(significant(value) for value in after)
+            + f" ± {significant(error)}"
+        )
 
 
 def errors(asked: argparse.Namespace) -> None:
-    """Print mean and root mean square of the errors of the scores of paused networks, by projection."""
+    """Print mean and root mean square of the errors of the scores of paused networks, by
+    projection.
+    """
     space, values = opened(asked.table)
     rungs = Rungs(tuple(COLUMNS[asked.table]), asked.reduction)
     rows: dict[str, list[list[float]]] = {"median": [], "rungs": []}
@@ -157,18 +197,33 @@ def errors(asked: argparse.Namespace) -> None:
             told: Any = np.array(projection(search.evaluations()))
             error = told[:, 0] - truth
             z = error / np.where(told[:, 1] > 0.0, np.sqrt(told[:, 1]), math.nan)
-            rms = [math.sqrt(float(np.mean(each**2))) for each in (error[paused], error[good], z[paused], z[good])]
-            rows[name].append([float(error[paused].mean()), rms[0], float(error[good].mean()), *rms[1:]])
-    print(f"{asked.table}, reduction {asked.reduction}, {asked.seeds} seeds, {NETWORKS} networks; paused, best 30 %")
+            rms = [
+                math.sqrt(float(np.mean(each**2)))
+                for each in (error[paused], error[good], z[paused], z[good])
+            ]
+            rows[name].append(
+                [float(error[paused].mean()), rms[0], float(error[good].mean()), *rms[1:]]
+            )
+
+    print(
+        f"{asked.table}, reduction {asked.reduction}, {asked.seeds} seeds, {NETWORKS} "
+        "networks; paused, best 30 %"
+    )
     for name, of_seeds in rows.items():
         bias, rms_all, bias_good, rms_good, z_all, z_good = np.mean(of_seeds, axis=0)
-        print(f"{name:7} mean error {bias:6.2f} {bias_good:6.2f}   rms {rms_all:6.2f} {rms_good:6.2f}   ", end="")
+        print(
+            f"{name:7} mean error {bias:6.2f} {bias_good:6.2f}   rms {rms_all:6.2f} "
+            f"{rms_good:6.2f}   ",
+            end="",
+        )
         print(f"rms of error / sd {z_all:5.2f} {z_good:5.2f}")
 
 
 def main() -> None:
     """Parse the arguments, and print regrets or errors."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("table", choices=COLUMNS)
     parser.add_argument("--agent", default="gp-path")
     parser.add_argument("--seeds", type=int, default=5)

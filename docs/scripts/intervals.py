@@ -1,11 +1,13 @@
-"""How often the intervals of `archive study best` hold the noise-free value, on random tables with noise.
+"""How often the intervals of `archive study best` hold the noise-free value, on random tables with
+noise.
 
     python docs/scripts/intervals.py --noise 0.5 --after 20 40
 
-A table has 81 networks of four decisions with three options. A value is the sum of normal effects of each decision
-(variance 1), of each pair of decisions (0.3) and of the network itself (`--deviations`), scaled to a standard deviation
-of 1 over the table. Evaluations are of random networks. With `--repeats`, half of them are second evaluations of the
-best ones so far. A line has the share of intervals of 95 % that hold the noise-free value, of the best five networks by
+A table has 81 networks of four decisions with three options. A value is the sum of normal effects
+of each decision (variance 1), of each pair of decisions (0.3) and of the network itself
+(`--deviations`), scaled to a standard deviation of 1 over the table. Evaluations are of random
+networks. With `--repeats`, half of them are second evaluations of the best ones so far. A line has
+the share of intervals of 95 % that hold the noise-free value, of the best five networks by
 posterior mean, and their mean half width.
 """
 
@@ -41,13 +43,19 @@ def table(made: NDArray[np.int64], deviations: float, rng: np.random.Generator) 
     for size, variance in EFFECTS.items():
         for places in combinations(range(made.shape[1]), size):
             values += rng.normal(0.0, variance**0.5, (3,) * size)[tuple(made[:, places].T)]
+
     scaled: Floats = (values - values.mean()) / values.std()
     return scaled
 
 
-def intervals(seed: int, count: int, asked: argparse.Namespace) -> list[tuple[Recommendation, float]]:
-    """Return the best networks after `count` evaluations of a random table, with their noise-free values."""
-    rng, members = np.random.default_rng(seed), list(SPACE.members() or ())
+def intervals(
+    seed: int, count: int, asked: argparse.Namespace
+) -> list[tuple[Recommendation, float]]:
+    """Return the best networks after `count` evaluations of a random table, with their noise-free
+    values.
+    """
+    rng = np.random.default_rng(seed)
+    members = list(SPACE.members() or ())
     decisions = SPACE.decisions()
     assert decisions is not None
     made = np.array([decisions.encode(one) for one in members])
@@ -61,25 +69,44 @@ def intervals(seed: int, count: int, asked: argparse.Namespace) -> list[tuple[Re
         Observation(members[at], float(score), str(number), seed=number)
         for number, (at, score) in enumerate(zip([*chosen, *again], scores, strict=True))
     ]
-    known: dict[str, float] = {one.functional_key: float(value) for one, value in zip(members, truth, strict=True)}
-    return [(one, known[one.architecture.functional_key]) for one in recommend(SPACE, seen).ranked[:BEST]]
+    known: dict[str, float] = {
+        one.functional_key: float(value) for one, value in zip(members, truth, strict=True)
+    }
+    return [
+        (one, known[one.architecture.functional_key])
+        for one in recommend(SPACE, seen).ranked[:BEST]
+    ]
 
 
 def main() -> None:
     """Print a line for each number of evaluations."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--noise", type=float, default=0.5, help="Standard deviation, in that of the values.")
-    parser.add_argument("--deviations", type=float, default=0.1, help="Variance of the networks' own deviations.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--noise", type=float, default=0.5, help="Standard deviation, in that of the values."
+    )
+    parser.add_argument(
+        "--deviations", type=float, default=0.1, help="Variance of the networks' own deviations."
+    )
     parser.add_argument("--after", type=int, nargs="+", default=[20, 40])
     parser.add_argument("--repeats", action="store_true")
     parser.add_argument("--tables", type=int, default=40)
     asked = parser.parse_args()
     for count in asked.after:
         best = [pair for seed in range(asked.tables) for pair in intervals(seed, count, asked)]
-        known = [(one.low, one.high, value) for one, value in best if one.low is not None and one.high is not None]
+        known = [
+            (one.low, one.high, value)
+            for one, value in best
+            if one.low is not None and one.high is not None
+        ]
         held = np.mean([low <= value <= high for low, high, value in known])
         width = np.mean([0.5 * (high - low) for low, high, _ in known])
-        print(f"{count} evaluations, {asked.tables} tables: {held:.2f} within, half width {width:.2f}", flush=True)
+        print(
+            f"{count} evaluations, {asked.tables} tables: {held:.2f} within, half width "
+            f"{width:.2f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Memory and time of proposals on a table of all 423,624 cells of NAS-Bench-101, with made-up values.
+"""Memory and time of proposals on a table of all 423,624 cells of NAS-Bench-101, with made-up
+values.
 
     python docs/scripts/large_table.py write cells.csv.gz
     python docs/scripts/large_table.py propose cells.csv.gz --agent portfolio --evaluations 60
 
-The first command enumerates the cells: upper triangular matrices of at most nine edges, all of whose vertices lie on a
-path from input to output, one of each class under relabelling of the inner vertices, with the labels likewise. The
-first use of the table reads and caches it, in a minute; measure the second.
+The first command enumerates the cells: upper triangular matrices of at most nine edges, all of
+whose vertices lie on a path from input to output, one of each class under relabelling of the inner
+vertices, with the labels likewise. The first use of the table reads and caches it, in a minute;
+measure the second.
 """
 
 from __future__ import annotations
@@ -24,13 +26,18 @@ from archive import agents, spaces
 from archive.agents.base import History, Observation
 
 OPERATIONS = ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")
-MOST_VERTICES, MOST_EDGES = 7, 9
+MOST_VERTICES = 7
+MOST_EDGES = 9
 
 
 def cells(n: int) -> Iterator[tuple[str, str]]:
-    """Yield matrix (row by row) and labels of every cell of n vertices, one of each isomorphism class."""
+    """Yield matrix (row by row) and labels of every cell of n vertices, one of each isomorphism
+    class.
+    """
     permutations = [(0, *inner, n - 1) for inner in itertools.permutations(range(1, n - 1))]
-    labels = np.array(list(itertools.product(range(3), repeat=n - 2)), np.int64).reshape(3 ** (n - 2), n - 2)
+    labels = np.array(list(itertools.product(range(3), repeat=n - 2)), np.int64).reshape(
+        3 ** (n - 2), n - 2
+    )
     powers = 3 ** np.arange(n - 2)
     for matrix in _matrices(n, permutations):
         # Labelled matrices are equal when a permutation that keeps the matrix maps the labels.
@@ -50,21 +57,30 @@ def _matrices(n: int, permutations: list[tuple[int, ...]]) -> np.ndarray:
     matrices = np.zeros((len(codes), n, n), bool)
     for bit, (u, v) in enumerate(edges):
         matrices[:, u, v] = (codes >> bit) & 1
+
     connected = np.ones(len(codes), bool)
     for v in range(1, n):
         connected &= matrices[:, :v, v].any(axis=1) & matrices[:, n - 1 - v, n - v :].any(axis=1)
+
     matrices = matrices[connected]
     weights = (1 << np.arange(n * n)).reshape(n, n)
     least = np.full(len(matrices), np.iinfo(np.int64).max)
     for each in permutations:
-        permuted = sum(matrices[:, each[u], each[v]] * weights[u, v] for u in range(n) for v in range(n) if u != v)
+        permuted = sum(
+            matrices[:, each[u], each[v]] * weights[u, v]
+            for u in range(n)
+            for v in range(n)
+            if u != v
+        )
         least = np.minimum(least, permuted)
+
     return matrices[np.unique(least, return_index=True)[1]]
 
 
 def write(path: Path) -> None:
     """Write the table; values rise with the number of 3x3 convolutions, and have noise."""
-    rng, count = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    count = 0
     with gzip.open(path, "wt", compresslevel=1) as file:
         file.write("n_vertices,adjacency_rowmajor,ops,value\n")
         for n in range(2, MOST_VERTICES + 1):
@@ -72,25 +88,34 @@ def write(path: Path) -> None:
                 value = 0.8 + 0.02 * labels.count("conv3x3") + 0.01 * rng.standard_normal()
                 file.write(f"{n},{matrix},{labels},{value:.5f}\n")
                 count += 1
+
     print(f"{count:,} cells")
 
 
 def propose(path: Path, kind: str, evaluations: int, proposals: int = 5) -> None:
     """Propose after random evaluations, and print seconds of each call and memory."""
     space = spaces.get("nasbench101", table=str(path.absolute()))
-    members, rng = space.members() or (), np.random.default_rng(0)
+    members = space.members() or ()
+    rng = np.random.default_rng(0)
     print(f"{len(members):,} networks, {_peak():.0f} MB")
     begin = time.process_time()
     agent = agents.get(kind, space)
     seen: list[Observation] = []
     print(f"the agent is ready after {time.process_time() - begin:.2f} s of processor time")
     for at in rng.choice(len(members), evaluations + proposals, replace=False):
-        score = sum(layer.op == OPERATIONS[0] for layer in members[at].layers) + 0.5 * rng.standard_normal()
+        score = (
+            sum(layer.op == OPERATIONS[0] for layer in members[at].layers)
+            + 0.5 * rng.standard_normal()
+        )
         seen.append(Observation(members[at], score, f"search#{len(seen):05d}"))
+
     for n in range(evaluations, evaluations + proposals):
         begin = time.process_time()
         agent.propose(History(tuple(seen[:n])), 1, np.random.default_rng(n))
-        print(f"after {n} evaluations: {time.process_time() - begin:.2f} s of processor time, peak {_peak():.0f} MB")
+        print(
+            f"after {n} evaluations: {time.process_time() - begin:.2f} s of processor time, "
+            f"peak {_peak():.0f} MB"
+        )
 
 
 def _peak() -> float:
@@ -99,7 +124,9 @@ def _peak() -> float:
 
 def main() -> None:
     """Write the table, or propose on it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["write", "propose"])
     parser.add_argument("path", type=Path)
     parser.add_argument("--agent", default="portfolio")

@@ -1,6 +1,8 @@
-"""MkDocs hook: `llms.txt`, the contents of the site for programs that read it, and each page as Markdown beside it.
+"""MkDocs hook: `llms.txt`, the contents of the site for programs that read it, and each page as
+Markdown beside it.
 
-The form is that of https://llmstxt.org: title, summary, and sections with links. The API reference is left out.
+The form is that of https://llmstxt.org: title, summary, and sections with links. The API reference
+is left out.
 """
 
 from __future__ import annotations
@@ -23,16 +25,23 @@ _NO_PROSE = re.compile(r"[#|>!<`-]|\d+\.")
 
 def on_post_build(config: MkDocsConfig, **_: Any) -> None:
     """Write the list and the pages."""
-    docs, site = Path(config.docs_dir), Path(config.site_dir)
-    sections = [(title, entries) for title, entries in _sections(config.nav or []) if title != OMITTED]
+    docs = Path(config.docs_dir)
+    site = Path(config.site_dir)
+    sections = [
+        (title, entries) for title, entries in _sections(config.nav or []) if title != OMITTED
+    ]
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
     for title, entries in sections:
         lines += [f"## {title}", ""]
         for name, page in entries:
-            lines.append(f"- [{name}]({page}): {summary((docs / page).read_text(encoding='utf-8'))}")
+            lines.append(
+                f"- [{name}]({page}): {summary((docs / page).read_text(encoding='utf-8'))}"
+            )
             (site / page).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(docs / page, site / page)
+
         lines.append("")
+
     (site / NAME).write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -46,10 +55,22 @@ def summary(text: str) -> str:
 
 
 def _sections(nav: list[Any]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the sections of the navigation with names and paths of their pages; single pages come first."""
-    single = [(name, page) for entry in nav for name, page in entry.items() if isinstance(page, str)]
+    """Yield the sections of the navigation with names and paths of their pages; single pages come
+    first.
+    """
+    single = [
+        (name, page) for entry in nav for name, page in entry.items() if isinstance(page, str)
+    ]
     yield FIRST, single
     for entry in nav:
         for title, pages in entry.items():
             if not isinstance(pages, str):
-                yield title, [(name, page) for each in pages for name, page in each.items() if isinstance(page, str)]
+                yield (
+                    title,
+                    [
+                        (name, page)
+                        for each in pages
+                        for name, page in each.items()
+                        if isinstance(page, str)
+                    ],
+                )

@@ -1,6 +1,8 @@
-"""MkDocs hook: formulas become MathML when the site is built, so that pages need no script and no network.
+"""MkDocs hook: formulas become MathML when the site is built, so that pages need no script and no
+network.
 
-`pymdownx.arithmatex` marks `$…$` and `$$…$$`; the marked text is LaTeX, which `latex2mathml` converts.
+`pymdownx.arithmatex` marks `$…$` and `$$…$$`; the marked text is LaTeX, which `latex2mathml`
+converts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The pictures of the guide to plots and of the benchmarks, from real searches in an archive of their own.
+"""The pictures of the guide to plots and of the benchmarks, from real searches in an archive of
+their own.
 
     python docs/scripts/plots.py --search           runs the searches in ARCHIVE_HOME, then draws all pictures
     python docs/scripts/plots.py --search front     runs those of one picture, and draws it into docs/plots
     python docs/scripts/plots.py                    draws all pictures from that archive
 
-The searches on NAS-Bench-201 need its table (ARCHIVE_DATA_DIR). Those on digits train networks for minutes, those of
-`front` on Fashion-MNIST for an hour and a half of one core.
+The searches on NAS-Bench-201 need its table (ARCHIVE_DATA_DIR). Those on digits train networks for
+minutes, those of `front` on Fashion-MNIST for an hour and a half of one core.
 """
 
 from __future__ import annotations
@@ -27,14 +28,17 @@ FRONTS = ("portfolio", "random")
 
 SEARCHES: Mapping[str, str] = {
     **{
-        f"{agent}-{seed}": f"--agent {agent} --task nb201-cifar10 --budget 100 --seed {seed} --retrain"
+        f"{agent}-{seed}": (
+            f"--agent {agent} --task nb201-cifar10 --budget 100 --seed {seed} --retrain"
+        )
         for seed in SEEDS
         for agent in AGENTS
     },
     "nasbot-digits": "--agent nasbot --budget 30 --seed 1",
     "arc-digits": "--agent arc --task digits --space mlp --budget 30 --seed 1",
     **{
-        f"pareto-{agent}": f"--agent {agent} --task fashion-mnist --protocol fashion-mnist/small --space cnn "
+        f"pareto-{agent}": f"--agent {agent} --task fashion-mnist --protocol fashion-mnist/small "
+        "--space cnn "
         "--objective valid_accuracy --objective latency_ms --constraint flops<=60M --budget 40"
         for agent in FRONTS
     },
@@ -58,7 +62,9 @@ PICTURES: Mapping[str, tuple[str, list[str], dict[str, Any]]] = {
 def search(pictures: Iterable[str]) -> None:
     """Run the searches of pictures; a finished one is not repeated."""
     for study in dict.fromkeys(study for name in pictures for study in PICTURES[name][1]):
-        subprocess.run(["archive", "search", *SEARCHES[study].split(), "--study", study], check=True)
+        subprocess.run(
+            ["archive", "search", *SEARCHES[study].split(), "--study", study], check=True
+        )
 
 
 def draw(pictures: Iterable[str]) -> None:
@@ -74,7 +80,9 @@ def draw(pictures: Iterable[str]) -> None:
         for name in pictures:
             kind, studies, options = PICTURES[name]
             path = FOLDER / f"{name}.png"
-            picture = Image.open(io.BytesIO(rendered(kinds.draw(store, kind, studies, **options), "png", DPI)))
+            picture = Image.open(
+                io.BytesIO(rendered(kinds.draw(store, kind, studies, **options), "png", DPI))
+            )
             # A third of the bytes, for a difference that is hard to see.
             picture.convert("RGB").quantize(64).save(path, optimize=True)
             print(f"{path}: {path.stat().st_size:,} bytes")

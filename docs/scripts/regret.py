@@ -4,8 +4,8 @@
     python docs/scripts/regret.py --collect picture --commit …         reads the run into docs/results/regret.json
     python docs/scripts/regret.py                                      draws docs/regret.svg, writes the tables
 
-The curves are those of the studies in the archive of the run, rounded to 0.0001 accuracy points. Drawing needs the
-standard library alone, so that the same results give the same bytes.
+The curves are those of the studies in the archive of the run, rounded to 0.0001 accuracy points.
+Drawing needs the standard library alone, so that the same results give the same bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ RESULTS = DOCS / "results" / "regret.json"
 PICTURE = DOCS / "regret.svg"
 
 AGENTS = ("portfolio", "tw", "tw:preset=paper", "regularized-evolution", "random")
-TASK, SEEDS, BUDGET, STARTS = "nb201-cifar10", 20, 200, 20
+TASK = "nb201-cifar10"
+SEEDS = 20
+BUDGET = 200
+STARTS = 20
 METHODS = {
     "portfolio": "this archive's",
     "tw": "this archive's variant of tree-Wasserstein",
@@ -41,15 +44,21 @@ COLOURS = {
 }
 QUERIES = (50, 100, 200)
 
-WIDTH, HEIGHT = 720, 360
-LEFT, RIGHT, TOP, BOTTOM = 56, 190, 34, 44
+WIDTH = 720
+HEIGHT = 360
+LEFT = 56
+RIGHT = 190
+TOP = 34
+BOTTOM = 44
 TICKS = (0, 0.1, 0.3, 1, 3, 10)
 LINEAR = 0.05
 """Regret spans orders of magnitude and ends at 0: the axis is log(1 + regret / LINEAR)."""
 
 
 def collect(run: str, machine: str, date: str, commit: str) -> None:
-    """Read a finished run, in the archive that `archive bench search` kept it in, into the file of results."""
+    """Read a finished run, in the archive that `archive bench search` kept it in, into the file of
+    results.
+    """
     from dataclasses import replace
 
     from archive import connect, settings
@@ -72,11 +81,18 @@ def collect(run: str, machine: str, date: str, commit: str) -> None:
     own = settings.load()
     with connect(replace(own, home=own.home / FOLDER)) as archive:
         recorded = traces(archive, plan.jobs)
+
     unfinished = [
-        job.study.name for job, one in zip(plan.jobs, recorded, strict=True) if not job.is_finished(one.values)
+        job.study.name
+        for job, one in zip(plan.jobs, recorded, strict=True)
+        if not job.is_finished(one.values)
     ]
     if unfinished:
-        raise SystemExit(f"{len(unfinished)} searches of the run {run!r} are not finished, the first: {unfinished[0]}")
+        raise SystemExit(
+            f"{len(unfinished)} searches of the run {run!r} are not finished, the "
+            f"first: {unfinished[0]}"
+        )
+
     rows = [
         {
             "agent": row.contestant,
@@ -107,25 +123,41 @@ def results() -> dict[str, Any]:
 
 def picture(measured: dict[str, Any]) -> str:
     """Return the curves as SVG: mean regret by queries, with a band of one standard error."""
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    bottom = HEIGHT - BOTTOM
+    right = WIDTH - RIGHT
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         'font-family="system-ui, sans-serif" font-size="12" fill="#222">',
-        f"<title>{TASK}, {measured['protocol']}: regret by queries, mean of {measured['seeds']} seeds</title>",
+        (
+            f"<title>{TASK}, {measured['protocol']}: regret by queries, mean of "
+            f"{measured['seeds']} "
+            "seeds</title>"
+        ),
         f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#fff"/>',
-        f'<rect x="{LEFT}" y="{TOP}" width="{_x(STARTS) - LEFT:.1f}" height="{bottom - TOP}" fill="#f2f2f2"/>',
-        f'<text x="{LEFT}" y="20" font-weight="600">CIFAR-10 of NAS-Bench-201 ({measured["protocol"]}): '
+        (
+            f'<rect x="{LEFT}" y="{TOP}" width="{_x(STARTS) - LEFT:.1f}" height="{bottom - TOP}" '
+            'fill="#f2f2f2"/>'
+        ),
+        f'<text x="{LEFT}" y="20" font-weight="600">CIFAR-10 of NAS-Bench-201 '
+        f"({measured['protocol']}): "
         f"regret in accuracy points, mean of {measured['seeds']} seeds</text>",
         f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">queries '
         f"(the first {STARTS} are random, the same for all)</text>",
     ]
     for value in TICKS:
         parts.append(f'<path d="M{LEFT} {_y(value):.1f}H{right}" stroke="#ddd"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{_y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
+        parts.append(
+            f'<text x="{LEFT - 6}" y="{_y(value) + 4:.1f}" text-anchor="end">{value:g}</text>'
+        )
+
     for value in (1, 50, 100, 150, 200):
-        parts.append(f'<text x="{_x(value):.1f}" y="{bottom + 16}" text-anchor="middle">{value}</text>')
+        parts.append(
+            f'<text x="{_x(value):.1f}" y="{bottom + 16}" text-anchor="middle">{value}</text>'
+        )
+
     for row in measured["rows"]:
         parts += _curve(row)
+
     parts += _legend(measured["rows"])
     return "\n".join([*parts, "</svg>", ""])
 
@@ -133,7 +165,10 @@ def picture(measured: dict[str, Any]) -> str:
 def table(measured: dict[str, Any]) -> str:
     """Return the table of results as Markdown, with its source below."""
     lines = [
-        f"| agent | method | regret after {' / '.join(map(str, QUERIES))} | median queries to the best | found it |",
+        (
+            f"| agent | method | regret after {' / '.join(map(str, QUERIES))} | median queries to "
+            "the best | found it |"
+        ),
         "|---|---|---|---|---|",
     ]
     for row in measured["rows"]:
@@ -143,14 +178,29 @@ def table(measured: dict[str, Any]) -> str:
         shown = f"{median:g}" if math.isfinite(median) else "–"
         times = sum(math.isfinite(one) for one in to_best)
         lines.append(
-            f"| `{row['agent']}` | {METHODS[row['agent']]} | {after} | {shown} | {times} of {measured['seeds']} |"
+            f"| `{row['agent']}` | {METHODS[row['agent']]} | {after} | {shown} | {times} of "
+            f"{measured['seeds']} |"
         )
+
     return "\n".join(
         [
-            "Mean regret on CIFAR-10 of NAS-Bench-201, in points of accuracy below the best cell: validation accuracy",
-            "after 12 epochs of one seed, without noise; isomorphic cells without dead layers count once. Each search",
-            f"has {measured['seeds']} seeds; all agents begin with the same {STARTS} random cells of a seed.",
-            "The defaults were chosen on this table, which favours them over published settings and baselines.",
+            (
+                "Mean regret on CIFAR-10 of NAS-Bench-201, in points of accuracy below the best "
+                "cell: validation accuracy"
+            ),
+            (
+                "after 12 epochs of one seed, without noise; isomorphic cells without dead layers "
+                "count once. Each search"
+            ),
+            (
+                f"has {measured['seeds']} seeds; all agents begin with the same {STARTS} random "
+                "cells of a seed."
+            ),
+            (
+                "The defaults were chosen on this table, which favours them over published "
+                "settings "
+                "and baselines."
+            ),
             "",
             *lines,
             "",
@@ -161,8 +211,11 @@ def table(measured: dict[str, Any]) -> str:
 
 
 def replaced(text: str, mark: str, content: str) -> str:
-    """Return a page's text with new content between the marks `<!-- mark -->` and `<!-- /mark -->`."""
-    begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
+    """Return a page's text with new content between the marks `<!-- mark -->` and `<!-- /mark
+    -->`.
+    """
+    begin = f"<!-- {mark} -->"
+    end = f"<!-- /{mark} -->"
     head, _, rest = text.partition(begin)
     _, _, tail = rest.partition(end)
     return f"{head}{begin}\n{content}\n{end}{tail}"
@@ -173,7 +226,8 @@ PAGES = {DOCS.parent / "README.md": "results", DOCS / "benchmarks.md": "picture"
 
 def _curve(row: dict[str, Any]) -> list[str]:
     colour = COLOURS[row["agent"]]
-    means, errors = row["mean"], [error if error == error else 0.0 for error in row["error"]]
+    means = row["mean"]
+    errors = [error if error == error else 0.0 for error in row["error"]]
     upper = [mean + error for mean, error in zip(means, errors, strict=True)]
     lower = [max(mean - error, 0.0) for mean, error in zip(means, errors, strict=True)]
     band = f"{_line(upper)}L{_line(lower, backwards=True)[1:]}Z"
@@ -184,25 +238,31 @@ def _curve(row: dict[str, Any]) -> list[str]:
 
 
 def _line(values: list[float], backwards: bool = False) -> str:
-    """Return a path through the values after 1, 2, … queries, without the inner points of level stretches."""
+    """Return a path through the values after 1, 2, … queries, without the inner points of level
+    stretches.
+    """
     last = len(values) - 1
     points = [
         (queries + 1, value)
         for queries, value in enumerate(values)
         if queries in (0, last) or not values[queries - 1] == value == values[queries + 1]
     ]
-    return "M" + "L".join(f"{_x(at):.1f} {_y(value):.1f}" for at, value in points[:: -1 if backwards else 1])
+    return "M" + "L".join(
+        f"{_x(at):.1f} {_y(value):.1f}" for at, value in points[:: -1 if backwards else 1]
+    )
 
 
 def _legend(rows: list[dict[str, Any]]) -> list[str]:
     parts = []
     for place, row in enumerate(rows):
         y = TOP + 14 + 40 * place
-        x, colour = WIDTH - RIGHT + 14, COLOURS[row["agent"]]
+        x = WIDTH - RIGHT + 14
+        colour = COLOURS[row["agent"]]
         parts.append(f'<path d="M{x} {y - 4}h16" stroke="{colour}" stroke-width="3"/>')
         parts.append(f'<text x="{x + 22}" y="{y}" font-weight="600">{row["agent"]}</text>')
         kind = "as published" if "paper" in row["agent"] else METHODS[row["agent"]].split(" of ")[0]
         parts.append(f'<text x="{x + 22}" y="{y + 15}" fill="#666">{kind}</text>')
+
     return parts
 
 
@@ -217,17 +277,23 @@ def _y(regret: float) -> float:
 
 def main() -> None:
     """Collect a run if one is named; then draw, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--collect", metavar="RUN")
     for name in ("machine", "date", "commit"):
         parser.add_argument(f"--{name}", default="unknown")
+
     options = parser.parse_args()
     if options.collect:
         collect(options.collect, options.machine, options.date, options.commit)
+
     measured = results()
     PICTURE.write_text(picture(measured), encoding="utf-8")
     for page, mark in PAGES.items():
-        page.write_text(replaced(page.read_text(encoding="utf-8"), mark, table(measured)), encoding="utf-8")
+        page.write_text(
+            replaced(page.read_text(encoding="utf-8"), mark, table(measured)), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Make two tables of real trainings on the space `choices`, in which every combination of decisions is trained.
+"""Make two tables of real trainings on the space `choices`, in which every combination of decisions
+is trained.
 
     python docs/scripts/trained_tables.py FOLDER
 
@@ -8,8 +9,9 @@
 |            |              | each of the data sets `protein`, `diabetes` and `friedman` (synthetic)           |
 | `layers`   | chain of 5   | accuracy of 16,807 networks of five layers on `digits`, mean of three trainings  |
 
-`boosting` takes six minutes of processor time, and `layers` ten. The data of `protein` are fetched where they are
-missing. Networks with the same first two layers are trained together, as one batch of matrices.
+`boosting` takes six minutes of processor time, and `layers` ten. The data of `protein` are fetched
+where they are missing. Networks with the same first two layers are trained together, as one batch
+of matrices.
 """
 
 from __future__ import annotations
@@ -47,8 +49,12 @@ ROWS = {"protein": (1000, 2000), "diabetes": (300, 142), "friedman": (300, 900)}
 """Number of rows to train on and to test on, by data set."""
 
 LAYERS = ("skip", "relu", "tanh", "residual", "norm", "dropout", "gate")
-DEPTH, WIDTH = 5, 12
-TRAINED, VALIDATED, EPOCHS, BATCH = 640, 600, 10, 64
+DEPTH = 5
+WIDTH = 12
+TRAINED = 640
+VALIDATED = 600
+EPOCHS = 10
+BATCH = 64
 
 
 def boosting(name: str, seed: int = 0) -> list[float]:
@@ -60,17 +66,24 @@ def boosting(name: str, seed: int = 0) -> list[float]:
     values = {}
     for settings in product(*decisions.values()):
         named = dict(zip(decisions, settings, strict=True))
-        model = HistGradientBoostingRegressor(early_stopping=False, random_state=seed, max_iter=max(lengths), **named)
+        model = HistGradientBoostingRegressor(
+            early_stopping=False, random_state=seed, max_iter=max(lengths), **named
+        )
         model.fit(inputs[:trained], targets[:trained])
         # The first trees of a longer training are those of a shorter one.
         for length, predicted in enumerate(model.staged_predict(inputs[trained:]), 1):
             if length in lengths:
-                values[*settings[:place], length, *settings[place:]] = float(r2_score(targets[trained:], predicted))
+                values[*settings[:place], length, *settings[place:]] = float(
+                    r2_score(targets[trained:], predicted)
+                )
+
     return [values[settings] for settings in product(*BOOSTING.values())]
 
 
 def rows(name: str) -> tuple[Floats, Floats, int]:
-    """Return the inputs and targets of a data set in random order, and the number of those to train on."""
+    """Return the inputs and targets of a data set in random order, and the number of those to train
+    on.
+    """
     trained, held_out = ROWS[name]
     if name == "diabetes":
         inputs, targets = load_diabetes(return_X_y=True)
@@ -78,7 +91,9 @@ def rows(name: str) -> tuple[Floats, Floats, int]:
         inputs, targets = make_friedman1(trained + held_out, noise=1.0, random_state=0)
     else:
         read = readers.read(name, sources.locate(name, "official"))
-        inputs, targets = read.inputs, read.targets
+        inputs = read.inputs
+        targets = read.targets
+
     order = np.random.default_rng(0).permutation(len(targets))[: trained + held_out]
     return inputs[order], targets[order] / targets.std(), trained
 
@@ -98,11 +113,15 @@ class Batch:
         self._weight = [self._weights(WIDTH, WIDTH) for _ in range(DEPTH)]
         self._bias = [torch.zeros(self._size, 1, WIDTH, requires_grad=True) for _ in range(DEPTH)]
         self._members = [
-            [torch.tensor(np.flatnonzero(column == number)) for number in range(len(LAYERS))] for column in layers.T
+            [torch.tensor(np.flatnonzero(column == number)) for number in range(len(LAYERS))]
+            for column in layers.T
         ]
 
     def _weights(self, inputs: int, outputs: int) -> Tensor:
-        weights = torch.randn(self._size, inputs, outputs, generator=self._generator) * (1.5 / inputs) ** 0.5
+        weights = (
+            torch.randn(self._size, inputs, outputs, generator=self._generator)
+            * (1.5 / inputs) ** 0.5
+        )
         trained: Tensor = weights.requires_grad_()
         return trained
 
@@ -115,21 +134,33 @@ class Batch:
         states = torch.relu(images.expand(self._size, *images.shape) @ self._input)
         for depth, members in enumerate(self._members):
             parts = [
-                self._layer(name, states[which], self._weight[depth][which], self._bias[depth][which], training)
+                self._layer(
+                    name,
+                    states[which],
+                    self._weight[depth][which],
+                    self._bias[depth][which],
+                    training,
+                )
                 for name, which in zip(LAYERS, members, strict=True)
             ]
             states = torch.cat(parts)[torch.argsort(torch.cat(members))]
+
         return states @ self._output
 
-    def _layer(self, name: str, states: Tensor, weight: Tensor, bias: Tensor, training: bool) -> Tensor:
+    def _layer(
+        self, name: str, states: Tensor, weight: Tensor, bias: Tensor, training: bool
+    ) -> Tensor:
         if name == "skip":
             return states
+
         if name == "norm":
             return F.layer_norm(states, (WIDTH,))
+
         linear = torch.baddbmm(bias, states, weight)
         if name == "dropout" and training:
             kept = torch.rand(linear.shape, generator=self._generator) > 0.3
             return torch.relu(linear) * kept / 0.7
+
         functions: dict[str, Callable[[], Tensor]] = {
             "tanh": lambda: torch.tanh(linear),
             "residual": lambda: states + torch.relu(linear),
@@ -158,13 +189,18 @@ def layers(seed: int) -> list[float]:
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
+
         with torch.no_grad():
             predicted = batch.logits(images[TRAINED:], training=False).argmax(-1)
+
         values += (predicted == classes[TRAINED:]).float().mean(-1).tolist()
+
     return values
 
 
-def write(file: Path, decisions: Sequence[str], options: Iterable[Sequence[object]], values: Columns) -> None:
+def write(
+    file: Path, decisions: Sequence[str], options: Iterable[Sequence[object]], values: Columns
+) -> None:
     """Write a table: a column for each decision, and those of the values."""
     with file.open("w", newline="") as opened:
         table = csv.writer(opened)
@@ -175,13 +211,20 @@ def write(file: Path, decisions: Sequence[str], options: Iterable[Sequence[objec
 
 def main() -> None:
     """Write both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     settings = [f"set:{name}" for name in BOOSTING]
-    write(folder / "boosting.csv", settings, product(*BOOSTING.values()), {name: boosting(name) for name in ROWS})
+    write(
+        folder / "boosting.csv",
+        settings,
+        product(*BOOSTING.values()),
+        {name: boosting(name) for name in ROWS},
+    )
     places = [f"chain:layer{depth}" for depth in range(1, DEPTH + 1)]
     mean = np.mean([layers(seed) for seed in range(3)], axis=0).tolist()
     write(folder / "layers.csv", places, product(LAYERS, repeat=DEPTH), {"value": mean})

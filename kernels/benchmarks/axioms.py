@@ -4,8 +4,9 @@
     triangle              largest d(x, z) - d(x, y) - d(y, z) of the unnormalised components
     smallest eigenvalue   of exp(-d^p / median), with the p that surrogates use
 
-All are over the components and the spaces, the first two relative to the largest distance, the third to the largest
-eigenvalue. The docstring of a kernel states its axioms; figures without a goal are for information.
+All are over the components and the spaces, the first two relative to the largest distance, the
+third to the largest eigenvalue. The docstring of a kernel states its axioms; figures without a goal
+are for information.
 """
 
 from __future__ import annotations
@@ -48,19 +49,31 @@ def _figures(name: str, samples: dict[str, list[Architecture]], seed: int) -> li
     embedded = isinstance(kernel, EmbeddedDistance)
     power = 2.0 if isinstance(kernel, EmbeddedDistance) and kernel.norm == "l2" else 1.0
     rng = np.random.default_rng(seed)
-    relabelling, triangle, eigenvalue = 0.0, -np.inf, np.inf
+    relabelling = 0.0
+    triangle = -np.inf
+    eigenvalue = np.inf
     for sample in samples.values():
         stack = _stack(name, sample)
         again = _stack(name, [relabelled(architecture, rng) for architecture in sample])
-        relabelling = max(relabelling, float(np.abs(again - stack).max() / max(stack.max(), 1e-300)))
-        triangle = max(triangle, *(_triangle(distances) for distances in stack[: kernel.unnormalised]))
+        relabelling = max(
+            relabelling, float(np.abs(again - stack).max() / max(stack.max(), 1e-300))
+        )
+        triangle = max(
+            triangle, *(_triangle(distances) for distances in stack[: kernel.unnormalised])
+        )
         eigenvalue = min(eigenvalue, *(_smallest(distances**power) for distances in stack))
+
     metric = f"<= {ROUNDING:g}" if embedded or name in METRICS else None
     positive = f">= -{ROUNDING:g}" if embedded or name in POSITIVE else None
     return [
         Figure(f"{name}: largest change under relabelling", relabelling, "", f"<= {ROUNDING:g}"),
         Figure(f"{name}: largest excess in the triangle inequality", triangle, "", metric),
-        Figure(f"{name}: smallest eigenvalue of exp(-d{'^2' if power == 2 else ''})", eigenvalue, "", positive),
+        Figure(
+            f"{name}: smallest eigenvalue of exp(-d{'^2' if power == 2 else ''})",
+            eigenvalue,
+            "",
+            positive,
+        ),
     ]
 
 
@@ -75,6 +88,7 @@ def _triangle(distances: Floats) -> float:
     largest = float(distances.max())
     if largest == 0.0:
         return 0.0
+
     detours = (distances[:, :, None] + distances[None, :, :]).min(axis=1)
     return float((distances - detours).max() / largest)
 

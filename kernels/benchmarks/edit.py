@@ -1,8 +1,9 @@
 """Benchmark of the edit distance's and the Bourgain embedding's accuracy and speed.
 
-Speeds are for one pair of networks, amortised over a Gram matrix of prepared networks, in the time of one core. The
-reference computes equations (3) to (8) of the paper pair by pair: a dynamic programme in Python, a matrix of d_s in
-Python, and scipy's `linear_sum_assignment`, with the common parts of two networks.
+Speeds are for one pair of networks, amortised over a Gram matrix of prepared networks, in the time
+of one core. The reference computes equations (3) to (8) of the paper pair by pair: a dynamic
+programme in Python, a matrix of d_s in Python, and scipy's `linear_sum_assignment`, with the common
+parts of two networks.
 """
 
 from __future__ import annotations
@@ -46,26 +47,40 @@ def reference_distance(first: Sequenced, second: Sequenced, lam: float) -> float
     """Return the distance of one pair by equations (3), (6) and (7), without shortcuts."""
     from scipy.optimize import linear_sum_assignment
 
-    one, two = _layers(first), _layers(second)
+    one = _layers(first)
+    two = _layers(second)
     row = [float(j) for j in range(len(two) + 1)]
     for i, x in enumerate(one, 1):
-        above, row = row, [float(i)]
+        above = row
+        row = [float(i)]
         for j, y in enumerate(two, 1):
             row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + _layer_distance(x, y)))
-    skips, other_skips = first.skips.tolist(), second.skips.tolist()
-    cost = np.array([[_skip_distance(a, b) for b in other_skips] for a in skips]).reshape(len(skips), len(other_skips))
+
+    skips = first.skips.tolist()
+    other_skips = second.skips.tolist()
+    cost = np.array([[_skip_distance(a, b) for b in other_skips] for a in skips]).reshape(
+        len(skips), len(other_skips)
+    )
     matched = float(cost[linear_sum_assignment(cost)].sum())
     return row[-1] + lam * (matched + abs(len(skips) - len(other_skips)))
 
 
 def _layers(network: Sequenced) -> list[tuple[int, float, list[float]]]:
-    return list(zip(network.kinds.tolist(), network.scales.tolist(), network.attributes.tolist(), strict=True))
+    return list(
+        zip(
+            network.kinds.tolist(),
+            network.scales.tolist(),
+            network.attributes.tolist(),
+            strict=True,
+        )
+    )
 
 
 def _layer_distance(x: tuple[int, float, list[float]], y: tuple[int, float, list[float]]) -> float:
     """Eq. (5), and 1 for layers of two kinds."""
     if x[0] != y[0]:
         return 1.0
+
     return x[1] * sum(abs(a - b) / max(a, b) for a, b in zip(x[2], y[2], strict=True) if a != b)
 
 
@@ -73,21 +88,31 @@ def _skip_distance(a: list[int], b: list[int]) -> float:
     """Eq. (8), and 1 for skips of two kinds."""
     if a[0] != b[0]:
         return 1.0
+
     below = max(a[1], b[1]) + max(a[2], b[2])
     return (abs(a[1] - b[1]) + abs(a[2] - b[2])) / below if below else 0.0
 
 
-def _speed_rows(name: str, sample: Sequence[Architecture], rng: np.random.Generator) -> list[Figure]:
+def _speed_rows(
+    name: str, sample: Sequence[Architecture], rng: np.random.Generator
+) -> list[Figure]:
     one = EditDistance(threads=1)
     prepared = [one.prepare(architecture) for architecture in sample]
     pairs = len(sample) * (len(sample) - 1) / 2
     single = best_seconds(lambda: one.distances(prepared), time.thread_time)
-    preparing = best_seconds(lambda: [one.prepare(architecture) for architecture in sample], time.thread_time)
+    preparing = best_seconds(
+        lambda: [one.prepare(architecture) for architecture in sample], time.thread_time
+    )
     seconds, difference = _naive(one, prepared, rng)
     return [
         Figure(f"edit, {name}: a pair, one core", 1e6 * single / pairs, "us", None, 1e6 * seconds),
         Figure(f"edit, {name}: preparing a network", 1e6 * preparing / len(sample), "us"),
-        Figure(f"edit, {name}: largest relative difference from the reference", difference, "", RELATIVE_ERROR),
+        Figure(
+            f"edit, {name}: largest relative difference from the reference",
+            difference,
+            "",
+            RELATIVE_ERROR,
+        ),
     ]
 
 
@@ -116,7 +141,17 @@ def _embedding_rows(name: str, sample: Sequence[Architecture]) -> list[Figure]:
     return [
         Figure(f"{title}: fit and kernel", 1e3 * seconds, "ms"),
         Figure(
-            f"{title}: distortion, beside ln n", embedding.distortion(distances), "", None, float(np.log(len(sample)))
+            f"{title}: distortion, beside ln n",
+            embedding.distortion(distances),
+            "",
+            None,
+            float(np.log(len(sample))),
         ),
-        Figure(f"{title}: smallest eigenvalue, beside that of exp(-d^2)", smallest, "", ">= -1e-12", raw),
+        Figure(
+            f"{title}: smallest eigenvalue, beside that of exp(-d^2)",
+            smallest,
+            "",
+            ">= -1e-12",
+            raw,
+        ),
     ]

@@ -1,9 +1,10 @@
 """Benchmark of the encodings' speed, relative to the pairwise computation of the papers' code.
 
-Speeds are for blocks of 1,000 x 1,000 cells of NAS-Bench-101 and NAS-Bench-201, drawn from the spaces, and for the
-preparation of one network. The reference has the same features and compares pair by pair, as BANANAS' code does: numpy
-counts or sums the differences of two vectors, and the Weisfeiler-Lehman distance sums over two dictionaries. It is
-timed on some of the pairs and extrapolated to all.
+Speeds are for blocks of 1,000 x 1,000 cells of NAS-Bench-101 and NAS-Bench-201, drawn from the
+spaces, and for the preparation of one network. The reference has the same features and compares
+pair by pair, as BANANAS' code does: numpy counts or sums the differences of two vectors, and the
+Weisfeiler-Lehman distance sums over two dictionaries. It is timed on some of the pairs and
+extrapolated to all.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def measure(networks: int = 1_000, pairs: int = 2_000, seed: int = 0) -> Iterato
         The figures, in the order to show them.
     """
     yield Figure("path: features on nasbench101", len(every_path("nasbench101")), "", "= 364", 364)
-    # Eight operations, the zero operation among them, four at most on a path; two cells of two inputs each.
+    # Eight operations, the zero operation among them, four at most on a path; two cells of two
+    # inputs each.
     yield Figure("path: features on darts", len(every_path("darts")), "", "= 18724", 18724)
     for space in SPACES:
         sample = draw(space, networks, np.random.default_rng(seed))
@@ -48,11 +50,21 @@ def measure(networks: int = 1_000, pairs: int = 2_000, seed: int = 0) -> Iterato
 
 
 def _kernels() -> list[EmbeddedDistance]:
-    return [PathEncoding(), AdjacencyEncoding(), ContinuousAdjacencyEncoding(), Hamming(), WeisfeilerLehman()]
+    return [
+        PathEncoding(),
+        AdjacencyEncoding(),
+        ContinuousAdjacencyEncoding(),
+        Hamming(),
+        WeisfeilerLehman(),
+    ]
 
 
 def _figures(
-    kernel: EmbeddedDistance, space: str, sample: Sequence[Architecture], pairs: int, rng: np.random.Generator
+    kernel: EmbeddedDistance,
+    space: str,
+    sample: Sequence[Architecture],
+    pairs: int,
+    rng: np.random.Generator,
 ) -> list[Figure]:
     # A cached canonical order would cost nothing.
     fresh = [Architecture(network.space, network.layers, network.edges) for network in sample]
@@ -83,14 +95,20 @@ def _figures(
     ]
 
 
-def reference(kernel: EmbeddedDistance, prepared: Sequence[Embedded]) -> Callable[[int, int], float]:
-    """Return the distance of one pair as the papers' code computes it, from features made ready for that."""
+def reference(
+    kernel: EmbeddedDistance, prepared: Sequence[Embedded]
+) -> Callable[[int, int], float]:
+    """Return the distance of one pair as the papers' code computes it, from features made ready for
+    that.
+    """
     if isinstance(kernel, WeisfeilerLehman):
         counts = [network.features[0] for network in prepared]
         return lambda i, j: _dictionary_distance(counts[i], counts[j])
+
     dense = matrix(prepared, vocabulary(prepared))
     if kernel.norm == "l1":
         return lambda i, j: float(np.sum(np.abs(dense[i] - dense[j])))
+
     return lambda i, j: _euclidean(dense[i], dense[j])
 
 
@@ -98,6 +116,7 @@ def _dictionary_distance(x: Mapping[str, float], y: Mapping[str, float]) -> floa
     total = 0.0
     for name in {*x, *y}:
         total += (x.get(name, 0.0) - y.get(name, 0.0)) ** 2
+
     return math.sqrt(total)
 
 

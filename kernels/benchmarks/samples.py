@@ -14,11 +14,14 @@ SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
 
 
 def walk(name: str, count: int, rng: np.random.Generator) -> list[Architecture]:
-    """Return networks like those of a search: the space's initial pool, then mutations of earlier networks."""
+    """Return networks like those of a search: the space's initial pool, then mutations of earlier
+    networks.
+    """
     space = spaces.get(name)
     networks = space.initial_pool()[:count]
     while len(networks) < count:
         networks.append(space.mutate(networks[int(rng.integers(len(networks)))], rng).child)
+
     return networks
 
 
@@ -36,11 +39,14 @@ def relabelled(architecture: Architecture, rng: np.random.Generator) -> Architec
     return Architecture(architecture.space, [architecture.layers[old] for old in order], edges)
 
 
-def best_seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter, repeats: int = 7) -> float:
+def best_seconds(
+    work: Callable[[], object], clock: Callable[[], float] = time.perf_counter, repeats: int = 7
+) -> float:
     """Return the least time of several runs: the time without other load on the machine."""
     times = []
     for _ in range(repeats):
         begin = clock()
         work()
         times.append(clock() - begin)
+
     return min(times)

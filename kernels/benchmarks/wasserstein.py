@@ -1,8 +1,9 @@
-"""Benchmark of the Wasserstein and Gromov-Wasserstein distances' speed, for `archive bench kernels`.
+"""Benchmark of the Wasserstein and Gromov-Wasserstein distances' speed, for `archive bench
+kernels`.
 
-Figures are for one pair of networks with all components of the distance, amortised over a matrix of all pairs of
-prepared networks. The reference follows the papers' authors: it calls POT pair by pair from the architectures, without
-a cache.
+Figures are for one pair of networks with all components of the distance, amortised over a matrix of
+all pairs of prepared networks. The reference follows the papers' authors: it calls POT pair by pair
+from the architectures, without a cache.
 """
 
 from __future__ import annotations
@@ -46,13 +47,17 @@ def measure(networks: int = 30, seed: int = 0, pairs: int = 60) -> Iterator[Figu
         yield from _gromov(space, sample, chosen)
 
 
-def _wasserstein(space: str, sample: Sequence[Architecture], chosen: Sequence[tuple[int, int]]) -> list[Figure]:
+def _wasserstein(
+    space: str, sample: Sequence[Architecture], chosen: Sequence[tuple[int, int]]
+) -> list[Figure]:
     distance = Wasserstein(threads=1)
     prepared = [distance.prepare(network) for network in sample]
     stack = distance.distances(prepared).stack
     seconds = best_seconds(lambda: distance.distances(prepared), time.thread_time, repeats=5)
     reference, expected = _reference(Wasserstein(solver="pot"), sample, chosen)
-    difference = max(float(np.abs(stack[:, i, j] - e).max()) for (i, j), e in zip(chosen, expected, strict=True))
+    difference = max(
+        float(np.abs(stack[:, i, j] - e).max()) for (i, j), e in zip(chosen, expected, strict=True)
+    )
     count = len(sample) * (len(sample) - 1) / 2
     name = f"wasserstein, {space}: {len(distance.components)} nu_str"
     return [
@@ -61,7 +66,9 @@ def _wasserstein(space: str, sample: Sequence[Architecture], chosen: Sequence[tu
     ]
 
 
-def _gromov(space: str, sample: Sequence[Architecture], chosen: Sequence[tuple[int, int]]) -> list[Figure]:
+def _gromov(
+    space: str, sample: Sequence[Architecture], chosen: Sequence[tuple[int, int]]
+) -> list[Figure]:
     distance = GromovWasserstein()
     prepared = [distance.prepare(network) for network in sample]
     seconds = best_seconds(lambda: distance.distances(prepared), time.thread_time, repeats=1)
@@ -69,6 +76,7 @@ def _gromov(space: str, sample: Sequence[Architecture], chosen: Sequence[tuple[i
     for i, j in chosen:
         # A new instance has an empty cache.
         GromovWasserstein().distances([sample[i]], [sample[j]])
+
     reference = (time.thread_time() - begin) / len(chosen)
     count = len(sample) * (len(sample) - 1) / 2
     name = f"gromov-wasserstein, {space}: {distance.starts} starts, a pair"

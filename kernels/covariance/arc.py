@@ -1,6 +1,8 @@
-"""Covariances of configurations with conditional parameters: the Arc kernel, and the baselines of its paper.
+"""Covariances of configurations with conditional parameters: the Arc kernel, and the baselines of
+its paper.
 
-Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014); its equations have no numbers.
+Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014); its equations
+have no numbers.
 
 | symbol  | meaning                                                                                | shape      |
 |---------|----------------------------------------------------------------------------------------|------------|
@@ -22,20 +24,22 @@ Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (201
     d_i = omega_i                                               one has it
     d_i = omega_i sqrt(2) sqrt(1 - cos(pi rho_i t))             both: t = |x_i - x_i'| / (u_i - l_i), in [0, 1]
 
-Two configurations that differ in a choice without an order are at t = 1/2: the paper has no categorical parameters, and
-1/2 is the largest t for which any number of choices fits into an embedding with all of them equally far apart (vectors
-of length omega at an angle of pi rho t each, at most a right angle). The covariances, positive definite functions of a
-Euclidean distance, are therefore positive semi-definite for rho <= 1.
+Two configurations that differ in a choice without an order are at t = 1/2: the paper has no
+categorical parameters, and 1/2 is the largest t for which any number of choices fits into an
+embedding with all of them equally far apart (vectors of length omega at an angle of pi rho t each,
+at most a right angle). The covariances, positive definite functions of a Euclidean distance, are
+therefore positive semi-definite for rho <= 1.
 
-Both invariances of the paper follow: the value of a parameter that a configuration does not have changes no covariance,
-neither with configurations that lack the parameter too nor with those that have it.
+Both invariances of the paper follow: the value of a parameter that a configuration does not have
+changes no covariance, neither with configurations that lack the parameter too nor with those that
+have it.
 
     arc        alpha Matern52(r), r the pseudo-metric                       "Arc GP"
     padded     alpha Matern52(r), r^2 = sum beta_i (x_i - x_i')^2           "GP": absent values are drawn at random
     linear     a + b <x, x'>                                                "Linear": the same x
 
-r is computed from embeddings by one matrix product: a posterior sampler needs thousands of 60 x 60 matrices, and sines
-of n D codes are fewer than sines of n^2 D differences.
+r is computed from embeddings by one matrix product: a posterior sampler needs thousands of 60 x 60
+matrices, and sines of n D codes are fewer than sines of n^2 D differences.
 """
 
 from __future__ import annotations
@@ -53,14 +57,20 @@ from archive.kernels.covariance.base import ALPHA, Floats
 Integers = NDArray[np.int64]
 
 OMEGA = (1e-2, 1e1)
-"""Range of omega. Scores are standardised and d_i is at most 2 omega_i: at the lower end a parameter is ignored, at the
-upper end configurations that differ in it are uncorrelated."""
+"""Range of omega.
+
+Scores are standardised and d_i is at most 2 omega_i: at the lower end a parameter is ignored, at
+the upper end configurations that differ in it are uncorrelated."""
 RHO = (1e-2, 1.0)
-"""Range of rho. At the lower end only the existence of the parameter matters; above 1 the arc would return towards its
-start."""
+"""Range of rho.
+
+At the lower end only the existence of the parameter matters; above 1 the arc would return towards
+its start."""
 _BETA = (1e-4, 1e2)
-"""Range of beta. Codes are in [0, 1]: at the lower end a parameter is ignored, at the upper end a step of 0.1 leaves no
-correlation."""
+"""Range of beta.
+
+Codes are in [0, 1]: at the lower end a parameter is ignored, at the upper end a step of 0.1 leaves
+no correlation."""
 
 
 class CodeKernel(ABC):
@@ -74,11 +84,17 @@ class CodeKernel(ABC):
 
     @abstractmethod
     def prepare(self, codes: Floats) -> Floats:
-        """Return the kernel's representation of (n, D) codes: (n, q) float64, independent of theta."""
+        """Return the kernel's representation of (n, D) codes:
+
+        (n, q) float64, independent of theta.
+        """
 
     @abstractmethod
     def value(self, theta: Floats, first: Floats, second: Floats | None = None) -> Floats:
-        """Return the covariance of m with n prepared configurations; None means the m: (m, n) float64."""
+        """Return the covariance of m with n prepared configurations;
+
+        None means the m: (m, n) float64.
+        """
 
     @abstractmethod
     def prior(self, theta: Floats, prepared: Floats) -> Floats:
@@ -95,7 +111,9 @@ class ArcKernel(CodeKernel):
     """
 
     def __init__(self, groups: Sequence[int], choices: Sequence[int]) -> None:
-        """Set the coordinates: two for a number; for choices a shared one, and one for each choice."""
+        """Set the coordinates: two for a number; for choices a shared one, and one for each
+        choice.
+        """
         count = max(groups) + 1
         self.bounds = np.log([ALPHA, *[OMEGA] * count, *[RHO] * count])
         self._numbers = np.flatnonzero(np.array(choices) == 0)
@@ -119,21 +137,28 @@ class ArcKernel(CodeKernel):
 
     def _embedded(self, theta: Floats, prepared: Floats) -> Floats:
         omega, rho = np.split(np.exp(theta[1:]), 2)
-        numbers, groups = prepared[:, : len(self._numbers)], self._groups[self._numbers]
+        numbers = prepared[:, : len(self._numbers)]
+        groups = self._groups[self._numbers]
         present = ~np.isnan(numbers)
         angle = np.pi * rho[groups] * np.where(present, numbers, 0.0)
         weight = omega[groups] * present
         parts = [weight * np.sin(angle), weight * np.cos(angle)]
-        for column, at, size in zip(prepared[:, len(self._numbers) :].T, self._choices, self._sizes, strict=True):
+        for column, at, size in zip(
+            prepared[:, len(self._numbers) :].T, self._choices, self._sizes, strict=True
+        ):
             shared, own = choice_coordinates(float(rho[self._groups[at]]))
-            code = np.hstack([np.full((len(column), 1), shared), own * (column[:, None] == np.arange(size))])
+            code = np.hstack(
+                [np.full((len(column), 1), shared), own * (column[:, None] == np.arange(size))]
+            )
             parts.append(np.where(np.isnan(column)[:, None], 0.0, omega[self._groups[at]] * code))
+
         return np.hstack(parts)
 
 
 @final
 class PaddedKernel(CodeKernel):
-    """Matern covariance of vectors of one length; an absent parameter has a random value, the same in every call.
+    """Matern covariance of vectors of one length; an absent parameter has a random value, the same
+    in every call.
 
     Args:
         groups: (D,) group of each parameter, from 0.
@@ -144,7 +169,8 @@ class PaddedKernel(CodeKernel):
     def __init__(self, groups: Sequence[int], choices: Sequence[int], seed: int) -> None:
         """Keep the arguments."""
         self.bounds = np.log([ALPHA, *[_BETA] * (max(groups) + 1)])
-        self._choices, self._seed = tuple(choices), seed
+        self._choices = tuple(choices)
+        self._seed = seed
         self._groups: Integers = np.repeat(np.array(groups), np.maximum(choices, 1))
 
     def prepare(self, codes: Floats) -> Floats:
@@ -155,7 +181,9 @@ class PaddedKernel(CodeKernel):
         """See `CodeKernel.value`."""
         scale = np.exp(0.5 * theta[1:])[self._groups]
         rows = scale * first
-        return _matern(_squares(rows, rows if second is None else scale * second), float(np.exp(theta[0])))
+        return _matern(
+            _squares(rows, rows if second is None else scale * second), float(np.exp(theta[0]))
+        )
 
     def prior(self, theta: Floats, prepared: Floats) -> Floats:
         """See `CodeKernel.prior`."""
@@ -174,7 +202,8 @@ class LinearKernel(CodeKernel):
     def __init__(self, choices: Sequence[int], seed: int) -> None:
         """Keep the arguments."""
         self.bounds = np.log([ALPHA, ALPHA])
-        self._choices, self._seed = tuple(choices), seed
+        self._choices = tuple(choices)
+        self._seed = seed
 
     def prepare(self, codes: Floats) -> Floats:
         """Fill in absent values, and give every choice a coordinate."""
@@ -195,17 +224,20 @@ class LinearKernel(CodeKernel):
 
 
 def choice_coordinates(rho: float) -> tuple[float, float]:
-    """Return the coordinate that all choices share and the coordinate of one choice; their squares sum to 1."""
+    """Return the coordinate that all choices share and the coordinate of one choice; their squares
+    sum to 1.
+    """
     # sin(pi (1 - rho) / 2) is the cosine of pi rho / 2 and exactly 0 at rho = 1.
     cosine = float(np.sin(0.5 * np.pi * (1.0 - rho)))
     return float(np.sqrt(cosine)), float(np.sqrt(1.0 - cosine))
 
 
 def spread_out(codes: Floats, choices: Sequence[int], seed: int) -> Floats:
-    """Return codes without NaN, with one coordinate for each choice of a categorical parameter: (n, q) float64.
+    """Return codes without NaN, with one coordinate for each choice of a categorical parameter: (n,
+    q) float64.
 
-    An absent parameter is uniform in [0, 1]: "embeds irrelevant dimensions randomly". The draws depend on seed and
-    codes alone, so that a configuration is the same point in every call.
+    An absent parameter is uniform in [0, 1]: "embeds irrelevant dimensions randomly". The draws
+    depend on seed and codes alone, so that a configuration is the same point in every call.
     """
     filled = codes.copy()
     for row in filled:
@@ -213,6 +245,7 @@ def spread_out(codes: Floats, choices: Sequence[int], seed: int) -> Floats:
         if absent.any():
             generator = np.random.default_rng([seed, zlib.crc32(row.tobytes())])
             row[absent] = generator.random(absent.sum()) * np.maximum(choices, 1)[absent]
+
     parts = [
         # sqrt(1/2): two choices are at distance 1, as are the ends of a number's range.
         np.sqrt(0.5) * (np.floor(column)[:, None] == np.arange(size)) if size else column[:, None]
@@ -222,8 +255,13 @@ def spread_out(codes: Floats, choices: Sequence[int], seed: int) -> Floats:
 
 
 def _squares(rows: Floats, columns: Floats) -> Floats:
-    squares = np.square(rows).sum(axis=1)[:, None] + np.square(columns).sum(axis=1) - 2.0 * (rows @ columns.T)
-    # Rounding leaves squared distances of 1e-14 between equal points, and an error of that size in the covariance.
+    squares = (
+        np.square(rows).sum(axis=1)[:, None]
+        + np.square(columns).sum(axis=1)
+        - 2.0 * (rows @ columns.T)
+    )
+    # Rounding leaves squared distances of 1e-14 between equal points, and an error of that size in
+    # the covariance.
     clipped: Floats = np.maximum(squares, 0.0, out=squares)
     return clipped
 

@@ -7,9 +7,9 @@
 | K      | covariance                                                        | (m, n)             |
 | dK     | dK / dtheta, one layer a parameter                                | (parameters, m, n) |
 
-NASBOT's covariance, eq. (4), is alpha exp(-sum_i beta_i d_i) + alpha' exp(-sum_i beta'_i d'_i^2) over the
-unnormalised and the normalised OTMANN distances. It is not known to be positive semi-definite: see
-`archive.kernels.covariance.spectrum`.
+NASBOT's covariance, eq. (4), is alpha exp(-sum_i beta_i d_i) + alpha' exp(-sum_i beta'_i d'_i^2)
+over the unnormalised and the normalised OTMANN distances. It is not known to be positive
+semi-definite: see `archive.kernels.covariance.spectrum`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from archive.errors import UsageError
 Floats = NDArray[np.float64]
 
 ALPHA = (1e-2, 1e1)
-"""Widest useful ranges of alpha for standardised scores, and of beta in units of 1 / (median of d^p). At the lower end
-of beta a component is ignored, at the upper end all networks are uncorrelated."""
+"""Widest useful ranges of alpha for standardised scores, and of beta in units of 1 / (median of
+d^p). At the lower end of beta a component is ignored, at the upper end all networks are
+uncorrelated."""
 BETA = (1e-3, 1e2)
 
 
@@ -44,8 +45,8 @@ class Covariance(ABC):
         """Return the bounds of theta.
 
         Args:
-            stack: (c, m, n) distances of the observations, which set the scale of the betas; a component without a
-                positive distance has scale 1.
+            stack: (c, m, n) distances of the observations, which set the scale of the betas; a
+                component without a positive distance has scale 1.
 
         Returns:
             (parameters, 2) float64, lower and upper bounds.
@@ -89,12 +90,18 @@ class Covariance(ABC):
     def _check(self, theta: Floats) -> Floats:
         checked = np.asarray(theta, dtype=np.float64)
         if checked.shape != (len(self.names),):
-            raise UsageError(f"theta must hold {len(self.names)} parameters, got shape {checked.shape}")
+            raise UsageError(
+                f"theta must hold {len(self.names)} parameters, got shape {checked.shape}"
+            )
+
         return checked
 
 
 class BoundCovariance(ABC):
-    """A covariance bound to one block of distances: the part independent of theta is computed once. Immutable."""
+    """A covariance bound to one block of distances: the part independent of theta is computed once.
+
+    Immutable.
+    """
 
     @abstractmethod
     def value(self, theta: Floats) -> Floats:
@@ -122,20 +129,31 @@ class Exponential(Covariance):
 
     def __init__(self, components: Sequence[int], power: float = 1.0, label: str = "") -> None:
         """Check the arguments."""
-        self.components, self.power, self.label = tuple(components), float(power), label
+        self.components = tuple(components)
+        self.power = float(power)
+        self.label = label
         if not self.components or min(self.components) < 0:
-            raise UsageError(f"components must be one or more positions >= 0, got {self.components}")
+            raise UsageError(
+                f"components must be one or more positions >= 0, got {self.components}"
+            )
+
         if not 0 < self.power <= 2:
             raise UsageError(f"power must be in (0, 2], got {power}")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return `alpha` and a `beta` for each component."""
-        return (f"alpha{self.label}", *(f"beta{self.label}[{at}]" for at in range(len(self.components))))
+        return (
+            f"alpha{self.label}",
+            *(f"beta{self.label}[{at}]" for at in range(len(self.components))),
+        )
 
     def bounds(self, stack: Floats) -> Floats:
         """Scale the betas to the median distances."""
-        scales = [np.median(powers[powers > 0]) if (powers > 0).any() else 1.0 for powers in self._powers(stack)]
+        scales = [
+            np.median(powers[powers > 0]) if (powers > 0).any() else 1.0
+            for powers in self._powers(stack)
+        ]
         betas = [np.log(np.array(BETA) / scale) for scale in scales]
         return np.array([np.log(ALPHA), *betas])
 
@@ -149,17 +167,29 @@ class Exponential(Covariance):
 
     def _powers(self, stack: Floats) -> Floats:
         if max(self.components) >= len(stack):
-            raise UsageError(f"the covariance needs component {max(self.components)}, got a stack of {len(stack)}")
-        first, size = self.components[0], len(self.components)
+            raise UsageError(
+                f"the covariance needs component {max(self.components)}, got a "
+                f"stack of {len(stack)}"
+            )
+
+        first = self.components[0]
+        size = len(self.components)
         contiguous = self.components == tuple(range(first, first + size))
         # A slice is a view: the distances of thousands of networks take gigabytes.
         chosen = stack[first : first + size] if contiguous else stack[list(self.components)]
-        return chosen if self.power == 1 else chosen * chosen if self.power == 2 else chosen**self.power
+        return (
+            chosen
+            if self.power == 1
+            else chosen * chosen
+            if self.power == 2
+            else chosen**self.power
+        )
 
 
 class _BoundExponential(BoundCovariance):
     def __init__(self, covariance: Exponential, powers: Floats) -> None:
-        self.covariance, self.powers = covariance, powers
+        self.covariance = covariance
+        self.powers = powers
 
     def value(self, theta: Floats) -> Floats:
         log_alpha, *log_betas = self.covariance._check(theta)
@@ -188,6 +218,7 @@ class Sum(Covariance):
         self.terms = tuple(terms)
         if not self.terms:
             raise UsageError("terms must be one or more covariances, got none")
+
         self._ends = np.cumsum([len(term.names) for term in self.terms])[:-1]
 
     @property
@@ -196,6 +227,7 @@ class Sum(Covariance):
         names = [name for term in self.terms for name in term.names]
         if len(set(names)) == len(names):
             return tuple(names)
+
         return tuple(f"{at}.{name}" for at, term in enumerate(self.terms) for name in term.names)
 
     def bounds(self, stack: Floats) -> Floats:
@@ -204,7 +236,9 @@ class Sum(Covariance):
 
     def variance(self, theta: Floats) -> float:
         """Return the sum of the terms' variances."""
-        return sum(term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True))
+        return sum(
+            term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True)
+        )
 
     def bind(self, stack: Floats) -> BoundCovariance:
         """Bind each term."""
@@ -216,7 +250,8 @@ class Sum(Covariance):
 
 class _BoundSum(BoundCovariance):
     def __init__(self, whole: Sum, stack: Floats) -> None:
-        self.whole, self.terms = whole, tuple(term.bind(stack) for term in whole.terms)
+        self.whole = whole
+        self.terms = tuple(term.bind(stack) for term in whole.terms)
 
     def value(self, theta: Floats) -> Floats:
         parts = zip(self.terms, self.whole._split(theta), strict=True)
@@ -230,7 +265,9 @@ class _BoundSum(BoundCovariance):
 
 
 def exponential(components: int, power: float = 1.0, label: str = "") -> Exponential:
-    """Return alpha exp(-sum_i beta_i d_i^p) over the first components: eq. (25) of tree-Wasserstein at p = 1.
+    """Return alpha exp(-sum_i beta_i d_i^p) over the first components: eq.
+
+    (25) of tree-Wasserstein at p = 1.
 
     Args:
         components: Number of components; each has its own beta (automatic relevance determination).
@@ -244,7 +281,8 @@ def nasbot_covariance(nu: int = 4) -> Sum:
     """Return eq. (4) of NASBOT for the stack of an OTMANN distance.
 
     Args:
-        nu: Number of nu_str of the stack: the first `nu` components are unnormalised (p = 1), the next `nu`
-            normalised (p = 2). With 4 there are 10 parameters; the noise variance is the surrogate's.
+        nu: Number of nu_str of the stack: the first `nu` components are unnormalised (p = 1), the
+            next `nu` normalised (p = 2). With 4 there are 10 parameters; the noise variance is the
+            surrogate's.
     """
     return Sum((Exponential(range(nu), 1.0), Exponential(range(nu, 2 * nu), 2.0, "_normalised")))

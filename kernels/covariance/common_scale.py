@@ -8,20 +8,30 @@ from typing import final
 
 import numpy as np
 
-from archive.kernels.covariance.base import ALPHA, BETA, BoundCovariance, Covariance, Floats, exponential
+from archive.kernels.covariance.base import (
+    ALPHA,
+    BETA,
+    BoundCovariance,
+    Covariance,
+    Floats,
+    exponential,
+)
 
 RATIO = 4.0
-"""Half the width of the bounds of log w: with a prior of a quarter of it, most weights lie within a factor of e."""
+"""Half the width of the bounds of log w: with a prior of a quarter of it, most weights lie within a
+factor of e."""
 
 
 @final
 class CommonScaleARD(Covariance):
-    """alpha exp(-beta / c * sum_i w_i d_i) over c components, with theta = log(alpha, beta, w_1, …, w_c).
+    """alpha exp(-beta / c * sum_i w_i d_i) over c components, with theta = log(alpha, beta, w_1, …,
+    w_c).
 
-    beta is common to all components, and each has a weight relative to it, whose prior is centred at 1. The few
-    observations at the beginning of a search determine the common scale, and a weight departs from 1 where observations
-    require it. Separate priors of c betas are either so wide that twenty observations are overfitted, or so narrow that
-    a component without influence keeps its weight.
+    beta is common to all components, and each has a weight relative to it, whose prior is centred
+    at 1. The few observations at the beginning of a search determine the common scale, and a weight
+    departs from 1 where observations require it. Separate priors of c betas are either so wide that
+    twenty observations are overfitted, or so narrow that a component without influence keeps its
+    weight.
 
     Args:
         components: c.
@@ -52,14 +62,17 @@ class CommonScaleARD(Covariance):
         return _Bound(self, exponential(self.components).bind(stack))
 
     def betas(self, theta: Floats) -> Floats:
-        """Return log(alpha, beta w_1 / c, …, beta w_c / c), the parameters of a plain exponential."""
+        """Return log(alpha, beta w_1 / c, …, beta w_c / c), the parameters of a plain
+        exponential.
+        """
         alpha, beta, *weights = self._check(theta)
         return np.array([alpha, *(beta - np.log(self.components) + np.array(weights))])
 
 
 class _Bound(BoundCovariance):
     def __init__(self, covariance: CommonScaleARD, plain: BoundCovariance) -> None:
-        self.covariance, self.plain = covariance, plain
+        self.covariance = covariance
+        self.plain = plain
 
     def value(self, theta: Floats) -> Floats:
         return self.plain.value(self.covariance.betas(theta))
@@ -72,6 +85,7 @@ class _Bound(BoundCovariance):
         common = np.zeros_like(value)
         for layer in layers:
             common += layer
+
         _, again = self.plain.value_and_layers(betas)
         next(again)
         return value, chain([value, common], again)

@@ -1,7 +1,8 @@
-"""Differences of two networks: which layers a distance matches, and what each part of the distance costs.
+"""Differences of two networks: which layers a distance matches, and what each part of the distance
+costs.
 
-`difference(first, second, "edit")` explains the edit distance by its script, `"otmann"` the optimal transport by its
-plan. The costs of the parts sum up to the distance.
+`difference(first, second, "edit")` explains the edit distance by its script, `"otmann"` the optimal
+transport by its plan. The costs of the parts sum up to the distance.
 """
 
 from archive.kernels.differences.base import Difference, DifferencePart

@@ -1,4 +1,6 @@
-"""A distance of two networks in parts: what is matched, changed, inserted and removed, and what it costs."""
+"""A distance of two networks in parts: what is matched, changed, inserted and removed, and what it
+costs.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ class DifferencePart:
     """A part of a distance.
 
     Attributes:
-        subject: What it is about: `layer`, `skip`, `break` or `mass` (the edit distance's and the transport's words).
+        subject: What it is about: `layer`, `skip`, `break` or `mass` (the edit distance's and the
+            transport's words).
         change: What happens to it on the way from the first network to the second.
-        first: Positions in the first network: of a layer, or of the two ends of a skip; empty for what is inserted.
+        first: Positions in the first network: of a layer, or of the two ends of a skip; empty for
+            what is inserted.
         second: The same in the second network; empty for what is removed.
         cost: Its share of the distance, >= 0.
         reason: Where the cost comes from; empty where it is 0.
@@ -46,8 +50,8 @@ class Difference:
         first: The first network.
         second: The second network.
         parts: All parts.
-        layers: The pairs of matched layers and the layers without a partner, (position, None) or (None, position), in
-            an order in which a picture can list them.
+        layers: The pairs of matched layers and the layers without a partner, (position, None) or
+            (None, position), in an order in which a picture can list them.
     """
 
     kernel: str
@@ -67,22 +71,35 @@ class Difference:
         first, second = pair
         if first is None:
             return "inserted"
+
         if second is None:
             return "removed"
+
         return "matched" if self.first.layers[first] == self.second.layers[second] else "changed"
 
     def totals(self) -> list[tuple[str, Change, int, float]]:
-        """Return subject, change, number of parts and cost of each kind of part, in a fixed order."""
+        """Return subject, change, number of parts and cost of each kind of part, in a fixed
+        order.
+        """
         sums: list[tuple[str, Change, int, float]] = []
         for subject in dict.fromkeys(part.subject for part in self.parts):
             for change in CHANGES:
-                parts = [part for part in self.parts if (part.subject, part.change) == (subject, change)]
+                parts = [
+                    part for part in self.parts if (part.subject, part.change) == (subject, change)
+                ]
                 if parts:
-                    sums.append((subject, change, len(parts), math.fsum(part.cost for part in parts)))
+                    sums.append(
+                        (subject, change, len(parts), math.fsum(part.cost for part in parts))
+                    )
+
         return sums
 
 
 def words(layer: Layer) -> str:
     """Return a layer as a word: `conv3 64 /2`."""
-    parts = [layer.op, "" if layer.units is None else str(layer.units), f"/{layer.stride}" if layer.stride > 1 else ""]
+    parts = [
+        layer.op,
+        "" if layer.units is None else str(layer.units),
+        f"/{layer.stride}" if layer.stride > 1 else "",
+    ]
     return " ".join(part for part in parts if part)

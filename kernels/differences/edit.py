@@ -1,8 +1,8 @@
 """The script of the edit distance: the operations of least cost that turn one network into another.
 
-Notation as in `archive.kernels.distances.edit.distance`: A by eq. (6), traced back from its end, gives the layers; the
-assignment of eq. (7) gives the skips. Several scripts may have the least cost. The chosen one exchanges the fewest
-layers for layers of another kind.
+Notation as in `archive.kernels.distances.edit.distance`: A by eq. (6), traced back from its end,
+gives the layers; the assignment of eq. (7) gives the skips. Several scripts may have the least
+cost. The chosen one exchanges the fewest layers for layers of another kind.
 
 | symbol | meaning                                                    | shape             |
 |--------|------------------------------------------------------------|-------------------|
@@ -30,14 +30,21 @@ Skip = tuple[int, int, int]
 Orders = tuple[list[int], list[int]]
 """Sequences of both networks."""
 
-_MATCH, _REMOVE, _INSERT = 0, 1, 2
+_MATCH = 0
+_REMOVE = 1
+_INSERT = 2
 _ROUNDING = 1e-12
 """Tolerance of rounding, for sums of the same costs in different orders."""
 
 
-def edit_difference(first: Architecture, second: Architecture, distance: EditDistance) -> Difference:
-    """Return the script of two networks of one space; takes O(n n') time and memory, and O(s^2 s') for the skips."""
-    one, two = distance.prepare(first), distance.prepare(second)
+def edit_difference(
+    first: Architecture, second: Architecture, distance: EditDistance
+) -> Difference:
+    """Return the script of two networks of one space; takes O(n n') time and memory, and O(s^2 s')
+    for the skips.
+    """
+    one = distance.prepare(first)
+    two = distance.prepare(second)
     orders = (sequence(first), sequence(second))
     costs = _layer_costs(one, two)
     # Positions in the sequences; input and output stand outside of them, and are matched.
@@ -45,18 +52,22 @@ def edit_difference(first: Architecture, second: Architecture, distance: EditDis
     pairs: list[Pair] = [(0, 0)]
     pairs += [(None if i is None else i + 1, None if j is None else j + 1) for i, j in aligned]
     pairs.append((len(orders[0]) - 1, len(orders[1]) - 1))
-    layers = tuple((None if i is None else orders[0][i], None if j is None else orders[1][j]) for i, j in pairs)
+    layers = tuple(
+        (None if i is None else orders[0][i], None if j is None else orders[1][j]) for i, j in pairs
+    )
     parts = []
     for (i, j), (u, v) in zip(aligned, layers[1:-1], strict=True):
         cost = 1.0 if i is None or j is None else float(costs[i, j])
         parts.append(_layer_part(first, second, u, v, cost))
+
     parts += _skip_parts(one, two, orders, distance.lam)
     return Difference("edit", distance.components[0], first, second, tuple(parts), layers)
 
 
 def _layer_costs(one: Sequenced, two: Sequenced) -> Floats:
     """Return d_l of all pairs of layers, (n, n')."""
-    x, y = one.attributes[:, None, :], two.attributes[None, :, :]
+    x = one.attributes[:, None, :]
+    y = two.attributes[None, :, :]
     largest = np.maximum(x, y)
     relative = np.abs(x - y) / np.where(largest > 0, largest, 1.0)
     same = one.kinds[:, None] == two.kinds[None, :]
@@ -67,10 +78,12 @@ def _aligned(costs: Floats) -> list[Pair]:
     """Return the layers of both sequences, matched, removed and inserted, in order."""
     n, m = costs.shape
     steps = np.empty((n + 1, m + 1), np.int8)
-    steps[0], steps[:, 0] = _INSERT, _REMOVE
+    steps[0] = _INSERT
+    steps[:, 0] = _REMOVE
     above = [(float(j), 0) for j in range(m + 1)]
     for i in range(n):
-        row, cost = [(i + 1.0, 0)], costs[i].tolist()
+        row = [(i + 1.0, 0)]
+        cost = costs[i].tolist()
         for j in range(m):
             swapped = cost[j] == 1.0
             options = (
@@ -83,35 +96,52 @@ def _aligned(costs: Floats) -> list[Pair]:
                 (at for at in range(3) if options[at][0] <= least), key=lambda at: options[at][1]
             )
             row.append(options[step])
+
         above = row
+
     aligned: list[Pair] = []
-    i, j = n, m
+    i = n
+    j = m
     while i or j:
         step = int(steps[i, j])
-        i, j = i - (step != _INSERT), j - (step != _REMOVE)
+        i = i - (step != _INSERT)
+        j = j - (step != _REMOVE)
         aligned.append((i if step != _INSERT else None, j if step != _REMOVE else None))
+
     return aligned[::-1]
 
 
-def _layer_part(first: Architecture, second: Architecture, u: int | None, v: int | None, cost: float) -> DifferencePart:
+def _layer_part(
+    first: Architecture, second: Architecture, u: int | None, v: int | None, cost: float
+) -> DifferencePart:
     if u is None:
         assert v is not None
         return DifferencePart("layer", "inserted", (), (v,), cost, "a layer more costs 1")
+
     if v is None:
         return DifferencePart("layer", "removed", (u,), (), cost, "a layer less costs 1")
-    before, after = first.layers[u], second.layers[v]
+
+    before = first.layers[u]
+    after = second.layers[v]
     if cost == 1.0 and before.op != after.op:
         reason = "another operation costs 1"
     elif cost:
         reason = f"{words(before)} → {words(after)}"
     else:
         reason = "" if before == after else "the distance does not compare what differs"
-    return DifferencePart("layer", "matched" if before == after else "changed", (u,), (v,), cost, reason)
+
+    return DifferencePart(
+        "layer", "matched" if before == after else "changed", (u,), (v,), cost, reason
+    )
 
 
 def _skip_parts(one: Sequenced, two: Sequenced, orders: Orders, lam: float) -> list[DifferencePart]:
-    """Return the matched, moved, inserted and removed skips; the common ones are matched first, as in the solver."""
-    skips = [[(int(kind), int(u), int(delta)) for kind, u, delta in each.skips] for each in (one, two)]
+    """Return the matched, moved, inserted and removed skips; the common ones are matched first, as
+    in the solver.
+    """
+    skips = [
+        [(int(kind), int(u), int(delta)) for kind, u, delta in each.skips] for each in (one, two)
+    ]
     common = Counter(skips[0]) & Counter(skips[1])
     own = [sorted((Counter(each) - common).elements()) for each in skips]
     parts = [_skip_part(skip, skip, orders, 0.0) for skip in sorted(common.elements())]
@@ -124,6 +154,7 @@ def _skip_parts(one: Sequenced, two: Sequenced, orders: Orders, lam: float) -> l
             free[0].discard(int(i))
             free[1].discard(int(j))
             parts.append(_skip_part(own[0][i], own[1][j], orders, lam * float(costs[i, j])))
+
     parts += [_skip_part(own[0][i], None, orders, lam) for i in sorted(free[0])]
     return parts + [_skip_part(None, own[1][j], orders, lam) for j in sorted(free[1])]
 
@@ -132,26 +163,35 @@ def _skip_cost(one: Skip, two: Skip) -> float:
     """Return d_s of two skips that are not equal, by eq. (8)."""
     if one[0] != two[0]:
         return 1.0
+
     apart = abs(one[1] - two[1]) + abs(one[2] - two[2])
     return apart / (max(one[1], two[1]) + max(one[2], two[2]))
 
 
-def _skip_part(before: Skip | None, after: Skip | None, orders: Orders, cost: float) -> DifferencePart:
+def _skip_part(
+    before: Skip | None, after: Skip | None, orders: Orders, cost: float
+) -> DifferencePart:
     kind = (before or after or (SKIP, 0, 0))[0]
     subject: Literal["skip", "break"] = "skip" if kind == SKIP else "break"
-    first, second = (_ends(skip, order) for skip, order in zip((before, after), orders, strict=True))
+    first, second = (
+        _ends(skip, order) for skip, order in zip((before, after), orders, strict=True)
+    )
     if before is None or after is None:
         more = "more" if before is None else "less"
         change: Change = "inserted" if before is None else "removed"
         reason = f"a {subject} {more} costs lambda" if cost else ""
         if cost and subject == "break":
             reason += ": neighbours in the sequence without an edge"
+
         return DifferencePart(subject, change, first, second, cost, reason)
+
     if before == after:
         return DifferencePart(subject, "matched", first, second, cost)
+
     reason = "a skip becomes a break" if before[0] < after[0] else "a break becomes a skip"
     if before[0] == after[0]:
         reason = f"from place {before[1]} over {before[2]} → from place {after[1]} over {after[2]}"
+
     return DifferencePart(subject, "changed", first, second, cost, reason)
 
 

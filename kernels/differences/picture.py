@@ -1,4 +1,6 @@
-"""A difference as a diagram: the edit script as one network, the transport plan as two networks side by side."""
+"""A difference as a diagram: the edit script as one network, the transport plan as two networks
+side by side.
+"""
 
 from __future__ import annotations
 
@@ -11,41 +13,60 @@ _LEAST_SHARE = 0.01
 
 
 def pictured(difference: Difference) -> Diagram:
-    """Return the diagram of a difference; its heading has the distance and the sums of its parts."""
-    first, second = difference.first, difference.second
+    """Return the diagram of a difference; its heading has the distance and the sums of its
+    parts.
+    """
+    first = difference.first
+    second = difference.second
     if difference.kernel == "otmann":
         most = max((part.amount for part in difference.parts), default=1.0)
         flows = [
-            (part.first[0], part.second[0], part.amount / most, _flow_note(part.amount, part.cost, part.reason))
+            (
+                part.first[0],
+                part.second[0],
+                part.amount / most,
+                _flow_note(part.amount, part.cost, part.reason),
+            )
             for part in difference.parts
             if part.first and part.second
         ]
-        return beside(first, second, (_changes(difference, 0), _changes(difference, 1)), flows, heading(difference))
+        return beside(
+            first,
+            second,
+            (_changes(difference, 0), _changes(difference, 1)),
+            flows,
+            heading(difference),
+        )
+
     notes: dict[tuple[int | None, int | None], str] = {}
     for part in difference.parts:
         if part.subject == "layer" and part.first and part.second and part.cost:
             notes[part.first[0], part.second[0]] = f"costs {part.cost:.3g}"
+
     return merged(first, second, difference.layers, notes, heading(difference))
 
 
 def _changes(difference: Difference, which: int) -> list[Change]:
     """Return the change of each layer of the first (0) or second (1) network.
 
-    A layer is inserted or removed if less than `_LEAST_SHARE` of its mass has a partner. Any other layer has the change
-    of the larger part of its mass. A layer without mass counts as matched.
+    A layer is inserted or removed if less than `_LEAST_SHARE` of its mass has a partner. Any other
+    layer has the change of the larger part of its mass. A layer without mass counts as matched.
     """
     network = (difference.first, difference.second)[which]
     amounts: list[dict[Change, float]] = [{"matched": 0.0} for _ in network.layers]
     for part in difference.parts:
         for u in (part.first, part.second)[which]:
             amounts[u][part.change] = amounts[u].get(part.change, 0.0) + part.amount
+
     return [_change(each) for each in amounts]
 
 
 def _change(amounts: dict[Change, float]) -> Change:
-    matched, changed = amounts["matched"], amounts.get("changed", 0.0)
+    matched = amounts["matched"]
+    changed = amounts.get("changed", 0.0)
     if matched + changed < _LEAST_SHARE * sum(amounts.values()):
         return "removed" if "removed" in amounts else "inserted"
+
     return "matched" if matched >= changed else "changed"
 
 
@@ -57,7 +78,10 @@ def heading(difference: Difference) -> tuple[str, ...]:
         if cost
     ]
     return (
-        f"{difference.first.key[:8]} → {difference.second.key[:8]}: {difference.component} {difference.distance:.6g}",
+        (
+            f"{difference.first.key[:8]} → {difference.second.key[:8]}: {difference.component} "
+            f"{difference.distance:.6g}"
+        ),
         *([" + ".join(sums)] if sums else []),
     )
 

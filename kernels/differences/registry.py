@@ -19,7 +19,11 @@ def explained() -> tuple[str, ...]:
 
 
 def difference(
-    first: Architecture, second: Architecture, kernel: str = "edit", component: str | None = None, **settings: Any
+    first: Architecture,
+    second: Architecture,
+    kernel: str = "edit",
+    component: str | None = None,
+    **settings: Any,
 ) -> Difference:
     """Return the difference of two networks of one space.
 
@@ -32,7 +36,8 @@ def difference(
 
     Raises:
         UsageError: The kernel cannot be explained, or has no such component or setting.
-        InvalidArchitectureError: The networks are of two spaces, or the kernel is not defined on one of them.
+        InvalidArchitectureError: The networks are of two spaces, or the kernel is not defined on
+            one of them.
     """
     from archive.kernels.differences.edit import edit_difference
     from archive.kernels.differences.transport import transport_difference
@@ -43,9 +48,14 @@ def difference(
     known = distance.components[: distance.unnormalised]
     if component is not None and component not in known:
         raise UsageError(f"{kernel} has the components {', '.join(known)}, got {component!r}")
+
     check_one_space([first, second])
     if isinstance(distance, EditDistance):
         return edit_difference(first, second, distance)
+
     if isinstance(distance, OTMANN):
         return transport_difference(first, second, distance, component or known[0])
-    raise UsageError(f"the parts of a distance are known for {' and '.join(_EXPLAINED)}, got {kernel}")
+
+    raise UsageError(
+        f"the parts of a distance are known for {' and '.join(_EXPLAINED)}, got {kernel}"
+    )

@@ -1,10 +1,13 @@
-"""The transport plan of OTMANN: the mass that is matched between layers of two networks, and its cost.
+"""The transport plan of OTMANN: the mass that is matched between layers of two networks, and its
+cost.
 
-Notation as in `archive.kernels.distances.otmann`. An optimal Z is read from the solver's spanning tree. It splits the
-distance into label penalties <Z, M>, structural costs nu_str <Z, C_str>, and the mass that is left unmatched.
+Notation as in `archive.kernels.distances.otmann`. An optimal Z is read from the solver's spanning
+tree. It splits the distance into label penalties <Z, M>, structural costs nu_str <Z, C_str>, and
+the mass that is left unmatched.
 
-A picture shows one partner for each layer. Layers are paired by descending amount of mass between them, and a layer
-that has a partner is skipped. Then equal layers without mass are paired in their order.
+A picture shows one partner for each layer. Layers are paired by descending amount of mass between
+them, and a layer that has a partner is skipped. Then equal layers without mass are paired in their
+order.
 """
 
 from __future__ import annotations
@@ -30,8 +33,10 @@ class _Flow(NamedTuple):
     """Mass on one arc of the plan, with its cost.
 
     Attributes:
-        row: Position among the first network's layers with mass; None for mass that stays unmatched.
-        column: Position among the second network's layers with mass; None for mass that stays unmatched.
+        row: Position among the first network's layers with mass; None for mass that stays
+            unmatched.
+        column: Position among the second network's layers with mass; None for mass that stays
+            unmatched.
         mass: The mass.
         label: Label penalty of a unit of mass; 1 where it stays unmatched.
         structure: Structural cost of a unit of mass, C_str.
@@ -44,7 +49,9 @@ class _Flow(NamedTuple):
     structure: float
 
 
-def transport_difference(first: Architecture, second: Architecture, distance: OTMANN, component: str) -> Difference:
+def transport_difference(
+    first: Architecture, second: Architecture, distance: OTMANN, component: str
+) -> Difference:
     """Return the transport plan of two networks of one space.
 
     Args:
@@ -64,14 +71,20 @@ def transport_difference(first: Architecture, second: Architecture, distance: OT
     for flow in _flows(networks, distance, nu):
         if flow.mass <= least:
             continue
+
         u = None if flow.row is None else int(places[0][flow.row])
         v = None if flow.column is None else int(places[1][flow.column])
         parts.append(_part(first, second, u, v, flow.mass, flow.label, nu * flow.structure))
+
     parts.sort(key=lambda part: (part.first or (len(first.layers),), part.second))
-    return Difference("otmann", component, first, second, tuple(parts), _pairs(first, second, parts))
+    return Difference(
+        "otmann", component, first, second, tuple(parts), _pairs(first, second, parts)
+    )
 
 
-def _flows(networks: tuple[LayersWithMass, LayersWithMass], distance: OTMANN, nu: float) -> Iterator[_Flow]:
+def _flows(
+    networks: tuple[LayersWithMass, LayersWithMass], distance: OTMANN, nu: float
+) -> Iterator[_Flow]:
     """Solve the transport of two networks, and yield the arcs of the plan, block by block."""
     from archive.kernels.distances import transport
     from archive.kernels.distances.transport_batch import slopes_of, workspace
@@ -84,36 +97,52 @@ def _flows(networks: tuple[LayersWithMass, LayersWithMass], distance: OTMANN, nu
     for block in range(batch.blocks.shape[1] - 1):
         start, stop = (int(end) for end in batch.blocks[0, block : block + 2])
         begin, end = (int(end) for end in batch.blocks[1, block : block + 2])
-        rows, columns = stop - start, end - begin
+        rows = stop - start
+        columns = end - begin
         count = transport.list_arcs(
             start, stop, begin, end, batch.labels, batch.places, slopes, batch.penalties, nu, arcs
         )
         transport.plant_star(batch.masses, start, stop, begin, end, tree)
         if count and not transport.optimise(rows, columns, count, nu, arcs, tree):
             raise NumericalError("the transport of the two networks did not converge")
+
         for x in range(rows + columns):
-            arc, mass = int(tree.arc[x]), float(tree.flow[x])
+            arc = int(tree.arc[x])
+            mass = float(tree.flow[x])
             if arc < 0 and x < rows:
                 yield _Flow(start + x, None, mass, 1.0, 0.0)
             elif arc < 0:
                 yield _Flow(None, begin + x - rows - offset, mass, 1.0, 0.0)
             else:
-                row, column = start + int(arcs.tail[arc]), begin + int(arcs.head[arc]) - rows - offset
+                row = start + int(arcs.tail[arc])
+                column = begin + int(arcs.head[arc]) - rows - offset
                 yield _Flow(row, column, mass, float(arcs.label[arc]), float(arcs.structure[arc]))
 
 
 def _part(
-    first: Architecture, second: Architecture, u: int | None, v: int | None, amount: float, label: float, place: float
+    first: Architecture,
+    second: Architecture,
+    u: int | None,
+    v: int | None,
+    amount: float,
+    label: float,
+    place: float,
 ) -> DifferencePart:
     if u is None or v is None:
-        first_end, second_end = (() if u is None else (u,)), (() if v is None else (v,))
+        first_end = () if u is None else (u,)
+        second_end = () if v is None else (v,)
         change: Change = "inserted" if u is None else "removed"
-        return DifferencePart("mass", change, first_end, second_end, amount, "unmatched mass costs 1", amount)
+        return DifferencePart(
+            "mass", change, first_end, second_end, amount, "unmatched mass costs 1", amount
+        )
+
     reasons = []
     if label:
         reasons.append(f"{words(first.layers[u])} → {words(second.layers[v])}: penalty {label:.3g}")
+
     if place:
         reasons.append(f"another place: {place:.3g}")
+
     same = first.layers[u] == second.layers[v]
     return DifferencePart(
         "mass",
@@ -129,7 +158,10 @@ def _part(
 def _pairs(
     first: Architecture, second: Architecture, parts: list[DifferencePart]
 ) -> tuple[tuple[int | None, int | None], ...]:
-    """Return the pairs of layers, and the layers without a partner: (position, None) or (None, position)."""
+    """Return the pairs of layers, and the layers without a partner:
+
+    (position, None) or (None, position).
+    """
     partner: dict[int, int] = {0: 0, len(first.layers) - 1: len(second.layers) - 1}
     taken = set(partner.values())
     matched = [part for part in parts if part.first and part.second]
@@ -138,17 +170,28 @@ def _pairs(
         if u not in partner and v not in taken:
             partner[u] = v
             taken.add(v)
+
     _pair_layers_without_mass(first, second, parts, partner, taken)
-    pairs: list[tuple[int | None, int | None]] = [(u, partner.get(u)) for u in range(len(first.layers))]
+    pairs: list[tuple[int | None, int | None]] = [
+        (u, partner.get(u)) for u in range(len(first.layers))
+    ]
     return (*pairs, *((None, v) for v in range(len(second.layers)) if v not in taken))
 
 
 def _pair_layers_without_mass(
-    first: Architecture, second: Architecture, parts: list[DifferencePart], partner: dict[int, int], taken: set[int]
+    first: Architecture,
+    second: Architecture,
+    parts: list[DifferencePart],
+    partner: dict[int, int],
+    taken: set[int],
 ) -> None:
     """Pair equal layers without mass, in their order: the plan does not contain them."""
     moved = {u for part in parts for u in part.first}
-    waiting = [v for v in range(len(second.layers)) if v not in taken and not any(v in part.second for part in parts)]
+    waiting = [
+        v
+        for v in range(len(second.layers))
+        if v not in taken and not any(v in part.second for part in parts)
+    ]
     for u, layer in enumerate(first.layers):
         equal = next((v for v in waiting if second.layers[v] == layer), None)
         if u not in moved and u not in partner and equal is not None:

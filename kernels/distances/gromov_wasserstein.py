@@ -1,8 +1,8 @@
 """Gromov-Wasserstein distance between the wirings of two networks, computed by the library POT.
 
-Memoli: Gromov-Wasserstein distances and the metric approach to object matching (2011), section 5; the baseline BO-GW of
-Nguyen, Le, Yamada, Osborne (2021), section 4.1. Fused with labels: Vayer, Chapel, Flamary, Tavenard, Courty:
-Optimal transport for structured data (2019).
+Memoli: Gromov-Wasserstein distances and the metric approach to object matching (2011), section 5;
+the baseline BO-GW of Nguyen, Le, Yamada, Osborne (2021), section 4.1. Fused with labels: Vayer,
+Chapel, Flamary, Tavenard, Courty: Optimal transport for structured data (2019).
 
 | symbol | meaning                                                                                 | shape    |
 |--------|-----------------------------------------------------------------------------------------|----------|
@@ -12,14 +12,15 @@ Optimal transport for structured data (2019).
 
     d(G1, G2)^2 = min over Z of  alpha sum_ijkl (C1_ik - C2_jl)^2 Z_ij Z_kl + (1 - alpha) <Z, M>
 
-With alpha = 1 this is twice Memoli's distance D_2. The paper does not define its C; its authors' code uses adjacency
-matrices, which are no distances. With hops, C is a metric. Layers without a path between them are n hops apart, more
-than any two connected layers.
+With alpha = 1 this is twice Memoli's distance D_2. The paper does not define its C; its authors'
+code uses adjacency matrices, which are no distances. With hops, C is a metric. Layers without a
+path between them are n hops apart, more than any two connected layers.
 
-The program is not convex. POT's conditional gradient finds a stationary Z, from several starts here: the uniform
-coupling, the optimal coupling of Memoli's third lower bound (each layer described by the distribution of its distances
-to all others), and the uniform coupling with a fifth of a random vertex of the polytope, drawn with a fixed seed. The
-best Z is used. Where a start reaches the lower bound, no other can be better and the remaining starts are left out.
+The program is not convex. POT's conditional gradient finds a stationary Z, from several starts
+here: the uniform coupling, the optimal coupling of Memoli's third lower bound (each layer described
+by the distribution of its distances to all others), and the uniform coupling with a fifth of a
+random vertex of the polytope, drawn with a fixed seed. The best Z is used. Where a start reaches
+the lower bound, no other can be better and the remaining starts are left out.
 """
 
 from __future__ import annotations
@@ -46,15 +47,20 @@ Integers = NDArray[np.int64]
 ITERATIONS = 1000
 """Limit of iterations of conditional gradient; most problems need about ten."""
 ROUNDING = 1e-10
-"""Rounding error of a loss: smaller differences from 0 or from the bound do not count, since hops are integers."""
+"""Rounding error of a loss: smaller differences from 0 or from the bound do not count, since hops
+are integers."""
 REMEMBERED = 500_000
 NUDGE = 0.2
-"""Weight of a random vertex in a start. A start near the middle of the polytope leads to better optima than a vertex,
-which is often stationary itself."""
+"""Weight of a random vertex in a start.
+
+A start near the middle of the polytope leads to better optima than a vertex, which is often
+stationary itself."""
 
 
 class GromovWassersteinWarning(RuntimeWarning):
-    """The solver stopped before a stationary coupling: the distance is an upper bound, and a poor one."""
+    """The solver stopped before a stationary coupling: the distance is an upper bound, and a poor
+    one.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +85,17 @@ class Wiring:
 class GromovWasserstein(PairDistance[Wiring]):
     """Distortion of the hops between layers under the best coupling of two networks' layers.
 
-    The exact minimum would be a pseudo-metric of networks: for alpha = 1 independent of operations, units and the
-    direction of edges, for alpha < 1 of units and direction only. The computed value is an upper bound from several
-    starts: symmetric to the last digit, 0 for isomorphic networks, but the triangle inequality can fail. For 30 pairs
-    of cells of 7 layers, 8 starts reach the best one-to-one matching in 12 cases and 64 starts in 29. It is not
-    negative definite: see `archive.kernels.covariance.spectrum`.
+    The exact minimum would be a pseudo-metric of networks: for alpha = 1 independent of operations,
+    units and the direction of edges, for alpha < 1 of units and direction only. The computed value
+    is an upper bound from several
+    starts: symmetric to the last digit, 0 for isomorphic networks, but the triangle inequality can
+    fail. For 30 pairs of cells of 7 layers, 8 starts reach the best one-to-one matching in 12 cases
+    and 64 starts in 29. It is not negative definite: see `archive.kernels.covariance.spectrum`.
 
-    Preparing costs O(n edges), and the search for a canonical order. A pair costs O(n^3) an iteration, about ten
-    iterations a start: milliseconds for 10 layers, most of a second for 100. Pairs of wirings are solved once and
-    cached, so that spaces of cells are fast. Choose it as a baseline only.
+    Preparing costs O(n edges), and the search for a canonical order. A pair costs O(n^3) an
+    iteration, about ten iterations a start: milliseconds for 10 layers, most of a second for 100.
+    Pairs of wirings are solved once and cached, so that spaces of cells are fast. Choose it as a
+    baseline only.
 
     Args:
         alpha: In (0, 1]: weight of the wiring; the operations have the weight 1 - alpha.
@@ -103,12 +111,16 @@ class GromovWasserstein(PairDistance[Wiring]):
 
     def __init__(self, alpha: float = 1.0, starts: int = 8, max_layers: int = 128) -> None:
         """Check the arguments."""
-        self.alpha, self.starts, self.max_layers = float(alpha), starts, max_layers
+        self.alpha = float(alpha)
+        self.starts = starts
+        self.max_layers = max_layers
         if not 0 < self.alpha <= 1:
             raise UsageError(f"alpha must be in (0, 1], got {alpha}")
+
         require_at_least(1, starts=check_whole("starts", starts))
         require_at_least(2, max_layers=check_whole("max_layers", max_layers))
-        # A cache of results, so that instances behave as immutable ones; at worst two threads solve the same pair.
+        # A cache of results, so that instances behave as immutable ones; at worst two threads solve
+        # the same pair.
         self._known: dict[tuple[str, str], float] = {}
 
     @property
@@ -126,9 +138,14 @@ class GromovWasserstein(PairDistance[Wiring]):
         n = len(architecture.layers)
         if n > self.max_layers:
             raise InvalidArchitectureError(
-                f"the Gromov-Wasserstein distance takes networks of at most {self.max_layers} layers, got {n}"
+                f"the Gromov-Wasserstein distance takes networks of at most {self.max_layers} "
+                f"layers, got {n}"
             )
-        kinds = ["layer" if self.alpha == 1 else f"{layer.op}/{layer.stride}" for layer in architecture.layers]
+
+        kinds = [
+            "layer" if self.alpha == 1 else f"{layer.op}/{layer.stride}"
+            for layer in architecture.layers
+        ]
         order = _canonical_order(architecture, kinds)
         hops = np.ascontiguousarray(_hops(architecture)[np.ix_(order, order)])
         labels = tuple(kinds[u] for u in order)
@@ -141,8 +158,11 @@ class GromovWasserstein(PairDistance[Wiring]):
         distances = np.zeros((1, len(pairs)))
         for at, (i, j) in enumerate(pairs):
             if networks[i].shape != networks[j].shape:
-                first, second = sorted((networks[i], networks[j]), key=lambda network: network.shape)
+                first, second = sorted(
+                    (networks[i], networks[j]), key=lambda network: network.shape
+                )
                 distances[0, at] = self._recall(first, second)
+
         return distances
 
     def _recall(self, first: Wiring, second: Wiring) -> float:
@@ -151,7 +171,9 @@ class GromovWasserstein(PairDistance[Wiring]):
         if known is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
+
             known = self._known[pair] = gromov_wasserstein(first, second, self.alpha, self.starts)
+
         return known
 
 
@@ -169,34 +191,46 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
     """
     mismatch = np.array([[float(x != y) for y in second.labels] for x in first.labels])
     bound, coupling = _third_lower_bound(first.hops, second.hops, mismatch, alpha)
-    least, converged = np.inf, False
+    least = np.inf
+    converged = False
     for start in _starts(coupling, starts):
         loss, done = _descend(first.hops, second.hops, mismatch, alpha, start)
         if loss < least:
-            least, converged = loss, done
+            least = loss
+            converged = done
+
         if least <= bound + ROUNDING:
             converged = True
             break
+
     if not converged:
         warnings.warn(
-            f"Gromov-Wasserstein between {len(first.hops)} and {len(second.hops)} layers stopped after {ITERATIONS} "
+            f"Gromov-Wasserstein between {len(first.hops)} and {len(second.hops)} layers stopped "
+            f"after {ITERATIONS} "
             f"iterations; its distance is at most {np.sqrt(max(least, 0.0)):g}",
             GromovWassersteinWarning,
             stacklevel=2,
         )
+
     return float(np.sqrt(least)) if least > ROUNDING else 0.0
 
 
 def _canonical_order(architecture: Architecture, kinds: Sequence[str]) -> Integers:
-    """Return positions in an order that depends on the kinds of layers and their undirected edges only."""
-    around = [frozenset(p + c) for p, c in zip(architecture.parents, architecture.children, strict=True)]
-    # Twins are layers of one kind with the same neighbours. They are interchangeable: numbering them does not change
-    # the canonical form, and excludes all other orders of the twins from the search.
+    """Return positions in an order that depends on the kinds of layers and their undirected edges
+    only.
+    """
+    around = [
+        frozenset(p + c) for p, c in zip(architecture.parents, architecture.children, strict=True)
+    ]
+    # Twins are layers of one kind with the same neighbours. They are interchangeable: numbering
+    # them does not change the canonical form, and excludes all other orders of the twins from the
+    # search.
     twins: dict[tuple[str, frozenset[int]], int] = {}
     marked = []
     for twin in zip(kinds, around, strict=True):
         twins[twin] = twins.get(twin, 0) + 1
         marked.append(Layer(f"{twin[0]} {twins[twin]}"))
+
     both_ways = [*architecture.edges, *((head, tail) for tail, head in architecture.edges)]
     return np.argsort(canonical.canonical_ranks(marked, both_ways))
 
@@ -228,14 +262,18 @@ def _starts(coupling: Floats, count: int) -> Iterator[Floats]:
             yield (1.0 - NUDGE) / (n1 * n2) + NUDGE * vertex
 
 
-def _third_lower_bound(first: Floats, second: Floats, mismatch: Floats, alpha: float) -> tuple[float, Floats]:
-    """Return Memoli's third lower bound of the squared distance, with the labels added, and its coupling (n1, n2).
+def _third_lower_bound(
+    first: Floats, second: Floats, mismatch: Floats, alpha: float
+) -> tuple[float, Floats]:
+    """Return Memoli's third lower bound of the squared distance, with the labels added, and its
+    coupling (n1, n2).
 
-    min over Z of sum_ij Z_ij (alpha W_2^2(C1_i, C2_j) + (1 - alpha) M_ij), where W_2 is the distance on the line of the
-    distances from layer i to all layers and from layer j to all layers.
+    min over Z of sum_ij Z_ij (alpha W_2^2(C1_i, C2_j) + (1 - alpha) M_ij), where W_2 is the
+    distance on the line of the distances from layer i to all layers and from layer j to all layers.
     """
     ot = pot()
-    n1, n2 = len(first), len(second)
+    n1 = len(first)
+    n2 = len(second)
     # The quantile functions of uniform weights are constant between the multiples of 1/n1 and 1/n2.
     steps = np.unique(np.concatenate([np.arange(n1 + 1) * n2, np.arange(n2 + 1) * n1]))
     middles = (steps[1:] + steps[:-1]) / 2
@@ -248,10 +286,13 @@ def _third_lower_bound(first: Floats, second: Floats, mismatch: Floats, alpha: f
     return float(log["cost"]), coupling
 
 
-def _descend(first: Floats, second: Floats, mismatch: Floats, alpha: float, start: Floats) -> tuple[float, bool]:
+def _descend(
+    first: Floats, second: Floats, mismatch: Floats, alpha: float, start: Floats
+) -> tuple[float, bool]:
     """Return the final loss of POT's conditional gradient, and whether it converged."""
     ot = pot()
-    p, q = np.full(len(first), 1.0 / len(first)), np.full(len(second), 1.0 / len(second))
+    p = np.full(len(first), 1.0 / len(first))
+    q = np.full(len(second), 1.0 / len(second))
     options = {"symmetric": True, "G0": start, "log": True, "max_iter": ITERATIONS}
     if alpha == 1:
         _, log = ot.gromov.gromov_wasserstein(first, second, p, q, "square_loss", **options)
@@ -259,5 +300,6 @@ def _descend(first: Floats, second: Floats, mismatch: Floats, alpha: float, star
         _, log = ot.gromov.fused_gromov_wasserstein(
             mismatch, first, second, p, q, "square_loss", alpha=alpha, **options
         )
+
     # The log has the loss of the start and one entry for each iteration.
     return float(log["loss"][-1]), len(log["loss"]) <= ITERATIONS

@@ -1,7 +1,7 @@
 """OTMANN: NASBOT's optimal transport distance between neural architectures.
 
-Kandasamy, Neiswanger, Schneider, Poczos, Xing: Neural Architecture Search with Bayesian Optimisation and Optimal
-Transport (2018), program (3), theorem 3 and appendix A.3.
+Kandasamy, Neiswanger, Schneider, Poczos, Xing: Neural Architecture Search with Bayesian
+Optimisation and Optimal Transport (2018), program (3), theorem 3 and appendix A.3.
 
 | symbol | meaning                                                                      | shape        |
 |--------|------------------------------------------------------------------------------|--------------|
@@ -76,18 +76,20 @@ class LayersWithMass:
 class OTMANN(PairDistance[LayersWithMass]):
     """Exact optimal transport of one network's computation to that of another.
 
-    With the penalties of every variant the unnormalised distance is a pseudo-metric: symmetric, 0 for equal networks,
-    and the triangle inequality holds (theorem 3); different networks can be at distance 0 (the paper's figure 3).
-    The normalised distance is symmetric and in [0, 1] but violates the triangle inequality. Neither is known to be
-    negative definite, so that exp(-beta d^p) may be indefinite: see `archive.kernels.covariance.spectrum`.
+    With the penalties of every variant the unnormalised distance is a pseudo-metric: symmetric, 0
+    for equal networks, and the triangle inequality holds (theorem 3); different networks can be at
+    distance 0 (the paper's figure 3). The normalised distance is symmetric and in [0, 1] but
+    violates the triangle inequality. Neither is known to be negative definite, so that exp(-beta
+    d^p) may be indefinite: see `archive.kernels.covariance.spectrum`.
 
-    Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a layer for each
-    nu_str; all nu_str share one pass. Choose it for networks of differing size and wiring whose layers have units.
+    Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a
+    layer for each nu_str; all nu_str share one pass. Choose it for networks of differing size and
+    wiring whose layers have units.
 
     Args:
-        variant: `"appendix"` (A.3: fc masses x 0.1, C_str averaged over groups of layers), `"main_text"` (section 3:
-            neither) or `"code"` (the authors' code: other penalties, res masses not doubled, masses of input, output
-            and decision layers at least 100).
+        variant: `"appendix"` (A.3: fc masses x 0.1, C_str averaged over groups of layers),
+            `"main_text"` (section 3: neither) or `"code"` (the authors' code: other penalties, res
+            masses not doubled, masses of input, output and decision layers at least 100).
         nu_str: Weights of the structural cost, each >= 0; one component of either kind for each.
         threads: Threads for large blocks; None for all processors available to the process.
 
@@ -99,19 +101,28 @@ class OTMANN(PairDistance[LayersWithMass]):
     store_pairs: ClassVar[bool] = True
 
     def __init__(
-        self, variant: Variant = "appendix", nu_str: Iterable[float] = NU_STR, threads: int | None = None
+        self,
+        variant: Variant = "appendix",
+        nu_str: Iterable[float] = NU_STR,
+        threads: int | None = None,
     ) -> None:
         """Check the arguments."""
-        self.variant, self.nu_str = variant, checked_weights(nu_str)
+        self.variant = variant
+        self.nu_str = checked_weights(nu_str)
         if variant not in get_args(Variant):
-            raise UsageError(f"variant must be one of {', '.join(get_args(Variant))}, got {variant!r}")
+            raise UsageError(
+                f"variant must be one of {', '.join(get_args(Variant))}, got {variant!r}"
+            )
+
         require_at_least(1, threads=threads)
         self.threads = threads or cpu_count.available()
 
     @property
     def components(self) -> tuple[str, ...]:
         """Return `otmann:NU` for each nu_str, then `otmann_normalised:NU`."""
-        return tuple(f"{name}:{nu:g}" for name in ("otmann", "otmann_normalised") for nu in self.nu_str)
+        return tuple(
+            f"{name}:{nu:g}" for name in ("otmann", "otmann_normalised") for nu in self.nu_str
+        )
 
     @property
     def unnormalised(self) -> int:
@@ -128,18 +139,25 @@ class OTMANN(PairDistance[LayersWithMass]):
         return TransportBound("masses", table.matrix, table.family, 1.0)
 
     def prepare(self, architecture: Architecture) -> LayersWithMass:
-        """Compute masses and path lengths, and sort by family; layers without mass cost nothing and are left out."""
+        """Compute masses and path lengths, and sort by family; layers without mass cost nothing and
+        are left out.
+        """
         from archive.kernels.distances.path_lengths import path_lengths
 
         table = self.penalties_of(architecture.space)
         labels = table.rows(architecture.layers)
         masses = np.array(layer_masses(architecture, **MASSES[self.variant]))
         if not np.isfinite(masses).all():
-            raise InvalidArchitectureError("the mass of a layer is not finite", int(np.argmin(np.isfinite(masses))))
+            raise InvalidArchitectureError(
+                "the mass of a layer is not finite", int(np.argmin(np.isfinite(masses)))
+            )
+
         counted = table.counted[labels]
         places = np.hstack(path_lengths(architecture, counted)) / (6 * counted.shape[1])
         order = _by_family(table.family[labels], masses)
-        blocks = np.searchsorted(table.family[labels[order]], np.append(np.unique(table.family), len(table.family)))
+        blocks = np.searchsorted(
+            table.family[labels[order]], np.append(np.unique(table.family), len(table.family))
+        )
         return LayersWithMass(
             architecture.key,
             architecture.space,
@@ -158,15 +176,20 @@ class OTMANN(PairDistance[LayersWithMass]):
 
     def pairs(self, networks: Sequence[LayersWithMass], pairs: Integers) -> Floats:
         """Solve the pairs in compiled batches, on several threads for many pairs."""
-        k, q = len(self.nu_str), len(pairs)
+        k = len(self.nu_str)
+        q = len(pairs)
         if not q:
             return np.zeros((2 * k, 0))
+
         check_one_space(networks)
-        # The network of the smaller key is first, so that no digit depends on the order of the arguments.
+        # The network of the smaller key is first, so that no digit depends on the order of the
+        # arguments.
         keys = np.array([network.key for network in networks])
         pairs = np.where((keys[pairs[:, 0]] > keys[pairs[:, 1]])[:, None], pairs[:, ::-1], pairs)
         ascending = np.argsort(self.nu_str, kind="stable")
-        batch = OtmannBatch(networks, self.penalties_of(networks[0].space), np.array(self.nu_str)[ascending])
+        batch = OtmannBatch(
+            networks, self.penalties_of(networks[0].space), np.array(self.nu_str)[ascending]
+        )
         unnormalised = np.empty((k, q))
         unnormalised[ascending] = solve_on_threads(batch.solve, pairs, self.threads, PAIRS_A_THREAD)
         totals = np.array([network.total for network in networks])
@@ -177,25 +200,34 @@ class OTMANN(PairDistance[LayersWithMass]):
 
     def penalties_of(self, space: str) -> Penalties:
         """Return the label penalties of a space."""
-        return penalties(vocabulary(space), released_code=self.variant == "code", groups=self.variant != "main_text")
+        return penalties(
+            vocabulary(space),
+            released_code=self.variant == "code",
+            groups=self.variant != "main_text",
+        )
 
 
 class OtmannBatch:
     """Concatenated arrays of prepared networks: the input of the compiled solver."""
 
-    def __init__(self, networks: Sequence[LayersWithMass], table: Penalties, nu_str: Floats) -> None:
+    def __init__(
+        self, networks: Sequence[LayersWithMass], table: Penalties, nu_str: Floats
+    ) -> None:
         self.masses = np.concatenate([network.masses for network in networks])
         self.labels = np.concatenate([network.labels for network in networks])
         self.places = np.concatenate([network.places for network in networks])
         starts = np.cumsum([0, *(len(network.masses) for network in networks[:-1])])
         self.blocks = np.stack([network.blocks for network in networks]) + starts[:, None]
-        self.penalties, self.nu_str = table.matrix, nu_str
+        self.penalties = table.matrix
+        self.nu_str = nu_str
 
     def solve(self, pairs: Integers) -> Floats:
         """Return (k, q) unnormalised distances."""
         from archive.kernels.distances.transport_batch import solve
 
-        return solve(pairs, self.masses, self.labels, self.places, self.blocks, self.penalties, self.nu_str)
+        return solve(
+            pairs, self.masses, self.labels, self.places, self.blocks, self.penalties, self.nu_str
+        )
 
 
 def _by_family(families: Integers, masses: Floats) -> Integers:

@@ -1,7 +1,7 @@
 """Label penalties of OTMANN: the cost of matching a unit of mass between layers of two operations.
 
-NASBOT, tables 4 and 5, and the rules of appendix A.3, as functions of an operation's attributes, so that they hold for
-operations that a user adds to a vocabulary:
+NASBOT, tables 4 and 5, and the rules of appendix A.3, as functions of an operation's attributes, so
+that they hold for operations that a user adds to a vocabulary:
 
     conv k, conv k'            0.1 + 0.05 |k - k'|, 0 for k = k'     (the authors' code: 0.1 sqrt(2 |k - k'|))
     res k,  res k'             the same as between the convolutions
@@ -13,9 +13,9 @@ operations that a user adds to a vocabulary:
     an operation and itself                       0
     any other two                                 infinite: never matched
 
-Each of them satisfies the triangle inequality, infinities included. A vocabulary without a table in the paper, such as
-the NAS-Bench cells, matches equal operations only. In the space `torch` the window of a convolution is in its weight;
-windows of more than 15 count as 15.
+Each of them satisfies the triangle inequality, infinities included. A vocabulary without a table in
+the paper, such as the NAS-Bench cells, matches equal operations only. In the space `torch` the
+window of a convolution is in its weight; windows of more than 15 count as 15.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ class Penalties:
     """Label penalties of one vocabulary.
 
     Attributes:
-        index: Operation name to its row; with the side of a window, where layers have attributes: `convolution 3`.
+        index: Operation name to its row; with the side of a window, where layers have attributes:
+            `convolution 3`.
         matrix: (labels, labels) float64, symmetric, infinite between families.
         family: (labels,) int64, equal for two labels exactly when their penalty is finite.
-        counted: (labels, groups) float64, 1 where a label belongs to a group of the path lengths; "all" is first.
+        counted: (labels, groups) float64, 1 where a label belongs to a group of the path lengths;
+            "all" is first.
     """
 
     index: dict[str, int]
@@ -62,13 +64,16 @@ class Penalties:
 
             if side := window(layer):
                 return self.index[_windowed(layer.op, min(side, WIDEST))]
+
         return self.index[layer.op]
 
 
 _tables: dict[tuple[str, bool, bool], tuple[Vocabulary, Penalties]] = {}
 
 
-def penalties(vocabulary: Vocabulary, *, released_code: bool = False, groups: bool = True) -> Penalties:
+def penalties(
+    vocabulary: Vocabulary, *, released_code: bool = False, groups: bool = True
+) -> Penalties:
     """Return the penalties of a vocabulary, computed once.
 
     Args:
@@ -81,6 +86,7 @@ def penalties(vocabulary: Vocabulary, *, released_code: bool = False, groups: bo
     # A vocabulary can be redefined under its name, which invalidates the penalties of the old one.
     if known is None or known[0] is not vocabulary:
         known = _tables[key] = (vocabulary, _make(vocabulary, released_code, groups))
+
     return known[1]
 
 
@@ -93,6 +99,7 @@ def _make(vocabulary: Vocabulary, released_code: bool, groups: bool) -> Penaltie
             for operation in wide
             for side in range(1, WIDEST + 1)
         ]
+
     matrix = np.array([[_penalty(x, y, released_code) for y in operations] for x in operations])
     family = np.array([int(np.flatnonzero(np.isfinite(row))[0]) for row in matrix], np.int64)
     present = [group for group in STRUCTURAL_GROUPS if groups and vocabulary.of_group(group)]
@@ -103,15 +110,20 @@ def _make(vocabulary: Vocabulary, released_code: bool, groups: bool) -> Penaltie
 def _penalty(x: Operation, y: Operation, released_code: bool) -> float:
     if x.name == y.name:
         return 0.0
+
     if x.group == y.group == "conv":
         sizes = _between_kernels(abs(x.kernel - y.kernel), released_code)
         return sizes if x.residual == y.residual else 0.9 * sizes + 0.1
+
     if x.group == y.group == "pool":
         return 0.5 if released_code else 0.25
+
     if x.group == y.group == "norm":
         return 0.25
+
     if x.group in FAMILIES and y.group in FAMILIES:
         return 0.1 if x.group == y.group else 0.25
+
     return math.inf
 
 
@@ -122,4 +134,5 @@ def _windowed(name: str, side: int) -> str:
 def _between_kernels(difference: int, released_code: bool) -> float:
     if released_code:
         return 0.1 * math.sqrt(2 * difference)
+
     return 0.1 + 0.05 * difference if difference else 0.0

@@ -1,4 +1,6 @@
-"""Transport between the layers of many pairs of networks: buffers, call and errors of the compiled solver."""
+"""Transport between the layers of many pairs of networks: buffers, call and errors of the compiled
+solver.
+"""
 
 from __future__ import annotations
 
@@ -43,23 +45,41 @@ def solve(
     arcs, tree = workspace(widest, widest)
     slopes = slopes_of(places)
     failed = solve_pairs(
-        np.ascontiguousarray(pairs), masses, labels, places, slopes, blocks, penalties, nu_str, arcs, tree, out
+        np.ascontiguousarray(pairs),
+        masses,
+        labels,
+        places,
+        slopes,
+        blocks,
+        penalties,
+        nu_str,
+        arcs,
+        tree,
+        out,
     )
     if failed >= 0:
         raise NumericalError(f"the transport of pair {tuple(pairs[failed])} did not converge")
+
     return out
 
 
 def slopes_of(places: Floats) -> Floats:
-    """Return the path lengths of each layer from the input minus those to the output, (layers,) from (layers, f)."""
+    """Return the path lengths of each layer from the input minus those to the output, (layers,)
+    from (layers, f).
+    """
     half = places.shape[1] // 2
     slopes: Floats = places[:, :half].sum(axis=1) - places[:, half:].sum(axis=1)
     return slopes
 
 
 def workspace(rows: int, columns: int) -> tuple[Arcs, SpanningTree]:
-    """Return buffers for blocks of at most this many rows and columns; one thread at a time may use them."""
-    arcs, nodes = max(rows * columns, 1), rows + columns + 1
-    ends, costs = np.empty((2, arcs), np.int64), np.empty((3, arcs))
-    links, values = np.empty((7, nodes), np.int64), np.empty((2, nodes))
+    """Return buffers for blocks of at most this many rows and columns; one thread at a time may use
+    them.
+    """
+    arcs = max(rows * columns, 1)
+    nodes = rows + columns + 1
+    ends = np.empty((2, arcs), np.int64)
+    costs = np.empty((3, arcs))
+    links = np.empty((7, nodes), np.int64)
+    values = np.empty((2, nodes))
     return Arcs(*ends, *costs), SpanningTree(*links, *values)

@@ -1,7 +1,8 @@
 """Wasserstein distance between the layers of two networks: balanced optimal transport.
 
-Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021),
-section 4.1: the baseline BO-OT, optimal transport with the cost of NASBOT (Kandasamy et al., 2018).
+Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural
+Architecture Search (2021), section 4.1: the baseline BO-OT, optimal transport with the cost of
+NASBOT (Kandasamy et al., 2018).
 
 | symbol | meaning                                                                            | shape    |
 |--------|------------------------------------------------------------------------------------|----------|
@@ -12,8 +13,8 @@ section 4.1: the baseline BO-OT, optimal transport with the cost of NASBOT (Kand
 
     W(G1, G2) = min over Z >= 0 of <Z, min(M, 1) + nu_str C_str>     with  Z 1 = a,  Z^T 1 = b
 
-NASBOT never matches layers of different families: their cost is infinite. Balanced transport must move every layer,
-hence the maximum of 1. On cells this is the 0/1 cost between operations.
+NASBOT never matches layers of different families: their cost is infinite. Balanced transport must
+move every layer, hence the maximum of 1. On cells this is the 0/1 cost between operations.
 """
 
 from __future__ import annotations
@@ -70,21 +71,23 @@ class WeighedLayers:
 class Wasserstein(PairDistance[WeighedLayers]):
     """Exact balanced optimal transport of one network's layers to another's.
 
-    The ground cost is a pseudo-metric of layers, so each component is a pseudo-metric of networks: symmetric, 0 for
-    equal networks, and the triangle inequality holds. Different networks can be at distance 0; with uniform weights,
-    those that differ in units only are. It is not negative definite in general, so that exp(-beta d^p) may be
+    The ground cost is a pseudo-metric of layers, so each component is a pseudo-metric of networks:
+    symmetric, 0 for equal networks, and the triangle inequality holds. Different networks can be at
+    distance 0; with uniform weights, those that differ in units only are. It is not negative
+    definite in general, so that exp(-beta d^p) may be
     indefinite: see `archive.kernels.covariance.spectrum`.
 
-    Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a layer for each
-    nu_str; all nu_str share one pass. Choose it as the baseline of OTMANN that ignores the size of networks: a network
-    and one that repeats each of its layers in parallel are close.
+    Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a
+    layer for each nu_str; all nu_str share one pass. Choose it as the baseline of OTMANN that
+    ignores the size of networks: a network and one that repeats each of its layers in parallel are
+    close.
 
     Args:
         nu_str: Weights of the structural cost, each >= 0; one component for each.
-        weights: `"uniform"`, equal weights as in tree-Wasserstein, or `"mass"`, shares of the computation as in
-            OTMANN; a network without mass has uniform weights.
-        solver: `"compiled"`, or `"pot"`: `ot.emd2` of the library POT, pair by pair, as in the paper. Both are exact;
-            they differ by rounding and in speed.
+        weights: `"uniform"`, equal weights as in tree-Wasserstein, or `"mass"`, shares of the
+            computation as in OTMANN; a network without mass has uniform weights.
+        solver: `"compiled"`, or `"pot"`: `ot.emd2` of the library POT, pair by pair, as in the
+            paper. Both are exact; they differ by rounding and in speed.
         threads: Threads for large blocks; None for all processors available to the process.
 
     Raises:
@@ -102,11 +105,17 @@ class Wasserstein(PairDistance[WeighedLayers]):
         threads: int | None = None,
     ) -> None:
         """Check the arguments."""
-        self.nu_str, self.weights, self.solver = checked_weights(nu_str), weights, solver
+        self.nu_str = checked_weights(nu_str)
+        self.weights = weights
+        self.solver = solver
         if weights not in get_args(Weights):
-            raise UsageError(f"weights must be one of {', '.join(get_args(Weights))}, got {weights!r}")
+            raise UsageError(
+                f"weights must be one of {', '.join(get_args(Weights))}, got {weights!r}"
+            )
+
         if solver not in get_args(Solver):
             raise UsageError(f"solver must be one of {', '.join(get_args(Solver))}, got {solver!r}")
+
         require_at_least(1, threads=threads)
         self.threads = threads or cpu_count.available()
 
@@ -117,7 +126,9 @@ class Wasserstein(PairDistance[WeighedLayers]):
 
     @property
     def unnormalised(self) -> int:
-        """Return the number of nu_str: the weights are normalised, the distances need no normalised form."""
+        """Return the number of nu_str: the weights are normalised, the distances need no normalised
+        form.
+        """
         return len(self.nu_str)
 
     def lower_bound(self, space: str) -> TransportBound:
@@ -133,7 +144,8 @@ class Wasserstein(PairDistance[WeighedLayers]):
         labels = table.rows(architecture.layers)
         counted = table.counted[labels]
         places = np.hstack(path_lengths(architecture, counted)) / (6 * counted.shape[1])
-        # The order of the merged layers depends on labels and places alone, hence on no relabelling.
+        # The order of the merged layers depends on labels and places alone, hence on no
+        # relabelling.
         distinct, which = np.unique(np.column_stack([labels, places]), axis=0, return_inverse=True)
         weights = np.bincount(which.ravel(), weights=self._weigh(architecture))
         weighed = weights > 0
@@ -150,32 +162,44 @@ class Wasserstein(PairDistance[WeighedLayers]):
             masses = np.array(layer_masses(architecture))
             if not np.isfinite(masses.sum()):
                 raise InvalidArchitectureError("the mass of the network is not finite")
+
             if masses.any():
                 return masses
+
         return np.ones(len(architecture.layers))
 
     def pairs(self, networks: Sequence[WeighedLayers], pairs: Integers) -> Floats:
-        """Solve the pairs in compiled batches, on several threads for many pairs, or one by one by POT."""
+        """Solve the pairs in compiled batches, on several threads for many pairs, or one by one by
+        POT.
+        """
         if not len(pairs):
             return np.zeros((len(self.nu_str), 0))
+
         check_one_space(networks)
-        # The network of the smaller key is first, so that no digit depends on the order of the arguments.
+        # The network of the smaller key is first, so that no digit depends on the order of the
+        # arguments.
         keys = np.array([network.key for network in networks])
         swapped = keys[pairs[:, 0]] > keys[pairs[:, 1]]
         ordered = np.where(swapped[:, None], pairs[:, ::-1], pairs)
         if self.solver == "pot":
-            distances = [transport_by_pot(networks[i], networks[j], self.nu_str) for i, j in ordered]
+            distances = [
+                transport_by_pot(networks[i], networks[j], self.nu_str) for i, j in ordered
+            ]
             return np.array(distances).T
+
         batch = WassersteinBatch(networks, self.nu_str)
-        return solve_on_threads(batch.solve, np.ascontiguousarray(ordered), self.threads, PAIRS_A_THREAD)
+        return solve_on_threads(
+            batch.solve, np.ascontiguousarray(ordered), self.threads, PAIRS_A_THREAD
+        )
 
 
 class WassersteinBatch:
     """Concatenated arrays of prepared networks: the input of OTMANN's compiled solver.
 
-    That solver may leave weight unmatched at a cost of 1 on either side. With costs scaled to at most 1 it matches all
-    weight, as both sides weigh 1 in total. Networks of a search space have costs below 64 and share one scale, so that
-    no digit of a distance depends on the networks beside them in the batch; longer ones have the next power of 64.
+    That solver may leave weight unmatched at a cost of 1 on either side. With costs scaled to at
+    most 1 it matches all weight, as both sides weigh 1 in total. Networks of a search space have
+    costs below 64 and share one scale, so that no digit of a distance depends on the networks
+    beside them in the batch; longer ones have the next power of 64.
     """
 
     def __init__(self, networks: Sequence[WeighedLayers], nu_str: Sequence[float]) -> None:
@@ -203,7 +227,9 @@ class WassersteinBatch:
         return distances
 
 
-def transport_by_pot(first: WeighedLayers, second: WeighedLayers, nu_str: Sequence[float]) -> list[float]:
+def transport_by_pot(
+    first: WeighedLayers, second: WeighedLayers, nu_str: Sequence[float]
+) -> list[float]:
     """Return the distance of one pair for each nu_str, by `ot.emd2`.
 
     Raises:
@@ -214,10 +240,14 @@ def transport_by_pot(first: WeighedLayers, second: WeighedLayers, nu_str: Sequen
     structure = np.abs(first.places[:, None] - second.places[None]).sum(axis=2)
     distances = []
     for nu in nu_str:
-        cost, log = ot.emd2(first.weights, second.weights, label + nu * structure, numItermax=10_000_000, log=True)
+        cost, log = ot.emd2(
+            first.weights, second.weights, label + nu * structure, numItermax=10_000_000, log=True
+        )
         if log["warning"]:
             raise NumericalError(f"optimal transport by POT: {log['warning']}")
+
         distances.append(max(float(cost), 0.0))
+
     return distances
 
 

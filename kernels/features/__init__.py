@@ -1,1 +1,3 @@
-"""Distances by features: paths, adjacency, Weisfeiler-Lehman counts, topology, conditional layers (Arc)."""
+"""Distances by features: paths, adjacency, Weisfeiler-Lehman counts, topology, conditional layers
+(Arc).
+"""

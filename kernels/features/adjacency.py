@@ -1,7 +1,8 @@
-"""Adjacency encodings: the adjacency matrix and the operation of each vertex, in a fixed order of the vertices.
+"""Adjacency encodings: the adjacency matrix and the operation of each vertex, in a fixed order of
+the vertices.
 
-White, Neiswanger, Savani: BANANAS, section 4 and ablations (1) and (2) of section 5.1; the continuous one is from Ying
-et al., NAS-Bench-101 (2019).
+White, Neiswanger, Savani: BANANAS, section 4 and ablations (1) and (2) of section 5.1; the
+continuous one is from Ying et al., NAS-Bench-101 (2019).
 
 | symbol  | meaning                                                           | NB101   | NB201  |
 |---------|-------------------------------------------------------------------|---------|--------|
@@ -9,12 +10,13 @@ et al., NAS-Bench-101 (2019).
 | O_uo    | 1 if vertex u has operation o; feature `u=o`                      | 5 x 3   | 6 x 5  |
 | k       | number of edges; feature `edges`, in the continuous encoding only | 1       | 1      |
 
-Vertices are in canonical order (`Architecture.canonical`), which the paper calls arbitrary: all relabellings of a
-network share it, but one more edge may change the place of every vertex. The input is `ip`, the output `op`, the others
-`1`, `2`, ...; the output has its own name so that edges into it are the same features in networks of any size.
+Vertices are in canonical order (`Architecture.canonical`), which the paper calls arbitrary: all
+relabellings of a network share it, but one more edge may change the place of every vertex. The
+input is `ip`, the output `op`, the others `1`, `2`, ...; the output has its own name so that edges
+into it are the same features in networks of any size.
 
-A space may have slots (`Space.slots`): a cell of `nasbench201` is a complete graph with operations on its six edges,
-`none` among them. Its features are the operations of the slots, `0-1=none`.
+A space may have slots (`Space.slots`): a cell of `nasbench201` is a complete graph with operations
+on its six edges, `none` among them. Its features are the operations of the slots, `0-1=none`.
 """
 
 from __future__ import annotations
@@ -50,17 +52,18 @@ class AdjacencyTable(NamedTuple):
 class AdjacencyEncoding(EmbeddedDistance):
     """The Euclidean distance of adjacency matrices with one-hot operations.
 
-    d = sqrt(sum_uv (A_uv - A'_uv)^2 + sum_uo (O_uo - O'_uo)^2): the square root of the number of entries that differ,
-    where another operation counts 2. A metric of cells, as the encoding describes them exactly; a pseudo-metric where
-    layers have units, as units do not count, or only as bins. exp(-beta d) and exp(-beta d^2) are positive
-    semi-definite.
+    d = sqrt(sum_uv (A_uv - A'_uv)^2 + sum_uo (O_uo - O'_uo)^2): the square root of the number of
+    entries that differ, where another operation counts 2. A metric of cells, as the encoding
+    describes them exactly; a pseudo-metric where layers have units, as units do not count, or only
+    as bins. exp(-beta d) and exp(-beta d^2) are positive semi-definite.
 
-    Preparing costs the canonical order, usually O(edges * log(layers)). Choose it as the baseline of BANANAS, or for a
-    fixed vertex order as in NAS-Bench-201; elsewhere similar networks may have very different matrices. BANANAS,
-    section 4 and ablation (1) of section 5.1.
+    Preparing costs the canonical order, usually O(edges * log(layers)). Choose it as the baseline
+    of BANANAS, or for a fixed vertex order as in NAS-Bench-201; elsewhere similar networks may have
+    very different matrices. BANANAS, section 4 and ablation (1) of section 5.1.
 
     Args:
-        attributes: Put binned units and strides into the operations (`archive.kernels.features.path_graph.label`).
+        attributes: Put binned units and strides into the operations
+            (`archive.kernels.features.path_graph.label`).
 
     Raises:
         UsageError: A setting is out of range.
@@ -91,16 +94,18 @@ class AdjacencyEncoding(EmbeddedDistance):
 class ContinuousAdjacencyEncoding(EmbeddedDistance):
     """The Euclidean distance of NAS-Bench-101's continuous adjacency encodings.
 
-    In that encoding a point consists of a number in [0, 1] for each pair of vertices, the operations, and the number k
-    of edges; it encodes the cell whose edges are the k largest entries. Many points encode one cell; as in BANANAS'
-    code, this encoding uses 1 for an edge, 0 for none, and k. So d^2 is the squared adjacency distance plus (k - k')^2.
+    In that encoding a point consists of a number in [0, 1] for each pair of vertices, the
+    operations, and the number k of edges; it encodes the cell whose edges are the k largest
+    entries. Many points encode one cell; as in BANANAS' code, this encoding uses 1 for an edge, 0
+    for none, and k. So d^2 is the squared adjacency distance plus (k - k')^2.
 
-    A metric where the adjacency distance is one, positive semi-definite under the same conditions, and of the same
-    cost. Choose it over the plain encoding where the number of edges matters by itself. BANANAS, ablation (2) of
-    section 5.1.
+    A metric where the adjacency distance is one, positive semi-definite under the same conditions,
+    and of the same cost. Choose it over the plain encoding where the number of edges matters by
+    itself. BANANAS, ablation (2) of section 5.1.
 
     Args:
-        attributes: Put binned units and strides into the operations (`archive.kernels.features.path_graph.label`).
+        attributes: Put binned units and strides into the operations
+            (`archive.kernels.features.path_graph.label`).
 
     Raises:
         UsageError: A setting is out of range.
@@ -137,6 +142,7 @@ def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTabl
     slots = slots_of(architecture.space)(architecture)
     if slots is not None:
         return AdjacencyTable((), slots, sum(op != NONE for op in slots.values()))
+
     canonical = architecture.canonical
     last = len(canonical.layers) - 1
     places = [INPUT, *map(str, range(1, last)), OUTPUT]
@@ -146,7 +152,9 @@ def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTabl
 
 
 def _entries(encoded: AdjacencyTable) -> dict[str, float]:
-    return dict.fromkeys((*encoded.edges, *(f"{place}={op}" for place, op in encoded.operations.items())), 1.0)
+    return dict.fromkeys(
+        (*encoded.edges, *(f"{place}={op}" for place, op in encoded.operations.items())), 1.0
+    )
 
 
 @cache

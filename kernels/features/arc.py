@@ -1,7 +1,9 @@
-"""Arc features of architectures: layers as conditional hyperparameters, which exist in deep and wide enough networks.
+"""Arc features of architectures: layers as conditional hyperparameters, which exist in deep and
+wide enough networks.
 
-Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). `archive.kernels.covariance.arc` has
-the kernel on configurations, its notation and its formulas; here the parameters are those of a network's layers.
+Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014).
+`archive.kernels.covariance.arc` has the kernel on configurations, its notation and its formulas;
+here the parameters are those of a network's layers.
 
 | symbol  | meaning                                                                                    |
 |---------|--------------------------------------------------------------------------------------------|
@@ -11,9 +13,10 @@ the kernel on configurations, its notation and its formulas; here the parameters
 | omega   | cost of a layer at a place in one network only                                             |
 | rho     | relative cost of different layers at one place                                             |
 
-The paper names general graphs as future work; this convention is the archive's. Layers with the same p are ordered by
-operation, stride and units. The order is invariant under relabelling, and exchanging equal layers changes no feature.
-Input and output are the same in all networks and are no parameters. A layer without inputs has p = 1.
+The paper names general graphs as future work; this convention is the archive's. Layers with the
+same p are ordered by operation, stride and units. The order is invariant under relabelling, and
+exchanging equal layers changes no feature. Input and output are the same in all networks and are no
+parameters. A layer without inputs has p = 1.
 """
 
 from __future__ import annotations
@@ -32,22 +35,26 @@ UNITS = (8, 1024)
 
 
 class ArcFeatures(EmbeddedDistance):
-    """Euclidean distance of layers place by place: their existence, their operation, and their number of units.
+    """Euclidean distance of layers place by place: their existence, their operation, and their
+    number of units.
 
-    For either kind of parameter, d = sqrt(sum over places of d_i^2), and d_i is the paper's pseudo-metric: 0 where
-    neither network has the parameter, omega where one has it, and omega sqrt(2) sqrt(1 - cos(pi rho t)) where both do,
-    with t = 1/2 for different operations and t = |difference of log units| / (log greatest - log least). With rho = 1
-    the squared cost of a different operation is that of one missing and one additional layer.
+    For either kind of parameter, d = sqrt(sum over places of d_i^2), and d_i is the paper's
+    pseudo-metric: 0 where neither network has the parameter, omega where one has it, and omega
+    sqrt(2) sqrt(1 - cos(pi rho t)) where both do, with t = 1/2 for different operations and t =
+    |difference of log units| / (log greatest - log least). With rho = 1 the squared cost of a
+    different operation is that of one missing and one additional layer.
 
-    Both components are Euclidean distances of embeddings, hence pseudo-metrics, and exp(-sum_i beta_i d_i^2) is
-    positive semi-definite. Networks that differ in their wiring only can be at distance 0. Preparing costs O(edges), a
-    pair O(layers). Choose it for chains and networks close to chains; for cells, whose wiring matters as much as their
-    operations, other kernels are better.
+    Both components are Euclidean distances of embeddings, hence pseudo-metrics, and exp(-sum_i
+    beta_i d_i^2) is positive semi-definite. Networks that differ in their wiring only can be at
+    distance 0. Preparing costs O(edges), a pair O(layers). Choose it for chains and networks close
+    to chains; for cells, whose wiring matters as much as their operations, other kernels are
+    better.
 
     Args:
         omega: Cost of a parameter that one network lacks, > 0.
         rho: In (0, 1].
-        units: Least and greatest number of units, to which units are clipped; by default NASBOT's domain.
+        units: Least and greatest number of units, to which units are clipped; by default NASBOT's
+            domain.
 
     Raises:
         UsageError: An argument is out of range.
@@ -56,13 +63,19 @@ class ArcFeatures(EmbeddedDistance):
     name: ClassVar[str] = "arc"
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
 
-    def __init__(self, omega: float = 1.0, rho: float = 1.0, units: tuple[int, int] = UNITS) -> None:
+    def __init__(
+        self, omega: float = 1.0, rho: float = 1.0, units: tuple[int, int] = UNITS
+    ) -> None:
         """Check the arguments."""
-        self.omega, self.rho, self.units = float(omega), float(rho), tuple(units)
+        self.omega = float(omega)
+        self.rho = float(rho)
+        self.units = tuple(units)
         if not 0 < self.omega < math.inf:
             raise UsageError(f"omega must be a finite number > 0, got {omega}")
+
         if not 0 < self.rho <= 1:
             raise UsageError(f"rho must be in (0, 1], got {rho}")
+
         if len(self.units) != 2 or not 1 <= self.units[0] < self.units[1] < math.inf:
             raise UsageError(f"units must be two ascending numbers >= 1, got {units}")
 
@@ -83,10 +96,13 @@ class ArcFeatures(EmbeddedDistance):
                 angle = math.pi * self.rho * self.code(layer.units)
                 units[f"{place} sin"] = self.omega * math.sin(angle)
                 units[f"{place} cos"] = self.omega * math.cos(angle)
+
         return operations, units
 
     def code(self, units: int) -> float:
-        """Return the position of a number of units between least and greatest, in [0, 1] on a log scale."""
+        """Return the position of a number of units between least and greatest, in [0, 1] on a log
+        scale.
+        """
         least, greatest = self.units
         clipped = min(max(units, least), greatest)
         return math.log(clipped / least) / math.log(greatest / least)
@@ -100,8 +116,11 @@ def places(architecture: Architecture) -> dict[str, Layer]:
         hops.append(0 if layer.op == INPUT else 1 + max((hops[p] for p in parents), default=0))
         if layer.op not in (INPUT, OUTPUT):
             by_hops.setdefault(hops[-1], []).append(layer)
+
     return {
         f"{p}.{s}": layer
         for p, layers in sorted(by_hops.items())
-        for s, layer in enumerate(sorted(layers, key=lambda one: (one.op, one.stride, one.units or 0)))
+        for s, layer in enumerate(
+            sorted(layers, key=lambda one: (one.op, one.stride, one.units or 0))
+        )
     }

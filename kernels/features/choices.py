@@ -1,4 +1,5 @@
-"""Features of categorical decisions: the option of each decision, its rank, and the number of times it is taken.
+"""Features of categorical decisions: the option of each decision, its rank, and the number of times
+it is taken.
 
 | symbol | meaning                                                                               | shape  |
 |--------|---------------------------------------------------------------------------------------|--------|
@@ -7,9 +8,10 @@
 | R_i    | number of options at place i                                                          | places |
 | c_o    | number of places with operation o                                                     | labels |
 
-With d the number of places that differ, exp(-beta d) is the exact covariance of independent decisions, a product over
-the places of a categorical kernel with the correlation exp(-beta) between two options (Qian, Wu, Wu: Gaussian process
-models for computer experiments with qualitative and quantitative factors, 2008, the exchangeable case).
+With d the number of places that differ, exp(-beta d) is the exact covariance of independent
+decisions, a product over the places of a categorical kernel with the correlation exp(-beta) between
+two options (Qian, Wu, Wu: Gaussian process models for computer experiments with qualitative and
+quantitative factors, 2008, the exchangeable case).
 """
 
 from __future__ import annotations
@@ -26,28 +28,36 @@ from archive.spaces.base import Space
 
 
 def describe(space: str) -> bool:
-    """Return whether these features describe the networks of a space: options of no known meaning at fixed places."""
+    """Return whether these features describe the networks of a space: options of no known meaning
+    at fixed places.
+    """
     return not vocabulary(space).described and has_slots(space)
 
 
 def options_of(space: Space) -> dict[str, int]:
-    """Return the number of ranked options of each place of a space's networks, 0 where options have no rank."""
+    """Return the number of ranked options of each place of a space's networks, 0 where options have
+    no rank.
+    """
     decisions = space.decisions() if space.name == CHOICES.name else None
     if decisions is None:
         return dict.fromkeys(table(space.initial_pool()[0]).operations, 0)
+
     return {str(at): len(one.choices) for at, one in enumerate(decisions.decisions, 1)}
 
 
 @final
 class DecisionFeatures(EmbeddedDistance):
-    """L1 distances of each decision by itself: whether the options differ, and by how much their ranks do.
+    """L1 distances of each decision by itself: whether the options differ, and by how much their
+    ranks do.
 
-    d_i = [o_i != o'_i], and d'_i = |r_i - r'_i| / (R_i - 1) for each decision with R_i > 2 options; of two options both
-    would be the same. The former together are a metric of the members of a space; exp(-sum_i beta_i d_i) is positive
-    semi-definite. O(places). Choose it where some decisions matter more than others: each has a length scale.
+    d_i = [o_i != o'_i], and d'_i = |r_i - r'_i| / (R_i - 1) for each decision with R_i > 2 options;
+    of two options both would be the same. The former together are a metric of the members of a
+    space; exp(-sum_i beta_i d_i) is positive semi-definite. O(places). Choose it where some
+    decisions matter more than others: each has a length scale.
 
     Args:
-        options: Number of options of each place, by the names of `Space.slots`; 0 where options have no rank.
+        options: Number of options of each place, by the names of `Space.slots`; 0 where options
+            have no rank.
     """
 
     name: ClassVar[str] = "decisions"
@@ -60,17 +70,25 @@ class DecisionFeatures(EmbeddedDistance):
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Return `decisions:` and the place of each decision, then `ranks:` and the places of more than two options."""
-        return (*(f"decisions:{place}" for place in self.options), *(f"ranks:{place}" for place in self._ranked))
+        """Return `decisions:` and the place of each decision, then `ranks:` and the places of more
+        than two options.
+        """
+        return (
+            *(f"decisions:{place}" for place in self.options),
+            *(f"ranks:{place}" for place in self._ranked),
+        )
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return half of the operation of each place, then the ranks; nothing for places that the network lacks.
+        """Return half of the operation of each place, then the ranks; nothing for places that the
+        network lacks.
 
         Raises:
             InvalidArchitectureError: The network has no slots.
         """
         operations = table(architecture).operations
-        options = [{operations[place]: 0.5} if place in operations else {} for place in self.options]
+        options = [
+            {operations[place]: 0.5} if place in operations else {} for place in self.options
+        ]
         ranks = [
             {place: parsed(operations[place])[1] / most} if place in operations else {}
             for place, most in self._ranked.items()
@@ -82,10 +100,11 @@ class DecisionFeatures(EmbeddedDistance):
 class ChoiceFeatures(EmbeddedDistance):
     """L1 distances of decisions: places that differ, ranks of the options, counts of the options.
 
-    d_1 = sum_i [o_i != o'_i], d_2 = sum_i |r_i - r'_i|, d_3 = sum_o |c_o - c'_o|. The first is a metric of members of a
-    space with slots, and a pseudo-metric elsewhere; the others are pseudo-metrics. exp(-beta d) of each is positive
-    semi-definite. O(places). Choose it where networks are options at fixed places: ranks help where options are listed
-    in an order, such as sizes, counts where an option has a similar effect at several places.
+    d_1 = sum_i [o_i != o'_i], d_2 = sum_i |r_i - r'_i|, d_3 = sum_o |c_o - c'_o|. The first is a
+    metric of members of a space with slots, and a pseudo-metric elsewhere; the others are
+    pseudo-metrics. exp(-beta d) of each is positive semi-definite. O(places). Choose it where
+    networks are options at fixed places: ranks help where options are listed in an order, such as
+    sizes, counts where an option has a similar effect at several places.
     """
 
     name: ClassVar[str] = "choices"
@@ -108,7 +127,9 @@ class ChoiceFeatures(EmbeddedDistance):
         ranks: dict[str, float] = {}
         if architecture.space == CHOICES.name:
             ranks = {place: float(parsed(operation)[1]) for place, operation in operations.items()}
+
         counts: dict[str, float] = {}
         for operation in operations.values():
             counts[operation] = counts.get(operation, 0.0) + 1.0
+
         return places, ranks, counts

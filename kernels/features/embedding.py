@@ -1,4 +1,5 @@
-"""Feature distances: networks are embedded once, and a distance is a norm of the difference of their features.
+"""Feature distances: networks are embedded once, and a distance is a norm of the difference of
+their features.
 
 | symbol | meaning                                                                    | shape          |
 |--------|----------------------------------------------------------------------------|----------------|
@@ -6,8 +7,9 @@
 | X, Y   | dense features of the rows' and of the columns' networks                   | (m, p), (n, p) |
 | d_c    | ||phi_c(x) - phi_c(y)||, the L1 or the Euclidean norm                      | (m, n)         |
 
-Both norms are metrics of the features, so that d_c is a pseudo-metric of networks. The L1 norm, its square root, the
-Euclidean norm and its square are negative definite: exp(-beta d) is then a covariance for every beta > 0 (Schoenberg).
+Both norms are metrics of the features, so that d_c is a pseudo-metric of networks. The L1 norm, its
+square root, the Euclidean norm and its square are negative definite: exp(-beta d) is then a
+covariance for every beta > 0 (Schoenberg).
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ class Embedded:
 
 
 class FeatureDistance(Distance[Embedded]):
-    """A distance of named features, part by part. Features of a whole space are packed once, so that rows are cheap."""
+    """A distance of named features, part by part.
+
+    Features of a whole space are packed once, so that rows are cheap.
+    """
 
     cheap_rows: ClassVar[bool] = True
 
@@ -52,13 +57,16 @@ class FeatureDistance(Distance[Embedded]):
     def comparisons(self) -> tuple[Comparison, ...]:
         """Comparison of the features of each part, in the order of `Embedded.features`.
 
-        `l1` and `l2` are norms of the difference. `line` is the area between the distribution functions of measures on
-        a line, whose features are places and masses.
+        `l1` and `l2` are norms of the difference. `line` is the area between the distribution
+        functions of measures on a line, whose features are places and masses.
         """
 
     @property
     def part_weights(self) -> tuple[float, ...] | None:
-        """Weights of the parts in their sum, the one component; None where each part is a component."""
+        """Weights of the parts in their sum, the one component;
+
+        None where each part is a component.
+        """
         return None
 
 
@@ -78,12 +86,16 @@ class EmbeddedDistance(FeatureDistance):
 
     @property
     def power(self) -> float:
-        """2 for the Euclidean norm, so that exp(-beta d^2) is the Gaussian kernel of the features; 1 for L1."""
+        """2 for the Euclidean norm, so that exp(-beta d^2) is the Gaussian kernel of the features;
+
+        1 for L1.
+        """
         return 2.0 if self.norm == "l2" else 1.0
 
     @abstractmethod
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return the features of a network, one mapping a component; they are equal for all its relabellings.
+        """Return the features of a network, one mapping a component; they are equal for all its
+        relabellings.
 
         Raises:
             InvalidArchitectureError: The features are not defined on this network.
@@ -91,24 +103,35 @@ class EmbeddedDistance(FeatureDistance):
 
     def prepare(self, architecture: Architecture) -> Embedded:
         """Compute the features, without zeros."""
-        features = tuple({name: float(x) for name, x in part.items() if x} for part in self.features(architecture))
+        features = tuple(
+            {name: float(x) for name, x in part.items() if x}
+            for part in self.features(architecture)
+        )
         return Embedded(architecture.key, architecture.space, features)
 
     @property
     def unnormalised(self) -> int:
-        """Return the number of components: none is normalised unless an implementation overrides this."""
+        """Return the number of components: none is normalised unless an implementation overrides
+        this.
+        """
         return len(self.components)
 
     def distances(
-        self, first: Sequence[Embedded | Architecture], second: Sequence[Embedded | Architecture] | None = None
+        self,
+        first: Sequence[Embedded | Architecture],
+        second: Sequence[Embedded | Architecture] | None = None,
     ) -> Components:
-        """Compare distinct features once, by vector instructions or by merging, on all processors."""
+        """Compare distinct features once, by vector instructions or by merging, on all
+        processors.
+        """
         from archive.kernels.features.l1 import blocks
 
         rows = [self._embedded(network) for network in first]
         columns = None if second is None else [self._embedded(network) for network in second]
         check_one_space([*rows, *(columns or ())])
-        stack = np.zeros((len(self.components), len(rows), len(rows if columns is None else columns)))
+        stack = np.zeros(
+            (len(self.components), len(rows), len(rows if columns is None else columns))
+        )
         for component, block in enumerate(stack if stack.size else ()):
             part = blocks.vectors(
                 [network.features[component] for network in rows],
@@ -116,6 +139,7 @@ class EmbeddedDistance(FeatureDistance):
                 euclidean=self.norm == "l2",
             )
             blocks.fill(block, [(1.0, part)], symmetric=columns is None)
+
         return Components.of_stack(stack, self.unnormalised)
 
     def _embedded(self, network: Embedded | Architecture) -> Embedded:
@@ -140,4 +164,7 @@ def matrix(networks: Sequence[Embedded], names: Sequence[str], component: int = 
     """
     from archive.kernels.features.l1.parts import dense
 
-    return dense([network.features[component] for network in networks], {name: at for at, name in enumerate(names)})
+    return dense(
+        [network.features[component] for network in networks],
+        {name: at for at, name in enumerate(names)},
+    )

@@ -1,7 +1,7 @@
 """Path encoding of BANANAS: the sequences of operations that lead from the input to the output.
 
-White, Neiswanger, Savani: BANANAS: Bayesian Optimization with Neural Architectures for Neural Architecture Search,
-section 4.
+White, Neiswanger, Savani: BANANAS: Bayesian Optimization with Neural Architectures for Neural
+Architecture Search, section 4.
 
 | symbol | meaning                                                              | value                             |
 |--------|----------------------------------------------------------------------|-----------------------------------|
@@ -10,12 +10,13 @@ section 4.
 | sum    | possible paths, q^0 + ... + q^n, for each entry of each cell         | 364 (NB101), 4 * 4681 = 18724     |
 | x_s    | 1 if some path has the label sequence s (or how many paths have it)  | by name, `ip→conv3→op`            |
 
-Features are sparse and named, so that the encoding is defined in spaces without a largest network, and a sequence that
-no network has costs nothing. `every_path` names all features of a cell space in a fixed order, for models with a fixed
-input dimension.
+Features are sparse and named, so that the encoding is defined in spaces without a largest network,
+and a sequence that no network has costs nothing. `every_path` names all features of a cell space in
+a fixed order, for models with a fixed input dimension.
 
-In `darts`, a path stays in one cell, `ip→normal.c_k-2→normal.sep_conv_3x3→normal.skip_connect→normal.sum→op`; the entry
-and the sum are no operations. Paths through an operation `none` count, as in BANANAS' code.
+In `darts`, a path stays in one cell,
+`ip→normal.c_k-2→normal.sep_conv_3x3→normal.skip_connect→normal.sum→op`; the entry and the sum are
+no operations. Paths through an operation `none` count, as in BANANAS' code.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ from archive.kernels.features.path_graph import label, operations_counted, opera
 ARROW = "→"
 
 MOST_SEQUENCES = 10_000
-"""Most label sequences of a network. Networks of 60 layers, late in a search, have about 100 and take 1,000 hops."""
+"""Most label sequences of a network.
+
+Networks of 60 layers, late in a search, have about 100 and take 1,000 hops.
+"""
 MOST_HOPS = 1_000_000
 MOST_PATHS = 2**53
 """Largest count up to which float64 represents every integer."""
@@ -44,8 +48,8 @@ MOST_NAMES = 100_000
 _Prefix = tuple[int, int, str, dict[int, int]]
 """The paths from the input that begin with the same sequence of labels; they are extended together.
 
-These are the number of labels before the last one, the number of operations on the paths so far, the last label, and
-the number of paths to each layer in which they end.
+These are the number of labels before the last one, the number of operations on the paths so far,
+the last label, and the number of paths to each layer in which they end.
 """
 
 
@@ -53,25 +57,28 @@ the number of paths to each layer in which they end.
 class PathEncoding(EmbeddedDistance):
     """Number of label sequences that lead from input to output in one of two networks only.
 
-    d(x, y) = sum_s |x_s - y_s|: the Hamming distance of binary path encodings, or the L1 distance of counts of paths.
-    A pseudo-metric: networks of equal label sequences are at distance 0, and layers on no path from input to output do
-    not count. exp(-beta d) is positive semi-definite for every beta > 0.
+    d(x, y) = sum_s |x_s - y_s|: the Hamming distance of binary path encodings, or the L1 distance
+    of counts of paths. A pseudo-metric: networks of equal label sequences are at distance 0, and
+    layers on no path from input to output do not count. exp(-beta d) is positive semi-definite for
+    every beta > 0.
 
-    Preparing walks all prefixes of label sequences once, with the layers that each can end in: a few hops a sequence
-    and layer. The number of sequences is exponential in the number of consecutive branches, hence the limits. Choose it
-    for cells; in networks of tens of layers almost every mutation changes a long path, and `length` or another distance
-    is better. BANANAS, section 4 and ablations (3) and (4) of section 5.1.
+    Preparing walks all prefixes of label sequences once, with the layers that each can end in: a
+    few hops a sequence and layer. The number of sequences is exponential in the number of
+    consecutive branches, hence the limits. Choose it for cells; in networks of tens of layers
+    almost every mutation changes a long path, and `length` or another distance is better. BANANAS,
+    section 4 and ablations (3) and (4) of section 5.1.
 
-    In `nasbench201`, layers are the edges of the cell; an operation `none` is an absent layer. In `darts` it is a layer
-    that `Architecture.functional` lacks.
+    In `nasbench201`, layers are the edges of the cell; an operation `none` is an absent layer. In
+    `darts` it is a layer that `Architecture.functional` lacks.
 
     Args:
         counts: Features are numbers of paths instead of 0 and 1.
-        length: Longest path that counts, in operations; None for no limit. Long paths are rare and carry the least
-            information: this is BANANAS' truncated encoding. On NAS-Bench-101, 3 keeps 40 of 364 features, on DARTS 292
-            of 18,724 with 2.
-        attributes: Put binned units and strides into the labels (`archive.kernels.features.path_graph.label`). The
-            paper's cells have none; without them, networks that differ in units alone are at distance 0.
+        length: Longest path that counts, in operations; None for no limit. Long paths are rare and
+            carry the least information: this is BANANAS' truncated encoding. On NAS-Bench-101, 3
+            keeps 40 of 364 features, on DARTS 292 of 18,724 with 2.
+        attributes: Put binned units and strides into the labels
+            (`archive.kernels.features.path_graph.label`). The paper's cells have none; without
+            them, networks that differ in units alone are at distance 0.
 
     Raises:
         UsageError: A setting is out of range.
@@ -80,9 +87,12 @@ class PathEncoding(EmbeddedDistance):
     name: ClassVar[str] = "path"
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
 
-    def __init__(self, counts: bool = False, length: int | None = None, attributes: bool = False) -> None:
+    def __init__(
+        self, counts: bool = False, length: int | None = None, attributes: bool = False
+    ) -> None:
         """Check the arguments."""
-        self.counts, self.attributes = check_flag("counts", counts), check_flag("attributes", attributes)
+        self.counts = check_flag("counts", counts)
+        self.attributes = check_flag("attributes", attributes)
         self.length = None if length is None else check_whole("length", length)
 
     @property
@@ -99,14 +109,18 @@ class PathEncoding(EmbeddedDistance):
         paths = path_counts(architecture, self.length, self.attributes)
         if not self.counts:
             return (dict.fromkeys(paths, 1.0),)
+
         if max(paths.values(), default=0) > MOST_PATHS:
             raise InvalidArchitectureError(
                 "more than 2^53 paths have the same labels; set counts to false, or a length"
             )
+
         return ({name: float(count) for name, count in paths.items()},)
 
 
-def path_counts(architecture: Architecture, length: int | None = None, attributes: bool = False) -> dict[str, int]:
+def path_counts(
+    architecture: Architecture, length: int | None = None, attributes: bool = False
+) -> dict[str, int]:
     """Count the paths from input to output by the sequence of their labels.
 
     Args:
@@ -115,14 +129,17 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
         attributes: Whether labels contain units and strides.
 
     Returns:
-        Number of paths by sequence, as in `ip→conv3→conv3→op`; empty where no path leads to the output.
+        Number of paths by sequence, as in `ip→conv3→conv3→op`; empty where no path leads to the
+        output.
 
     Raises:
-        InvalidArchitectureError: More than 10,000 sequences, or more than 1,000,000 hops to find them.
+        InvalidArchitectureError: More than 10,000 sequences, or more than 1,000,000 hops to find
+            them.
     """
     last = len(architecture.layers) - 1
     labels = [label(layer, attributes) for layer in architecture.layers]
-    is_operation, remaining = operations_counted(architecture), operations_to_output(architecture)
+    is_operation = operations_counted(architecture)
+    remaining = operations_to_output(architecture)
     most = last if length is None else length
     counts: dict[str, int] = {}
     path: list[str] = []
@@ -132,13 +149,21 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
         depth, operations, text, ends = stack.pop()
         path[depth:] = [text]
         hops += sum([len(architecture.children[u]) for u in ends])
-        complete, longer = _extended(architecture.children, ends, labels, remaining, most - operations)
+        complete, longer = _extended(
+            architecture.children, ends, labels, remaining, most - operations
+        )
         if complete:
             counts[ARROW.join([*path, labels[last]])] = complete
+
         if hops > MOST_HOPS or len(counts) > MOST_SEQUENCES:
             raise InvalidArchitectureError(_too_many(hops, length))
+
         # Either all layers of a label are operations, or none is.
-        stack += [(depth + 1, operations + is_operation[min(ends)], text, ends) for text, ends in longer.items()]
+        stack += [
+            (depth + 1, operations + is_operation[min(ends)], text, ends)
+            for text, ends in longer.items()
+        ]
+
     return counts
 
 
@@ -159,8 +184,8 @@ def _extended(
         most: Operations that the paths may still contain.
 
     Returns:
-        The number of extended paths that reach the output. For each label of a next layer, the number of the other
-        paths to each layer of that label.
+        The number of extended paths that reach the output. For each label of a next layer, the
+        number of the other paths to each layer of that label.
     """
     last = len(labels) - 1
     complete = 0
@@ -173,11 +198,15 @@ def _extended(
             elif needed is not None and needed <= most:
                 of_label = longer.setdefault(labels[v], {})
                 of_label[v] = of_label.get(v, 0) + count
+
     return complete, longer
 
 
 def number_of_paths(operations: int, length: int, ends: int = 1) -> int:
-    """Return the number of features of a path encoding: `ends` * sum of operations^i for i = 0 ... length."""
+    """Return the number of features of a path encoding:
+
+    `ends` * sum of operations^i for i = 0 ... length.
+    """
     return ends * sum(int(operations**i) for i in range(length + 1))
 
 
@@ -186,7 +215,8 @@ def every_path(space: str, length: int | None = None) -> tuple[str, ...]:
 
     Args:
         space: Name of a vocabulary.
-        length: Most operations on a path; None for the longest of the space (`Vocabulary.longest_path`).
+        length: Most operations on a path; None for the longest of the space
+            (`Vocabulary.longest_path`).
 
     Raises:
         UsageError: The space has no longest path, or the names are more than 100,000.
@@ -196,10 +226,14 @@ def every_path(space: str, length: int | None = None) -> tuple[str, ...]:
     longest = words.longest_path if length is None else check_whole("length", length)
     if longest is None:
         raise UsageError(f"the space {space} has no longest path: a length is required, got None")
+
     cells = [_CellLabels.of(words, part) for part in words.parts]
     # The check of the length avoids the powers of a huge one.
     if longest > MOST_NAMES or sum(cell.paths(longest) for cell in cells) > MOST_NAMES:
-        raise UsageError(f"at most {MOST_NAMES:,} paths can be named, {space} has more of length {longest}")
+        raise UsageError(
+            f"at most {MOST_NAMES:,} paths can be named, {space} has more of length {longest}"
+        )
+
     return tuple(
         ARROW.join([INPUT, *entry, *steps, *cell.exit, OUTPUT])
         for i in range(longest + 1)
@@ -213,7 +247,8 @@ class _CellLabels(NamedTuple):
     """Labels of the layers of one cell, in feature names.
 
     Attributes:
-        entries: The beginning of a path: one label for each entry, or no label where the cell has no entries.
+        entries: The beginning of a path: one label for each entry, or no label where the cell has
+            no entries.
         operations: The labels of operations.
         exit: The end of a path: one label, or none.
     """
@@ -229,13 +264,25 @@ class _CellLabels(NamedTuple):
     @classmethod
     def of(cls, words: Vocabulary, part: str) -> _CellLabels:
         """Return the labels of a part of a vocabulary."""
-        own = [one for one in words.operations.values() if one.part == part and one.name not in (INPUT, OUTPUT)]
+        own = [
+            one
+            for one in words.operations.values()
+            if one.part == part and one.name not in (INPUT, OUTPUT)
+        ]
         entries = [(label(Layer(one.name)),) for one in own if one.group == "entry"]
         operations = [label(Layer(one.name)) for one in own if one.group not in ("entry", "exit")]
-        return cls(entries or [()], operations, [label(Layer(one.name)) for one in own if one.group == "exit"])
+        return cls(
+            entries or [()],
+            operations,
+            [label(Layer(one.name)) for one in own if one.group == "exit"],
+        )
 
 
 def _too_many(hops: int, length: int | None) -> str:
-    limit = f"more than {MOST_HOPS:,} hops" if hops > MOST_HOPS else f"more than {MOST_SEQUENCES:,} label sequences"
+    limit = (
+        f"more than {MOST_HOPS:,} hops"
+        if hops > MOST_HOPS
+        else f"more than {MOST_SEQUENCES:,} label sequences"
+    )
     shorter = "smaller length than" if length is not None else "length, got"
     return f"too many paths from input to output ({limit}); set a {shorter} {length}"

@@ -1,8 +1,10 @@
-"""Packed sparse features of many networks, for the distances of one network from all of them in milliseconds.
+"""Packed sparse features of many networks, for the distances of one network from all of them in
+milliseconds.
 
-Each component consists of concatenated entries (`archive.kernels.features.l1.parts.Entries`): the numbers and values of
-the features of a vector, or the places of a measure on a line with its distribution function. Features are numbered in
-the order of their first occurrence; the array of their names is stored with them.
+Each component consists of concatenated entries (`archive.kernels.features.l1.parts.Entries`): the
+numbers and values of the features of a vector, or the places of a measure on a line with its
+distribution function. Features are numbered in the order of their first occurrence; the array of
+their names is stored with them.
 """
 
 from __future__ import annotations
@@ -41,11 +43,15 @@ def add(distance: FeatureDistance, arrays: Arrays, networks: Sequence[Embedded])
         stored = {name: array for name, array in arrays.items() if name in own}
         joined.update(join(stored, own) if stored else own)
         joined[f"{at}.names"] = np.frombuffer(json.dumps(list(names)).encode(), np.uint8)
+
     return joined
 
 
-def distances(distance: FeatureDistance, arrays: Arrays, network: Embedded, component: int | None) -> Floats:
-    """Return the (n,) distances of a prepared network from all packed ones: one component, or the mean of all.
+def distances(
+    distance: FeatureDistance, arrays: Arrays, network: Embedded, component: int | None
+) -> Floats:
+    """Return the (n,) distances of a prepared network from all packed ones: one component, or the
+    mean of all.
 
     For a distance with weights, this is the weighted sum of its parts.
     """
@@ -57,10 +63,12 @@ def distances(distance: FeatureDistance, arrays: Arrays, network: Embedded, comp
         weights = np.array(distance.part_weights)
     elif component is not None:
         weights = np.eye(parts)[component]
+
     out = np.zeros((1, len(arrays["0.starts"]) - 1 if arrays else 0))
     for at, comparison in enumerate(distance.comparisons if out.size else ()):
         if not weights[at]:
             continue
+
         on_a_line = comparison == "line"
         y = Entries(*(arrays[f"{at}.{side}"] for side in _SIDES))
         x = _entries([network.features[at]], _names(arrays, at), on_a_line)
@@ -68,6 +76,7 @@ def distances(distance: FeatureDistance, arrays: Arrays, network: Embedded, comp
             l1.add_steps(*x, *y, weights[at], False, 0, 1, out)
         else:
             l1.add_sparse(*x, *y, comparison == "l2", weights[at], False, 0, 1, out)
+
     row: Floats = out[0]
     return row
 
@@ -75,7 +84,11 @@ def distances(distance: FeatureDistance, arrays: Arrays, network: Embedded, comp
 def _names(arrays: Arrays, at: int) -> dict[str, int]:
     """Return the numbers of a component's features by name."""
     stored = arrays.get(f"{at}.names")
-    return {} if stored is None else {name: number for number, name in enumerate(json.loads(stored.tobytes()))}
+    return (
+        {}
+        if stored is None
+        else {name: number for number, name in enumerate(json.loads(stored.tobytes()))}
+    )
 
 
 def _entries(vectors: Sequence[Any], names: dict[str, int], on_a_line: bool) -> Entries:
@@ -84,7 +97,11 @@ def _entries(vectors: Sequence[Any], names: dict[str, int], on_a_line: bool) -> 
         functions = [cumulated(measure) for measure in vectors]
         rows = [list(zip(*function, strict=True)) for function in functions]
     else:
-        rows = [sorted((names.setdefault(name, len(names)), value) for name, value in v.items()) for v in vectors]
+        rows = [
+            sorted((names.setdefault(name, len(names)), value) for name, value in v.items())
+            for v in vectors
+        ]
+
     flat = np.array([entry for row in rows for entry in row], np.float64).reshape(-1, 2)
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     return Entries(starts, np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1]))

@@ -13,9 +13,9 @@
              1 if some path has no layer of any family (an identity, or nothing but skips)
     size     log2(1 + sum of k^2 c over the trained layers); in the space `torch`, log2(1 + number of trained numbers)
 
-Local patterns (n-grams, Weisfeiler-Lehman subtrees) carry no information about patterns that were never observed. These
-few numbers do: networks of equal depth, width and size are similar whatever their operations. The features were
-designed for this archive and are in no paper.
+Local patterns (n-grams, Weisfeiler-Lehman subtrees) carry no information about patterns that were
+never observed. These few numbers do: networks of equal depth, width and size are similar whatever
+their operations. The features were designed for this archive and are in no paper.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ FAMILIES: Mapping[str, Callable[[Operation], bool]] = {
 class TopologyFeatures(EmbeddedDistance):
     """L1 distance of depths, number of paths, and size of two networks.
 
-    d(x, y) = sum_i |x_i - y_i| over the numbers of each component: two pseudo-metrics, as networks of equal features
-    are at distance 0. Layers on no path from input to output do not count. exp(-beta d) is positive semi-definite for
-    every beta > 0, as d is an L1 distance of features.
+    d(x, y) = sum_i |x_i - y_i| over the numbers of each component: two pseudo-metrics, as networks
+    of equal features are at distance 0. Layers on no path from input to output do not count.
+    exp(-beta d) is positive semi-definite for every beta > 0, as d is an L1 distance of features.
 
-    Preparing costs O(edges). Choose it together with a distance of local patterns: alone it distinguishes few networks.
+    Preparing costs O(edges). Choose it together with a distance of local patterns: alone it
+    distinguishes few networks.
     """
 
     name: ClassVar[str] = "topology"
@@ -56,7 +57,9 @@ class TopologyFeatures(EmbeddedDistance):
         return ("paths", "size")
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return the numbers of both components by name; empty where no path leads to the output."""
+        """Return the numbers of both components by name; empty where no path leads to the
+        output.
+        """
         operations = _operations(architecture)
         live = architecture.live
         inside = set(live)
@@ -64,14 +67,21 @@ class TopologyFeatures(EmbeddedDistance):
         last = len(operations) - 1
         if not parents[last]:
             return {}, {}
-        counted = {name: [float(of_family(one)) for one in operations] for name, of_family in FAMILIES.items()}
+
+        counted = {
+            name: [float(of_family(one)) for one in operations]
+            for name, of_family in FAMILIES.items()
+        }
         paths = _Paths(live, parents)
         numbers = {"paths": paths.logarithm}
         for name, counts in counted.items():
             numbers[f"{name}:longest"] = paths.extreme(counts, max)
             numbers[f"{name}:shortest"] = paths.extreme(counts, min)
             numbers[f"{name}:mean"] = paths.mean(counts)
-        any_family = [float(any(counts[u] for counts in counted.values())) for u in range(len(operations))]
+
+        any_family = [
+            float(any(counts[u] for counts in counted.values())) for u in range(len(operations))
+        ]
         numbers["identity"] = float(paths.extreme(any_family, min) == 0.0)
         return numbers, {"size": _size(architecture, operations, live, parents)}
 
@@ -82,6 +92,7 @@ def _operations(architecture: Architecture) -> list[Operation]:
     operations = [words[layer.op] for layer in architecture.layers]
     if not words.attributes:
         return operations
+
     from archive.architecture.aten.weights import window
 
     return [
@@ -95,10 +106,13 @@ class _Paths:
 
     def __init__(self, live: Sequence[int], parents: Mapping[int, list[int]]) -> None:
         """Count the paths to each layer, as logarithms: their number may be 2^1000."""
-        self._live, self._parents, self._last = live, parents, live[-1]
+        self._live = live
+        self._parents = parents
+        self._last = live[-1]
         logarithms = {live[0]: 0.0}
         for u in live[1:]:
             logarithms[u] = _log2_sum([logarithms[p] for p in parents[u]])
+
         self._logarithms = logarithms
 
     @property
@@ -111,6 +125,7 @@ class _Paths:
         sums = {self._live[0]: counts[self._live[0]]}
         for u in self._live[1:]:
             sums[u] = counts[u] + choose([sums[p] for p in self._parents[u]])
+
         return sums[self._last]
 
     def mean(self, counts: list[float]) -> float:
@@ -118,7 +133,10 @@ class _Paths:
         sums = {self._live[0]: counts[self._live[0]]}
         for u in self._live[1:]:
             shares = [2.0 ** (self._logarithms[p] - self._logarithms[u]) for p in self._parents[u]]
-            sums[u] = counts[u] + sum(share * sums[p] for share, p in zip(shares, self._parents[u], strict=True))
+            sums[u] = counts[u] + sum(
+                share * sums[p] for share, p in zip(shares, self._parents[u], strict=True)
+            )
+
         return sums[self._last]
 
 
@@ -128,19 +146,27 @@ def _log2_sum(logarithms: list[float]) -> float:
 
 
 def _size(
-    architecture: Architecture, operations: list[Operation], live: Sequence[int], parents: Mapping[int, list[int]]
+    architecture: Architecture,
+    operations: list[Operation],
+    live: Sequence[int],
+    parents: Mapping[int, list[int]],
 ) -> float:
-    """Return log2(1 + weights) as far as the layers determine it; a layer without units has those of its inputs."""
+    """Return log2(1 + weights) as far as the layers determine it; a layer without units has those
+    of its inputs.
+    """
     if vocabulary(architecture.space).attributes:
         from archive.architecture.aten.weights import parameters
 
         return math.log2(1.0 + parameters(architecture))
+
     emitted: dict[int, int] = {}
     total = 0.0
     for u in live:
-        units, operation = architecture.layers[u].units, operations[u]
+        units = architecture.layers[u].units
+        operation = operations[u]
         incoming = sum(emitted[p] for p in parents.get(u, [])) or 1
         emitted[u] = units or (1 if operation.group in ("input", "cell") else incoming)
         if operation.trained:
             total += max(operation.kernel, 1) ** 2 * (units * incoming if units else 1)
+
     return math.log2(1.0 + total)

@@ -1,7 +1,10 @@
-"""Weisfeiler-Lehman subtree kernel: the number of occurrences of each neighbourhood of up to h hops in a network.
+"""Weisfeiler-Lehman subtree kernel: the number of occurrences of each neighbourhood of up to h hops
+in a network.
 
-Shervashidze et al.: Weisfeiler-Lehman graph kernels (JMLR 2011), definition 4; on architectures: Ru, Wan, Dong,
-Osborne: Interpretable neural architecture search via Bayesian optimisation with Weisfeiler-Lehman kernels (2021).
+Shervashidze et al.: Weisfeiler-Lehman graph kernels (JMLR 2011), definition 4; on architectures:
+Ru, Wan, Dong,
+Osborne: Interpretable neural architecture search via Bayesian optimisation with Weisfeiler-Lehman
+kernels (2021).
 
 | symbol   | meaning                                                                        | feature              |
 |----------|--------------------------------------------------------------------------------|----------------------|
@@ -10,8 +13,8 @@ Osborne: Interpretable neural architecture search via Bayesian optimisation with
 | phi      | number of occurrences of each l_i, for i = 0 ... h                             | one number each      |
 | k, d     | k(x, y) = <phi(x), phi(y)>, d(x, y) = ||phi(x) - phi(y)||                      |                      |
 
-Labels are compressed without a dictionary: long ones are replaced by their hash. So the name of a feature does not
-depend on other networks, and networks can be prepared one by one.
+Labels are compressed without a dictionary: long ones are replaced by their hash. So the name of a
+feature does not depend on other networks, and networks can be prepared one by one.
 """
 
 from __future__ import annotations
@@ -43,24 +46,27 @@ MOST_READABLE = 100
 
 @final
 class WeisfeilerLehman(EmbeddedDistance):
-    """Euclidean distance of neighbourhood counts, whose inner product is the Weisfeiler-Lehman kernel.
+    """Euclidean distance of neighbourhood counts, whose inner product is the Weisfeiler-Lehman
+    kernel.
 
-    d(x, y) = ||phi(x) - phi(y)||, or the same of phi / ||phi||. A pseudo-metric: networks that h iterations of colour
-    refinement in this direction do not distinguish are at distance 0. k, exp(-beta d) and exp(-beta d^2) are positive
-    semi-definite.
+    d(x, y) = ||phi(x) - phi(y)||, or the same of phi / ||phi||. A pseudo-metric: networks that h
+    iterations of colour refinement in this direction do not distinguish are at distance 0. k,
+    exp(-beta d) and exp(-beta d^2) are positive semi-definite.
 
-    Layers on no path from input to output do not count. Preparing costs O(h * edges), with a sort for each layer.
-    Choose it where motifs of a few layers determine the score, and for readable features. Shervashidze et al.,
-    section 3.2.
+    Layers on no path from input to output do not count. Preparing costs O(h * edges), with a sort
+    for each layer. Choose it where motifs of a few layers determine the score, and for readable
+    features. Shervashidze et al., section 3.2.
 
     Args:
-        iterations: h, the radius of the neighbourhoods in hops, at most 100; 0 counts operations. On both NAS-Bench
-            tables, 1 in both directions ranks cells better than 2 or 3, whose features few cells share.
-        direction: Neighbours that a label includes: the layer's inputs (`"in"`), its outputs (`"out"`), or `"both"`,
-            kept apart.
-        normalised: Divide phi by its norm, so that size alone does not make networks distant; distances are then at
-            most sqrt(2).
-        attributes: Put binned units and strides into the labels (`archive.kernels.features.path_graph.label`).
+        iterations: h, the radius of the neighbourhoods in hops, at most 100; 0 counts operations.
+            On both NAS-Bench tables, 1 in both directions ranks cells better than 2 or 3, whose
+            features few cells share.
+        direction: Neighbours that a label includes: the layer's inputs (`"in"`), its outputs
+            (`"out"`), or `"both"`, kept apart.
+        normalised: Divide phi by its norm, so that size alone does not make networks distant;
+            distances are then at most sqrt(2).
+        attributes: Put binned units and strides into the labels
+            (`archive.kernels.features.path_graph.label`).
 
     Raises:
         UsageError: A setting is out of range.
@@ -70,14 +76,22 @@ class WeisfeilerLehman(EmbeddedDistance):
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
 
     def __init__(
-        self, iterations: int = 1, direction: Direction = "both", normalised: bool = False, attributes: bool = False
+        self,
+        iterations: int = 1,
+        direction: Direction = "both",
+        normalised: bool = False,
+        attributes: bool = False,
     ) -> None:
         """Check the arguments."""
         if direction not in get_args(Direction):
-            raise UsageError(f"direction must be one of {', '.join(get_args(Direction))}, got {direction!r}")
+            raise UsageError(
+                f"direction must be one of {', '.join(get_args(Direction))}, got {direction!r}"
+            )
+
         self.iterations = check_whole("iterations", iterations, MOST_ITERATIONS)
         self.direction = direction
-        self.normalised, self.attributes = check_flag("normalised", normalised), check_flag("attributes", attributes)
+        self.normalised = check_flag("normalised", normalised)
+        self.attributes = check_flag("attributes", attributes)
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -87,11 +101,15 @@ class WeisfeilerLehman(EmbeddedDistance):
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return phi, by name."""
         counts = subtree_counts(architecture, self.iterations, self.direction, self.attributes)
-        length = math.sqrt(sum(count * count for count in counts.values())) if self.normalised else 1.0
+        length = (
+            math.sqrt(sum(count * count for count in counts.values())) if self.normalised else 1.0
+        )
         return ({name: count / length for name, count in counts.items()},)
 
     def kernel(
-        self, first: Sequence[Embedded | Architecture], second: Sequence[Embedded | Architecture] | None = None
+        self,
+        first: Sequence[Embedded | Architecture],
+        second: Sequence[Embedded | Architecture] | None = None,
     ) -> Floats:
         """Return the kernel matrix <phi(x), phi(y)> of all pairs.
 
@@ -115,9 +133,15 @@ class WeisfeilerLehman(EmbeddedDistance):
 
 
 def subtree_counts(
-    architecture: Architecture, iterations: int, direction: Direction = "both", attributes: bool = False
+    architecture: Architecture,
+    iterations: int,
+    direction: Direction = "both",
+    attributes: bool = False,
 ) -> dict[str, int]:
-    """Count the labels of all iterations: `1:conv3(conv3 ip)`, or `1:conv3(conv3 ip|op)` in both directions."""
+    """Count the labels of all iterations:
+
+    `1:conv3(conv3 ip)`, or `1:conv3(conv3 ip|op)` in both directions.
+    """
     live = architecture.live
     kept = set(live)
     fed_by = {u: [p for p in architecture.parents[u] if p in kept] for u in live}
@@ -128,14 +152,17 @@ def subtree_counts(
     counts = Counter(f"0:{text}" for text in labels.values())
     for i in range(1, iterations + 1):
         near = {u: [" ".join(sorted(labels[v] for v in side[u])) for side in sides] for u in live}
-        # The previous label is implied: it is this one without the last hop. So a short name shows the whole subtree.
+        # The previous label is implied: it is this one without the last hop. So a short name shows
+        # the whole subtree.
         labels = {u: _compressed(f"{original[u]}({'|'.join(near[u])})") for u in live}
         counts.update(f"{i}:{text}" for text in labels.values())
+
     return dict(counts)
 
 
 def _compressed(text: str) -> str:
     if len(text) <= MOST_READABLE:
         return text
+
     # No label contains the sign: labels of operations are quoted.
     return "#" + hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

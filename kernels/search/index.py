@@ -7,9 +7,10 @@
 | `lower_bound`              |                           |                                                      |
 | any other `PairDistance`   | prepared networks         | all distances, one by one                            |
 
-The second search is exact: the lower bound (`PairDistance.lower_bound`) of every network that was not compared is
-larger than the distance of the k-th nearest. It compares at most `MOST` networks, so that its time is bounded: in
-indexes of up to that many networks every result is exact. In larger ones, a result states how many of its networks are
+The second search is exact: the lower bound (`PairDistance.lower_bound`) of every network that was
+not compared is larger than the distance of the k-th nearest. It compares at most `MOST` networks,
+so that its time is bounded: in indexes of up to that many networks every result is exact. In larger
+ones, a result states how many of its networks are
 certain: those nearer than the bound at which the search stopped.
 """
 
@@ -38,7 +39,8 @@ MOST = 20_000
 """Largest number of networks that one query of a `PairDistance` compares."""
 
 FIRST = 128
-"""Networks in the first block between two checks of the bound; each block is twice as large as the one before."""
+"""Networks in the first block between two checks of the bound; each block is twice as large as the
+one before."""
 ROUNDING = 1e-9
 """Relative rounding error of a bound, whose weights are summed in another order."""
 
@@ -50,7 +52,8 @@ class NearestNeighbours:
     Attributes:
         positions: (k,) in the index, nearest first; equal ones by position.
         distances: (k,) float64.
-        certain: Number of leading networks that no network left out can precede; k for an exact result.
+        certain: Number of leading networks that no network left out can precede; k for an exact
+            result.
         compared: Number of networks compared.
     """
 
@@ -73,7 +76,8 @@ class Index(ABC):
 
     def __init__(self, distance: Distance[Any], space: str, arrays: Arrays | None = None) -> None:
         """Start empty, or with the stored arrays."""
-        self.distance, self.space = distance, space
+        self.distance = distance
+        self.space = space
         self.arrays: Arrays = dict(arrays or {})
 
     @abstractmethod
@@ -81,13 +85,16 @@ class Index(ABC):
         """Add prepared networks, of this space."""
 
     @abstractmethod
-    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
+    def nearest(
+        self, network: Architecture, k: int, component: int | None, allowed: Integers
+    ) -> NearestNeighbours:
         """Return the networks nearest to a query.
 
         Args:
             network: The query, of this space.
             k: Largest number of networks to return.
-            component: Position of the component to order by; None for the mean of the unnormalised ones.
+            component: Position of the component to order by; None for the mean of the unnormalised
+                ones.
             allowed: Positions of the networks to search, ascending.
         """
 
@@ -105,9 +112,18 @@ def index(distance: Distance[Any], space: str, arrays: Arrays | None = None) -> 
     """
     if isinstance(distance, FeatureDistance):
         return FeatureIndex(distance, space, arrays)
+
     if not isinstance(distance, PairDistance):
-        raise UsageError(f"the kernel {distance.name} has no index: it is neither a FeatureDistance nor a PairDistance")
-    return PrunedIndex(distance, space, arrays) if distance.lower_bound(space) else BruteForceIndex(distance, space)
+        raise UsageError(
+            f"the kernel {distance.name} has no index: it is neither a "
+            "FeatureDistance nor a PairDistance"
+        )
+
+    return (
+        PrunedIndex(distance, space, arrays)
+        if distance.lower_bound(space)
+        else BruteForceIndex(distance, space)
+    )
 
 
 def component_of(distance: Distance[Any], name: str | None) -> int | None:
@@ -117,7 +133,11 @@ def component_of(distance: Distance[Any], name: str | None) -> int | None:
         UsageError: There is no such component.
     """
     if name is not None and name not in distance.components:
-        raise UsageError(f"the kernel {distance.name} has the components {', '.join(distance.components)}, got {name}")
+        raise UsageError(
+            f"the kernel {distance.name} has the components "
+            f"{', '.join(distance.components)}, got {name}"
+        )
+
     return None if name is None else distance.components.index(name)
 
 
@@ -134,9 +154,13 @@ class FeatureIndex(Index):
         """Append the features."""
         self.arrays = sparse.add(self._features, self.arrays, networks)
 
-    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
+    def nearest(
+        self, network: Architecture, k: int, component: int | None, allowed: Integers
+    ) -> NearestNeighbours:
         """Compute all distances and select the smallest."""
-        values = sparse.distances(self._features, self.arrays, self.distance.prepare(network), component)[allowed]
+        values = sparse.distances(
+            self._features, self.arrays, self.distance.prepare(network), component
+        )[allowed]
         order = _smallest(values, k)
         return NearestNeighbours(allowed[order], values[order], len(order), len(values))
 
@@ -152,19 +176,26 @@ class _PairIndex(Index):
         assert isinstance(self.distance, PairDistance)
         if not len(chosen):
             return np.zeros(0)
+
         networks = [query, *(self.prepared(int(at)) for at in chosen)]
         pairs = np.stack([np.zeros(len(chosen), np.int64), np.arange(1, len(networks))], axis=1)
         values = self.distance.pairs(networks, pairs)
         mean = component is None
-        distances: Floats = values[: self.distance.unnormalised].mean(axis=0) if mean else values[component]
+        distances: Floats = (
+            values[: self.distance.unnormalised].mean(axis=0) if mean else values[component]
+        )
         return distances
 
 
 @final
 class PrunedIndex(_PairIndex):
-    """Index of prepared networks and their sketches; a query compares in the order of a lower bound."""
+    """Index of prepared networks and their sketches; a query compares in the order of a lower
+    bound.
+    """
 
-    def __init__(self, distance: PairDistance[Any], space: str, arrays: Arrays | None = None) -> None:
+    def __init__(
+        self, distance: PairDistance[Any], space: str, arrays: Arrays | None = None
+    ) -> None:
         """Keep the bound of the distance."""
         super().__init__(distance, space, arrays)
         self._class: type[Any] | None = None
@@ -176,6 +207,7 @@ class PrunedIndex(_PairIndex):
         """Append the prepared networks and their sketches."""
         if not networks:
             return
+
         arrays = packed.pack(networks)
         arrays["sketches"] = self._bound.describe(arrays)
         self.arrays = packed.join(self.arrays, arrays) if self.arrays else arrays
@@ -186,13 +218,16 @@ class PrunedIndex(_PairIndex):
         # The key may be empty: pairs are compared by position.
         return packed.unpack(self._class, self.arrays, at, "", self.space)
 
-    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
+    def nearest(
+        self, network: Architecture, k: int, component: int | None, allowed: Integers
+    ) -> NearestNeighbours:
         """Compare in the order of the bound until it exceeds the k-th smallest distance."""
         query = self.distance.prepare(network)
         self._class = type(query)
         bounds = self._bounds(query, component)[allowed]
         order = np.argsort(bounds, kind="stable")
-        done, size = 0, max(FIRST, 2 * k)
+        done = 0
+        size = max(FIRST, 2 * k)
         values = np.zeros(0)
         while done < len(order):
             worst = np.partition(values, k - 1)[k - 1] if len(values) >= k else np.inf
@@ -201,8 +236,13 @@ class PrunedIndex(_PairIndex):
             end = min(done + size, reach, MOST)
             if end <= done:
                 break
-            values = np.concatenate([values, self.compare(query, allowed[order[done:end]], component)])
-            done, size = end, 2 * size
+
+            values = np.concatenate(
+                [values, self.compare(query, allowed[order[done:end]], component)]
+            )
+            done = end
+            size = 2 * size
+
         chosen = np.lexsort((order[:done], values))[:k]
         floor = bounds[order[done]] if done < len(order) else np.inf
         certain = int((values[chosen] <= floor).sum())
@@ -214,6 +254,7 @@ class PrunedIndex(_PairIndex):
         unnormalised = self._bound.bound(sketch, self.arrays["sketches"]) * (1 - ROUNDING)
         if component is None or component < self.distance.unnormalised:
             return unnormalised
+
         totals = self.arrays["total"] + query.total
         bounds: Floats = unnormalised / np.where(totals > 0, totals, 1.0)
         return bounds
@@ -230,7 +271,9 @@ class BruteForceIndex(_PairIndex):
 
     @property
     def storable(self) -> bool:
-        """False: the class of a plug-in's prepared networks is unknown, so they are not in `arrays`."""
+        """False: the class of a plug-in's prepared networks is unknown, so they are not in
+        `arrays`.
+        """
         return False
 
     def add(self, networks: Sequence[Any]) -> None:
@@ -241,7 +284,9 @@ class BruteForceIndex(_PairIndex):
         """Return the prepared network at a position."""
         return self._networks[at]
 
-    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
+    def nearest(
+        self, network: Architecture, k: int, component: int | None, allowed: Integers
+    ) -> NearestNeighbours:
         """Compute the distances to the first `MOST` networks and select the smallest."""
         chosen = allowed[:MOST]
         values = self.compare(self.distance.prepare(network), chosen, component)
@@ -255,6 +300,7 @@ def _smallest(values: Floats, k: int) -> Integers:
     k = min(k, len(values))
     if not k:
         return np.zeros(0, np.int64)
+
     limit = np.partition(values, k - 1)[k - 1]
     near = np.flatnonzero(values <= limit)
     return near[np.argsort(values[near], kind="stable")][:k]

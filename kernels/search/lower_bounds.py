@@ -1,4 +1,5 @@
-"""Label-histogram lower bounds of distances, about a hundred times as fast as a transport (`PairDistance.lower_bound`).
+"""Label-histogram lower bounds of distances, about a hundred times as fast as a transport
+(`PairDistance.lower_bound`).
 
 | symbol | meaning                                                                                 | shape   |
 |--------|-----------------------------------------------------------------------------------------|---------|
@@ -10,16 +11,17 @@
     otmann, wasserstein    d >= sum over f of  u |P_f - N_f| + min(mu_f, 2 u) min(P_f, N_f)                         (1)
     edit                   d >= max(sum of all P, sum of all N) + lambda | |S| - |S'| |                             (2)
 
-Proof of (1): The bound drops the structural cost, which is >= 0, and replaces each label penalty between different
-labels of a family by the smallest one. Neither increases the cost of a matching. In the remaining transport, costs
-depend on "same label", "same family" or "neither" only. Its optimum matches as much as possible within each label at
-cost 0. It then matches min(P_f, N_f) within each family at mu_f, or outside the family at 2 u if that is cheaper. The
-rest is |P_f - N_f|. OTMANN leaves it unmatched at 1 a unit. The Wasserstein distance matches it with another family at
-1 for a unit of either side, hence 1/2 each.
+Proof of (1): The bound drops the structural cost, which is >= 0, and replaces each label penalty
+between different labels of a family by the smallest one. Neither increases the cost of a matching.
+In the remaining transport, costs depend on "same label", "same family" or "neither" only. Its
+optimum matches as much as possible within each label at cost 0. It then matches min(P_f, N_f)
+within each family at mu_f, or outside the family at 2 u if that is cheaper. The rest is |P_f -
+N_f|. OTMANN leaves it unmatched at 1 a unit. The Wasserstein distance matches it with another
+family at 1 for a unit of either side, hence 1/2 each.
 
-Proof of (2): Let m pairs of the n and n' layers be matched, s of them of equal kinds. The cost is at least
-(n - m) + (n' - m) + (m - s), with m <= min(n, n') and s <= sum over kinds of min(a, b), which gives max(P, N). In
-addition, each skip that only one network has costs an insertion of 1.
+Proof of (2): Let m pairs of the n and n' layers be matched, s of them of equal kinds. The cost is
+at least (n - m) + (n' - m) + (m - s), with m <= min(n, n') and s <= sum over kinds of min(a, b),
+which gives max(P, N). In addition, each skip that only one network has costs an insertion of 1.
 """
 
 from __future__ import annotations
@@ -65,12 +67,14 @@ class TransportBound:
         for family in np.unique(self.family):
             at = np.flatnonzero(self.family == family)
             difference = sketches[:, at] - one[at]
-            more, less = np.maximum(difference, 0).sum(axis=1), np.maximum(-difference, 0).sum(axis=1)
+            more = np.maximum(difference, 0).sum(axis=1)
+            less = np.maximum(-difference, 0).sum(axis=1)
             bounds += self.outside * np.abs(more - less)
             if len(at) > 1:
                 costs = self.costs[np.ix_(at, at)]
                 inside = float(costs[~np.eye(len(at), dtype=bool)].min())
                 bounds += min(inside, 2 * self.outside) * np.minimum(more, less)
+
         return bounds
 
 
@@ -87,8 +91,12 @@ class EditBound:
     bins: int = 64
 
     def describe(self, arrays: Arrays) -> Floats:
-        """Return the histograms of kinds, with the number of skips in the last column: (n, bins + 1)."""
-        starts, skips = arrays["kinds.starts"], np.diff(arrays["skips.starts"])
+        """Return the histograms of kinds, with the number of skips in the last column:
+
+        (n, bins + 1).
+        """
+        starts = arrays["kinds.starts"]
+        skips = np.diff(arrays["skips.starts"])
         rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         counts = np.zeros((len(starts) - 1, self.bins + 1))
         np.add.at(counts, (rows, arrays["kinds"] % self.bins), 1.0)
@@ -98,7 +106,9 @@ class EditBound:
     def bound(self, one: Floats, sketches: Floats) -> Floats:
         """See `LowerBound.bound`."""
         difference = sketches - one
-        layers, skips = difference[:, :-1], np.abs(difference[:, -1])
-        more, less = np.maximum(layers, 0).sum(axis=1), np.maximum(-layers, 0).sum(axis=1)
+        layers = difference[:, :-1]
+        skips = np.abs(difference[:, -1])
+        more = np.maximum(layers, 0).sum(axis=1)
+        less = np.maximum(-layers, 0).sum(axis=1)
         bounds: Floats = np.maximum(more, less) + self.lam * skips
         return bounds

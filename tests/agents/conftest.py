@@ -25,10 +25,12 @@ def space(request):
 
 @pytest.fixture
 def few_candidates(monkeypatch):
-    """Let agents rank dozens of candidates for a proposal instead of hundreds: the same code in less time."""
+    """Let agents rank dozens of candidates for a proposal instead of hundreds: the same code in
+    less time."""
     fewer = functools.partial(candidate_generators.MutatedCandidates, candidates=25)
     monkeypatch.setattr(candidate_generators, "MutatedCandidates", fewer)
     for module in (candidate_generators, nasbot, random_search):
         monkeypatch.setattr(module, "evaluations_at", lambda t: 20)
+
     for name, number in (("_RANDOM", 40), ("_VARIANTS", 5), ("_CHANGES", 20)):
         monkeypatch.setattr(treebo, name, number)

@@ -37,6 +37,7 @@ def test_agents_with_presets_tell_both(kind):
     # The metadata of `gp` describe the preset for all gp-*.
     if kind.startswith("gp-"):
         return
+
     assert info(kind).preset
 
 
@@ -70,9 +71,9 @@ def test_agents_of_other_packages(monkeypatch):
     assert list(catalogue) == list(agents.names())
     assert catalogue["plain"] == AgentInfo(summary="Suggests nothing. Never")
     assert (
-        "the agent 'broken' of another package cannot be loaded: ZeroDivisionError: division by zero"
-        in catalogue["broken"].summary
-    )
+        "the agent 'broken' of another package cannot be loaded: ZeroDivisionError: division by "
+        "zero"
+    ) in catalogue["broken"].summary
     table = CliRunner().invoke(command, ["agents", "--json"])
     assert {row["agent"] for row in json.loads(table.output)["agents"]} >= {"plain", "broken", "tw"}
 

@@ -21,9 +21,12 @@ from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Objective, Study
 from tests.support.histories import Chains, grown, observed, with_goals
 
-# The baselines differ in their kernels alone, which have a separate contract: two of them represent all, one on a
-# kernel with features and one on a kernel of pairs.
-VARIANTS = {name for name in agents.names() if issubclass(registry.load(name), Baseline)} - {"gp-wl", "gp-wasserstein"}
+# The baselines differ in their kernels alone, which have a separate contract: two of them represent
+# all, one on a kernel with features and one on a kernel of pairs.
+VARIANTS = {name for name in agents.names() if issubclass(registry.load(name), Baseline)} - {
+    "gp-wl",
+    "gp-wasserstein",
+}
 
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
@@ -40,7 +43,11 @@ def kind(request):
 
 # Settings that make proposals cheaper and take the same path through the code.
 CHEAP = {
-    **{kind: {"candidates": "mutations"} for kind in agents.names() if kind.startswith("gp-") or kind in ("gp", "tw")},
+    **{
+        kind: {"candidates": "mutations"}
+        for kind in agents.names()
+        if kind.startswith("gp-") or kind in ("gp", "tw")
+    },
     "arc": {"samples": 3, "burn_in": 3},
     "morphism": {"children": 4, "decay": 0.7},
     "bananas": {"members": 2, "width": 8},
@@ -59,7 +66,9 @@ def made(kind, space, **settings):
     if space.name not in ONLY_ON.get(kind, (space.name,)):
         with pytest.raises(UsageError, match=space.name):
             agents.get(kind, space)
+
         pytest.skip(f"{kind} searches {ONLY_ON[kind]} only")
+
     return agents.get(kind, space, **{**CHEAP.get(kind, {}), **settings})
 
 
@@ -77,24 +86,33 @@ def propose(agent, history, n=2, seed=0):
 
 @functools.cache
 def proposed(kind, make_space):
-    """An agent after one proposal, with its history and its suggestions; several tests share them."""
+    """An agent after one proposal, with its history and its suggestions; several tests share
+    them."""
     space = make_space()
-    agent, history = made(kind, space), grown(space, 13)
+    agent = made(kind, space)
+    history = grown(space, 13)
     return agent, history, propose(agent, history)
 
 
 def check(agent, history, suggestions, n):
     keys = [suggestion.architecture.functional_key for suggestion in suggestions]
     assert len(keys) == len(set(keys)) == n
-    assert not {one.architecture.functional_key for one in suggestions if not one.repeat} & set(history.known)
+    assert not {one.architecture.functional_key for one in suggestions if not one.repeat} & set(
+        history.known
+    )
     repeated = {one.architecture.functional_key for one in suggestions if one.repeat}
     assert repeated <= {seen.architecture.functional_key for seen in history.usable}
     for suggestion in suggestions:
         agent.space.validate(suggestion.architecture)
         if suggestion.parent is not None:
-            roots = {*history.known, *(each.functional_key for each in agent.space.initial_pool()), *keys}
+            roots = {
+                *history.known,
+                *(each.functional_key for each in agent.space.initial_pool()),
+                *keys,
+            }
             assert suggestion.parent.functional_key in roots
             assert suggestion.operations
+
         for number in (suggestion.acquisition, suggestion.mean, suggestion.std):
             assert number is None or np.isfinite(number)
 
@@ -117,7 +135,9 @@ def test_one_observation(kind, space):
 
 @pytest.mark.one_space
 def test_equal_values(agent):
-    history = History(observed([o.architecture for o in grown(agent.space, 12).observations], [0.25] * 12))
+    history = History(
+        observed([o.architecture for o in grown(agent.space, 12).observations], [0.25] * 12)
+    )
     check(agent, history, propose(agent, history), 2)
 
 
@@ -131,7 +151,9 @@ def test_two_observations_of_one_network_only(kind, space):
 
 @pytest.mark.one_space
 def test_pending_only(agent):
-    history = History(pending=tuple(Pending(o.architecture) for o in grown(agent.space, 12).observations))
+    history = History(
+        pending=tuple(Pending(o.architecture) for o in grown(agent.space, 12).observations)
+    )
     check(agent, history, propose(agent, history), 2)
 
 
@@ -161,7 +183,9 @@ def test_failed_evaluations(agent):
     seen = grown(agent.space, 15).observations
     broken = tuple(
         Observation(one.architecture, score, f"study#{at:05d}")
-        for at, (one, score) in enumerate(zip(seen[:4], (math.nan, math.inf, -math.inf, -1e308), strict=True), start=99)
+        for at, (one, score) in enumerate(
+            zip(seen[:4], (math.nan, math.inf, -math.inf, -1e308), strict=True), start=99
+        )
     )
     history = History((*seen[3:13], *broken), failed=tuple(o.architecture for o in seen[13:]))
     check(agent, history, propose(agent, history), 2)
@@ -201,10 +225,16 @@ def test_what_an_agent_has_prepared_changes_no_suggestion(kind, space):
 def test_several_objectives(kind, space):
     agent = made(kind, space)
     if not agent.several_objectives:
-        study = Study("two", "digits", "digits/1", space.name, further=(Objective("params", "minimise"),))
-        with pytest.raises(UsageError, match=f"the agent {kind} searches for one objective.*nsga2, portfolio"):
+        study = Study(
+            "two", "digits", "digits/1", space.name, further=(Objective("params", "minimise"),)
+        )
+        with pytest.raises(
+            UsageError, match=f"the agent {kind} searches for one objective.*nsga2, portfolio"
+        ):
             support.check(agent, study)
+
         return
+
     seen = grown(space, 15).observations
     history = with_goals(History(seen[:12], tuple(Pending(o.architecture) for o in seen[12:])))
     check(agent, history, propose(agent, history), 2)
@@ -222,7 +252,8 @@ def test_other_seed_other_suggestions(kind, space):
 @pytest.mark.one_space
 def test_nothing_is_changed(agent):
     history = grown(agent.space, 12)
-    before, config = pickle.dumps((history.observations, history.pending, history.failed)), agent.config
+    before = pickle.dumps((history.observations, history.pending, history.failed))
+    config = agent.config
     np.random.seed(11)
     state = np.random.get_state()[1].copy()
     propose(agent, history)
@@ -267,8 +298,10 @@ def test_unknown_names():
     space = spaces.get("mlp")
     with pytest.raises(UnknownNameError, match="unknown agent 'nasbott': did you mean nasbot"):
         agents.get("nasbott", space)
+
     with pytest.raises(UnknownNameError, match="unknown setting of agent nasbot 'n_inital'"):
         agents.get("nasbot", space, n_inital=3)
+
     with pytest.raises(UnknownNameError, match="agent random has no settings"):
         agents.get("random", space, n_initial=3)
 
@@ -277,7 +310,9 @@ def test_unknown_names():
 @pytest.mark.parametrize("kind", list(map(parameter, WITH_POOL)))
 def test_warm_start_counts_as_the_pool(kind, space):
     pool = {architecture.functional_key for architecture in space.initial_pool()}
-    elsewhere = [o for o in grown(space, 25).observations if o.architecture.functional_key not in pool]
+    elsewhere = [
+        o for o in grown(space, 25).observations if o.architecture.functional_key not in pool
+    ]
     assert len(elsewhere) >= 10
     suggestions = propose(made(kind, space), History(tuple(elsewhere)), 1)
     assert suggestions[0].parent is not None or suggestions[0].acquisition is not None

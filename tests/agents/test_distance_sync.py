@@ -24,6 +24,7 @@ def networks():
     while len(pool) < 14:
         child = SPACE.mutate(list(pool.values())[-1], rng).child
         pool[child.key] = child
+
     return dict(sorted(pool.items())[:14])
 
 
@@ -107,26 +108,40 @@ def test_rows_are_the_matrix_cut_out(stored, networks):
     keys = list(networks)[:8]
     matrix = stored.distances.matrix(keys, "otmann")
     np.testing.assert_array_equal(stored.distances.rows(keys[4:7], keys, "otmann"), matrix[:, 4:7])
-    np.testing.assert_array_equal(stored.distances.rows(keys, keys[2:5], "otmann"), matrix[:, :, 2:5])
+    np.testing.assert_array_equal(
+        stored.distances.rows(keys, keys[2:5], "otmann"), matrix[:, :, 2:5]
+    )
     assert stored.distances.rows(keys[:2], keys[2:], "edit").shape == (2, 6)
     assert np.isnan(stored.distances.rows(keys[:2], keys[2:], "edit")).all()
 
 
 def test_a_kernel_of_other_settings_has_a_name_of_its_own():
-    assert list(kinds(OTMANN())) == list(kinds(OTMANN(threads=1))) == ["otmann", "otmann_normalised"]
+    assert (
+        list(kinds(OTMANN())) == list(kinds(OTMANN(threads=1))) == ["otmann", "otmann_normalised"]
+    )
     assert list(kinds(OTMANN("code"))) == ["otmann_variant_code", "otmann_variant_code_normalised"]
-    assert list(kinds(kernels.get("gromov-wasserstein", starts=1))) == ["gromov_wasserstein_starts_1"]
+    assert list(kinds(kernels.get("gromov-wasserstein", starts=1))) == [
+        "gromov_wasserstein_starts_1"
+    ]
     other = list(kinds(OTMANN(nu_str=(0.5,))))
-    assert other != list(kinds(OTMANN(nu_str=(0.25,)))) and all(name.isidentifier() for name in other)
+    assert other != list(kinds(OTMANN(nu_str=(0.25,)))) and all(
+        name.isidentifier() for name in other
+    )
 
 
 def test_what_is_worth_storing():
-    assert worth_storing(kernels.get("otmann"), "cnn") and worth_storing(kernels.get("wasserstein"), "mlp")
-    assert not worth_storing(kernels.get("edit"), "cnn") and not worth_storing(kernels.get("path"), "cnn")
+    assert worth_storing(kernels.get("otmann"), "cnn") and worth_storing(
+        kernels.get("wasserstein"), "mlp"
+    )
+    assert not worth_storing(kernels.get("edit"), "cnn") and not worth_storing(
+        kernels.get("path"), "cnn"
+    )
     assert not worth_storing(kernels.get("otmann"), "nasbench201")
 
 
-@pytest.mark.parametrize(("kind", "memories"), [("nasbot", 1), ("gp-wasserstein", 1), ("morphism", 1), ("random", 0)])
+@pytest.mark.parametrize(
+    ("kind", "memories"), [("nasbot", 1), ("gp-wasserstein", 1), ("morphism", 1), ("random", 0)]
+)
 def test_agents_show_their_memories(kind, memories):
     assert len(agents.get(kind, SPACE).grams) == memories
 
@@ -134,11 +149,17 @@ def test_agents_show_their_memories(kind, memories):
 def test_a_filled_memory_changes_no_suggestion(stored, networks, few_candidates):
     seen = tuple(
         Observation(network, score, f"s#{at}")
-        for at, (network, score) in enumerate(zip(networks.values(), np.linspace(0, 1, 14) ** 2, strict=True))
+        for at, (network, score) in enumerate(
+            zip(networks.values(), np.linspace(0, 1, 14) ** 2, strict=True)
+        )
     )
     cold, warm = (agents.get("gp-wasserstein", SPACE) for _ in range(2))
     DistanceSync(stored, warm.grams).keep(networks)
     DistanceSync(stored, (other := agents.get("gp-wasserstein", SPACE)).grams).keep(networks)
-    suggestions = [agent.propose(History(seen), 1, np.random.default_rng(3)) for agent in (cold, warm, other)]
+    suggestions = [
+        agent.propose(History(seen), 1, np.random.default_rng(3)) for agent in (cold, warm, other)
+    ]
     assert suggestions[0] == suggestions[1] == suggestions[2]
-    assert "wasserstein" in stored.query("MATCH ()-[d:DISTANCE]->() RETURN keys(d) LIMIT 1").rows[0][0]
+    assert (
+        "wasserstein" in stored.query("MATCH ()-[d:DISTANCE]->() RETURN keys(d) LIMIT 1").rows[0][0]
+    )

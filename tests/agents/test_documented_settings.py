@@ -18,12 +18,14 @@ from tests.support import ROOT
 FOLDERS = ("archive", "agents", "kernels", "trainer", "cli")
 NAMES = "|".join(sorted({*agents.names(), *PEERS}, key=len, reverse=True))
 
-# An agent with a setting, alone or among others of a team; up to a space, a backtick or a closing bracket.
+# An agent with a setting, alone or among others of a team; up to a space, a backtick or a closing
+# bracket.
 EXAMPLE = re.compile(rf"(?<![\w#:/-])((?:{NAMES})(?:\+[\w-]+)*:[a-z_]+=[^\s`)]+)")
 
 
 def docstrings():
-    """Yield the docstrings of every module that may hold an example: to parse them all takes seconds."""
+    """Yield the docstrings of every module that may hold an example: to parse them all takes
+    seconds."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
@@ -34,7 +36,8 @@ def docstrings():
 
 @functools.cache
 def documented():
-    """Return every `agent:setting=value` of the documents, which hold all help texts, and of the docstrings."""
+    """Return every `agent:setting=value` of the documents, which hold all help texts, and of the
+    docstrings."""
     documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     texts = [*(document.read_text(encoding="utf-8") for document in documents), *docstrings()]
     return sorted({each.rstrip(".,;") for text in texts for each in EXAMPLE.findall(text)})
@@ -60,6 +63,7 @@ def test_the_arguments_of_an_agent_are_those_that_its_class_documents(kind):
         own = {name for each in options.__mro__ for name in described(each, "Attributes")}
         assert own == {field.name for field in fields(options)}
         names = (names - {"options"}) | own
+
     if names:
         assert names == set(agents.settings(kind))
 

@@ -23,7 +23,16 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 DARTS = spaces.get("darts")
 # The variants share all code but their kernels, whose contract runs on this space.
 KINDS = [kind for kind in agents.names() if kind not in ONLY_ON and kind not in VARIANTS]
-FAST = ("bfs", "evolution", "hill-climbing", "local-search", "random", "regularized-evolution", "reinforce", "tpe")
+FAST = (
+    "bfs",
+    "evolution",
+    "hill-climbing",
+    "local-search",
+    "random",
+    "regularized-evolution",
+    "reinforce",
+    "tpe",
+)
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
@@ -41,10 +50,15 @@ def test_the_first_proposals_are_members(kind):
         check(agent := made(kind, DARTS), History(), propose(agent, History(), 5), 5)
 
 
-@given(kind=st.sampled_from(FAST), cells=st.lists(genotypes(), min_size=1, max_size=8), seed=st.integers(0, 99))
+@given(
+    kind=st.sampled_from(FAST),
+    cells=st.lists(genotypes(), min_size=1, max_size=8),
+    seed=st.integers(0, 99),
+)
 @examples(0.5)
 def test_any_history_leads_to_new_members(kind, cells, seed):
-    """Genotypes of few distinct choices, as hypothesis prefers them: zeros, isomorphic and dead ones among them."""
+    """Genotypes of few distinct choices, as hypothesis prefers them: zeros, isomorphic and dead
+    ones among them."""
     networks = {network.functional_key: network for network in map(from_genotype, cells)}
     history = History(observed(networks.values(), np.linspace(0, 1, len(networks))))
     settings = {"n_initial": 1} if "n_initial" in agents.settings(kind) else {}
@@ -52,14 +66,19 @@ def test_any_history_leads_to_new_members(kind, cells, seed):
     check(agent, history, propose(agent, history, seed=seed), 2)
 
 
-@pytest.mark.parametrize("settings", [{"preset": "paper"}, {"preset": "paper", "acquisition": "its"}, {}])
+@pytest.mark.parametrize(
+    "settings", [{"preset": "paper"}, {"preset": "paper", "acquisition": "its"}, {}]
+)
 def test_bananas_learns_which_operations_are_good(settings):
-    """Scores count the separable convolutions of the normal cell: proposals have more of them than the incumbents."""
-    rng, space = np.random.default_rng(0), spaces.get("darts", none=False)
+    """Scores count the separable convolutions of the normal cell: proposals have more of them than
+    the incumbents."""
+    rng = np.random.default_rng(0)
+    space = spaces.get("darts", none=False)
     networks = [space.sample(rng) for _ in range(60)]
     history = History(observed(networks, [convolutions(network) for network in networks]))
     agent = agents.get("bananas", space, **{**CHEAP["bananas"], "members": 5, **settings})
-    # A draw of a random acquisition may be bad: the mean of four is as good as that of any other acquisition.
+    # A draw of a random acquisition may be bad: the mean of four is as good as that of any other
+    # acquisition.
     suggestions = [one.architecture for _ in range(4) for one in agent.propose(history, 4, rng)]
     assert np.mean([convolutions(one) for one in suggestions]) > np.quantile(
         [convolutions(one) for one in networks], 0.9

@@ -16,13 +16,17 @@ from archive.store.records import Result, Study
 SPACE = spaces.get("mlp")
 
 
-def search(archive, values, *, kind="rand", name="s", batch=1, direction="maximise", warm=(), **settings):
+def search(
+    archive, values, *, kind="rand", name="s", batch=1, direction="maximise", warm=(), **settings
+):
     """Search with a trainer that reports these values by number, and fails where there is none.
 
     The budget is the number of values.
     """
     asked = Study(name, "t", "t/1", "mlp", "value", direction)
-    study = open_study(archive, asked, budget=len([v for v in values if v is not None]), sources=warm)
+    study = open_study(
+        archive, asked, budget=len([v for v in values if v is not None]), sources=warm
+    )
     agent = agents.get(kind, SPACE, **settings)
 
     def serve(_):
@@ -47,9 +51,13 @@ def search(archive, values, *, kind="rand", name="s", batch=1, direction="maximi
         ("maximise", [0.5, 0.7], (2, 0.7, 0.7, 0.0, 2)),
     ],
 )
-def test_the_incumbent_is_compared_with_the_best_initial_network(archive, direction, values, expected):
+def test_the_incumbent_is_compared_with_the_best_initial_network(
+    archive, direction, values, expected
+):
     own = gain(archive, search(archive, values, direction=direction, n_initial=3))
-    assert (own.initial, own.initial_best, own.best, own.gain, own.found_at) == pytest.approx(expected)
+    assert (own.initial, own.initial_best, own.best, own.gain, own.found_at) == pytest.approx(
+        expected
+    )
 
 
 def test_of_several_objectives_the_design_counts_as_the_incumbent_does(archive):
@@ -58,6 +66,7 @@ def test_of_several_objectives_the_design_counts_as_the_incumbent_does(archive):
     for (accuracy, loss), asked in zip(rows, study.ask("nsga2", 4), strict=True):
         result = Result(accuracy, {"accuracy": accuracy, "loss": loss})
         archive.proposals.complete(asked.id, asked.token, result)
+
     snapshot = archive.studies.snapshot("two")
     own = gain(archive, snapshot)
     assert (own.initial_best, own.best) == (0.7, 0.7)
@@ -92,12 +101,15 @@ def test_the_setting_of_the_portfolio_counts_too(archive):
 
 
 def test_nothing_is_said_where_the_record_does_not_tell(archive):
-    # An agent without a design, a study without a value, and one that started from the results of another.
+    # An agent without a design, a study without a value, and one that started from the results of
+    # another.
     assert gain(archive, search(archive, [0.5, 0.7], kind="random", name="random")) is None
     assert gain(archive, search(archive, [None, 0.5], name="one", n_initial=1)) is not None
     archive.studies.create(Study("none", "t", "t/1", "mlp", "value", budget=3))
     assert gain(archive, archive.studies.snapshot("none")) is None
-    assert gain(archive, search(archive, [0.5, 0.7], name="warm", warm=["one"], n_initial=3)) is None
+    assert (
+        gain(archive, search(archive, [0.5, 0.7], name="warm", warm=["one"], n_initial=3)) is None
+    )
     # Nor after its source was deleted: the record of its proposals names it.
     archive.studies.delete("one")
     assert archive.studies.sources("warm") == []

@@ -20,7 +20,10 @@ NETWORKS = Chains().every()[:6]
 FOREIGN = spaces.get("mlp").initial_pool()[0]
 
 evaluations = st.lists(
-    st.tuples(st.integers(0, 6), st.sampled_from([0.1, 0.2]), st.sampled_from([None, 1, 2]), st.booleans()), max_size=12
+    st.tuples(
+        st.integers(0, 6), st.sampled_from([0.1, 0.2]), st.sampled_from([None, 1, 2]), st.booleans()
+    ),
+    max_size=12,
 )
 
 
@@ -46,6 +49,7 @@ def test_noise_is_that_of_the_groups_of_replicates(drawn):
         expected = False
     else:
         expected = any(one.seed is not None for one in seen)
+
     assert is_noisy(seen) is expected
 
 
@@ -68,16 +72,24 @@ def test_a_pending_proposal_changes_nothing_that_was_observed(drawn, added, used
     start = replace(history(drawn), failed=(NETWORKS[0],))
     if used:
         assert (start.noisy, start.known, start.variances) is not None
+
     extended = start.with_pending([Suggestion(NETWORKS[at]) for at in added])
     fresh = History(start.observations, tuple(Pending(NETWORKS[at]) for at in added), start.failed)
     assert extended == fresh
     assert list(extended.known.items()) == list(fresh.known.items())
-    assert (extended.usable, extended.noisy, extended.variances) == (fresh.usable, fresh.noisy, fresh.variances)
+    assert (extended.usable, extended.noisy, extended.variances) == (
+        fresh.usable,
+        fresh.noisy,
+        fresh.variances,
+    )
 
 
 def test_a_network_without_dead_layers_is_made_once():
-    rng, space = np.random.default_rng(0), spaces.get("nasbench201")
-    members = [cell for cell in (space.sample(rng) for _ in range(60)) if len(cell.live) < len(cell.layers)]
+    rng = np.random.default_rng(0)
+    space = spaces.get("nasbench201")
+    members = [
+        cell for cell in (space.sample(rng) for _ in range(60)) if len(cell.live) < len(cell.layers)
+    ]
     assert members
     for cell in itertools.islice(members, 20):
         functional = cell.functional

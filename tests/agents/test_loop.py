@@ -20,21 +20,37 @@ SPACE = spaces.get("mlp")
 
 
 def asked(name="s", **changes):
-    given = {"task": "t", "protocol": "t/1", "space": "mlp", "objective": "mse", "direction": "minimise"}
+    given = {
+        "task": "t",
+        "protocol": "t/1",
+        "space": "mlp",
+        "objective": "mse",
+        "direction": "minimise",
+    }
     return Study(name, **{**given, **changes})
 
 
 def serve(archive, study, value=lambda number: float(number)):
     """Evaluate all waiting proposals, as a trainer does."""
     while (claim := archive.proposals.claim("worker", study=study)) is not None:
-        archive.proposals.complete(claim.id, claim.token, Result(value=value(claim.proposal.number)))
+        archive.proposals.complete(
+            claim.id, claim.token, Result(value=value(claim.proposal.number))
+        )
 
 
 def search(archive, study, kind="random", batch=1, **options):
     """Run the loop with a trainer that works whenever the loop waits."""
     agent = agents.get(kind, SPACE)
     return list(
-        run(archive, study, agent, version="0", batch=batch, wait=lambda _: serve(archive, study.name), **options)
+        run(
+            archive,
+            study,
+            agent,
+            version="0",
+            batch=batch,
+            wait=lambda _: serve(archive, study.name),
+            **options,
+        )
     )
 
 
@@ -61,20 +77,34 @@ def test_a_loop_that_is_killed_proposes_what_it_would_have(archive):
     study = open_study(archive, asked(), budget=4, seed=3)
     whole = [view.architecture_key for view in search(archive, study)[-1].proposals]
     other = open_study(archive, asked("other"), budget=4, seed=3)
-    looks = run(archive, other, agents.get("random", SPACE), version="0", wait=lambda _: serve(archive, "other"))
+    looks = run(
+        archive,
+        other,
+        agents.get("random", SPACE),
+        version="0",
+        wait=lambda _: serve(archive, "other"),
+    )
     for snapshot in looks:
         if snapshot.counts[State.COMPLETE] == 2:
             looks.close()
             break
+
     assert [view.architecture_key for view in search(archive, other)[-1].proposals] == whole
 
 
 def test_a_budget_that_is_lowered_meanwhile_ends_the_search(archive):
     study = open_study(archive, asked(), budget=50)
-    looks = run(archive, study, agents.get("random", SPACE), version="0", wait=lambda _: serve(archive, study.name))
+    looks = run(
+        archive,
+        study,
+        agents.get("random", SPACE),
+        version="0",
+        wait=lambda _: serve(archive, study.name),
+    )
     for snapshot in looks:
         if snapshot.counts[State.COMPLETE] == 2:
             archive.studies.set_budget(study.name, 3)
+
     assert (snapshot.counts[State.COMPLETE], snapshot.study.budget) == (3, 3)
 
 
@@ -90,7 +120,9 @@ class Shy(Agent):
 
 def test_an_agent_that_had_no_proposal_is_asked_again_once_more_is_known(archive):
     study = open_study(archive, asked(), budget=9)
-    looks = run(archive, study, Shy(SPACE), version="0", batch=2, wait=lambda _: serve(archive, study.name))
+    looks = run(
+        archive, study, Shy(SPACE), version="0", batch=2, wait=lambda _: serve(archive, study.name)
+    )
     assert list(looks)[-1].counts[State.COMPLETE] == 6
 
 
@@ -98,7 +130,11 @@ def test_an_agent_that_had_no_proposal_is_asked_again_once_more_is_known(archive
 def test_two_loops_share_one_budget(archive):
     study = open_study(archive, asked(), budget=6)
     with ThreadPoolExecutor(2) as pool:
-        ends = [future.result() for future in [pool.submit(search, archive, study, batch=3) for _ in range(2)]]
+        ends = [
+            future.result()
+            for future in [pool.submit(search, archive, study, batch=3) for _ in range(2)]
+        ]
+
     assert [end[-1].counts[State.COMPLETE] for end in ends] == [6, 6]
     assert len(archive.proposals.list(study.name)) == 6
 
@@ -111,15 +147,22 @@ def test_a_study_whose_proposals_all_fail_ends_with_the_reason(archive):
             archive.proposals.fail(claim.id, claim.token, "no memory left")
 
     for _ in range(2):
-        with pytest.raises(SearchError, match=r"20 proposals .* failed and none was .* no memory left"):
+        with pytest.raises(
+            SearchError,
+            match=r"20 proposals .* failed and none was .* no memory "
+            r"left",
+        ):
             list(run(archive, study, agents.get("random", SPACE), version="0", batch=5, wait=fail))
+
     assert archive.studies.counts(study.name)[State.FAILED] == 40
     # Failures of earlier searches do not end a later one, whose trainers work.
     archive.studies.set_budget(study.name, 2)
     assert search(archive, archive.studies.get(study.name))[-1].counts[State.COMPLETE] == 2
 
 
-@pytest.mark.parametrize(("budget", "good", "failures"), [(2, 0, 5), (4, 1, 6), (7, 0, 7), (9, 3, 10), (50, 1, 20)])
+@pytest.mark.parametrize(
+    ("budget", "good", "failures"), [(2, 0, 5), (4, 1, 6), (7, 0, 7), (9, 3, 10), (50, 1, 20)]
+)
 def test_a_short_search_ends_after_a_few_failures_in_a_row(archive, budget, good, failures):
     study = open_study(archive, asked(), budget=budget)
 
@@ -131,7 +174,9 @@ def test_a_short_search_ends_after_a_few_failures_in_a_row(archive, budget, good
             else:
                 archive.proposals.fail(claim.id, claim.token, "no memory left")
 
-    with pytest.raises(SearchError, match=f"{failures} proposals .* {good or 'none'} w.* no memory left"):
+    with pytest.raises(
+        SearchError, match=f"{failures} proposals .* {good or 'none'} w.* no memory left"
+    ):
         list(run(archive, study, agents.get("random", SPACE), version="0", wait=work))
 
 
@@ -143,19 +188,28 @@ def test_warm_start_takes_observations_and_leaves_the_budget(archive):
     last = search(archive, study)[-1]
     assert last.counts[State.COMPLETE] == 2
     assert archive.studies.sources("warm") == ["source"]
-    everything = {seen.architecture.functional_key for seen in history_of(archive, study).observations}
+    everything = {
+        seen.architecture.functional_key for seen in history_of(archive, study).observations
+    }
     assert len(everything) == 5
 
 
 def test_a_source_that_does_not_fit_leaves_no_study_behind(archive):
     open_study(archive, asked("other-space", space="cnn"), budget=1)
     open_study(archive, asked("fits"), budget=1)
-    with pytest.raises(UsageError, match=r"'new' cannot start warm from the study 'other-space': .* space cnn"):
+    with pytest.raises(
+        UsageError,
+        match=r"'new' cannot start warm from the study 'other-space': "
+        r".* space cnn",
+    ):
         open_study(archive, asked("new"), sources=["other-space"])
+
     with pytest.raises(UnknownNameError, match="unknown study 'absent'"):
         open_study(archive, asked("new"), sources=["absent"])
+
     with pytest.raises(UsageError, match="itself"):
         open_study(archive, asked("fits"), sources=["fits"])
+
     assert archive.studies.names() == ["other-space", "fits"]
 
 
@@ -166,6 +220,7 @@ def test_opening_again_keeps_what_is_not_said_and_refuses_what_conflicts(archive
     assert open_study(archive, asked(), budget=9).budget == archive.studies.get("s").budget == 9
     with pytest.raises(StudyConflictError, match="seed 5, got 6"):
         open_study(archive, asked(), seed=6)
+
     with pytest.raises(UsageError, match="at least 1 evaluation, got 0"):
         open_study(archive, asked(), budget=0)
 
@@ -183,9 +238,11 @@ def test_looks_grow_rarer_while_nothing_changes_and_no_rarer_than_an_eighth_of_t
 def test_a_proposal_takes_few_calls_to_the_store_and_a_result_ends_the_wait(archive, monkeypatch):
     if archive.connection.dialect == "neo4j":
         pytest.skip("its clients need not have one home")
+
     budget = 12
     study = open_study(archive, asked(space="nasbench201"), budget=budget)
-    calls, sleeps = Counter(), []
+    calls = Counter()
+    sleeps = []
     run_transaction = Connection._run
 
     def count(self, *arguments):
@@ -208,6 +265,7 @@ def test_a_proposal_takes_few_calls_to_the_store_and_a_result_ends_the_wait(arch
     last = list(run(archive, study, agent, version="0", wait=sleep))[-1]
     assert last.counts[State.COMPLETE] == budget
     assert len(sleeps) == 2 * budget
-    # Of a proposal: two looks, the history, the proxies, the known results, and the addition; four of all proposals.
+    # Of a proposal: two looks, the history, the proxies, the known results, and the addition; four
+    # of all proposals.
     assert calls["transactions"] <= 6 * budget + 4
     assert calls["statements"] <= 17 * budget + 12

@@ -66,15 +66,18 @@ def test_it_is_taken_for_cells(space):
     assert defaults(space) == defaults(spaces.get("nasbench101")) != defaults(spaces.get("cnn"))
     for member in ("features", "paths", "sums"):
         member_model(member, space)
+
     with pytest.raises(UnknownNameError, match="otmann"):
         member_model("otmann", space)
+
     kinds = [type(one) for one in tree_wasserstein.distances(space, "default", None)]
     assert PathEncoding in kinds
     assert len(bananas.encoding(space, "default").parts) == 3
 
 
 def test_decisions_make_its_cells(space):
-    decisions, rng = decisions_of(space, "tpe"), np.random.default_rng(0)
+    decisions = decisions_of(space, "tpe")
+    rng = np.random.default_rng(0)
     assert [len(decision.choices) for decision in decisions.decisions] == [2] * 15 + [4] * 4
     for _ in range(100):
         cell = space.sample(rng)
@@ -106,10 +109,15 @@ def test_agents_learn_from_it_by_decisions(space):
     """Cells score by their share of pools; REINFORCE draws pools from then on."""
     rng = np.random.default_rng(0)
     seen = {cell.functional_key: cell for cell in (space.sample(rng) for _ in range(120))}
-    scores = [sum(layer.op == "pool" for layer in cell.layers) / len(cell.layers) for cell in seen.values()]
+    scores = [
+        sum(layer.op == "pool" for layer in cell.layers) / len(cell.layers)
+        for cell in seen.values()
+    ]
     history = History(observed(list(seen.values()), scores))
     suggestions = agents.get("reinforce", space).propose(history, 20, rng)
-    share = np.mean([layer.op == "pool" for one in suggestions for layer in one.architecture.layers[1:-1]])
+    share = np.mean(
+        [layer.op == "pool" for one in suggestions for layer in one.architecture.layers[1:-1]]
+    )
     assert share > 0.5
 
 
@@ -146,7 +154,8 @@ except CodecError as error:
 
 
 def test_an_installed_package(tmp_path: Path):
-    """Its networks can be read before the space is loaded: a trainer reads them from the archive."""
+    """Its networks can be read before the space is loaded: a trainer reads them from the
+    archive."""
     shutil.copy(motifs.__file__, tmp_path / "some_motifs.py")
     info = tmp_path / "some_motifs-1.0.dist-info"
     info.mkdir()
@@ -167,9 +176,12 @@ def test_an_installed_package(tmp_path: Path):
 
 def test_words_are_complete():
     with pytest.raises(
-        UsageError, match="common must name every operation of toy and no other: 'b' is missing or unknown"
+        UsageError,
+        match="common must name every operation of toy and no other: 'b' is missing or unknown",
     ):
         define("toy", [Operation("a", "cell"), Operation("b", "cell")], common={"a": "maxpool3x3"})
+
     with pytest.raises(UnknownNameError):
         vocabulary("toy")
+
     assert set(vocabulary("motifs").common) == set(LABELS)

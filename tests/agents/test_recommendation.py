@@ -32,7 +32,9 @@ FIRST, SECOND = Chains().every()[:2]
     ],
 )
 def test_noise_by_seeds_and_replicates(networks, scores, seeds, noisy):
-    seen = [replace(one, seed=seed) for one, seed in zip(observed(networks, scores), seeds, strict=True)]
+    seen = [
+        replace(one, seed=seed) for one, seed in zip(observed(networks, scores), seeds, strict=True)
+    ]
     assert is_noisy(seen) is noisy
 
 
@@ -48,7 +50,11 @@ def test_without_noise_the_best_value_is_recommended_exactly():
     assert recommended.noise == 0.0
     assert [one.score for one in recommended.ranked] == sorted(scores.tolist(), reverse=True)
     best = recommended.ranked[0]
-    assert (best.architecture, best.low, best.high) == (networks[int(scores.argmax())], best.score, best.score)
+    assert (best.architecture, best.low, best.high) == (
+        networks[int(scores.argmax())],
+        best.score,
+        best.score,
+    )
 
 
 def test_few_noisy_networks_are_ranked_by_their_means():
@@ -66,12 +72,17 @@ def test_the_best_of_many_noisy_networks_are_estimated_and_only_those_asked_for(
     seen = [replace(one, seed=0) for one in observed(networks, range(12))]
     assert {one.architecture for one in recommend(Chains(), seen).ranked} == set(networks[6:])
     some = {networks[1].functional_key, networks[9].functional_key}
-    assert {one.architecture.functional_key for one in recommend(Chains(), seen, some).ranked} == some
+    assert {
+        one.architecture.functional_key for one in recommend(Chains(), seen, some).ranked
+    } == some
 
 
 def test_the_luckiest_of_noisy_values_is_not_recommended():
-    space, rng = NasBench201(), np.random.default_rng(1)
-    networks = list({one.functional_key: one for one in (space.sample(rng) for _ in range(40))}.values())
+    space = NasBench201()
+    rng = np.random.default_rng(1)
+    networks = list(
+        {one.functional_key: one for one in (space.sample(rng) for _ in range(40))}.values()
+    )
     truth = np.linspace(0.0, 1.0, len(networks))
     # Three evaluations of each; a single one of a mediocre network is lucky.
     scores = [level + 0.1 * z for level in truth for z in rng.normal(size=3)]
@@ -80,17 +91,24 @@ def test_the_luckiest_of_noisy_values_is_not_recommended():
     recommended = recommend(space, observed([one for one in networks for _ in range(3)], scores))
     values = {one.functional_key: level for one, level in zip(networks, truth, strict=True)}
     best = recommended.ranked[0]
-    assert max(recommended.ranked, key=lambda one: one.luckiest.score).architecture == networks[lucky]
+    assert (
+        max(recommended.ranked, key=lambda one: one.luckiest.score).architecture == networks[lucky]
+    )
     assert values[best.architecture.functional_key] > 0.9
     # The standard deviation is 0.1, and 0.15 with the outlier.
     assert 0.07 < recommended.noise < 0.25
-    inside = [one.low <= values[one.architecture.functional_key] <= one.high for one in recommended.ranked]
+    inside = [
+        one.low <= values[one.architecture.functional_key] <= one.high for one in recommended.ranked
+    ]
     assert np.mean(inside) > 0.8
 
 
 def test_the_noise_is_that_of_scores_and_not_of_compressed_ones():
-    space, rng = NasBench201(), np.random.default_rng(2)
-    networks = list({one.functional_key: one for one in (space.sample(rng) for _ in range(50))}.values())
+    space = NasBench201()
+    rng = np.random.default_rng(2)
+    networks = list(
+        {one.functional_key: one for one in (space.sample(rng) for _ in range(50))}.values()
+    )
     levels = [sum(layer.op == "nor_conv_3x3" for layer in one.layers) for one in networks]
     scores = [level + 0.5 * z for level in levels for z in rng.normal(size=4)]
     recommended = recommend(space, observed([one for one in networks for _ in range(4)], scores))
@@ -121,12 +139,16 @@ def test_intervals_hold_the_true_scores_of_networks_with_one_evaluation(evaluate
         values = {one.key: value for one, value in zip(networks, truth, strict=True)}
         ranked = recommend(space, seen).ranked
         inside += [one.low <= values[one.architecture.key] <= one.high for one in ranked]
+
     assert np.mean(inside) > 0.75
 
 
 def test_replicates_tell_noise_from_what_networks_differ_for_good():
-    space, rng = NasBench201(), np.random.default_rng(4)
-    networks = list({one.functional_key: one for one in (space.sample(rng) for _ in range(80))}.values())[:50]
+    space = NasBench201()
+    rng = np.random.default_rng(4)
+    networks = list(
+        {one.functional_key: one for one in (space.sample(rng) for _ in range(80))}.values()
+    )[:50]
     truth = rng.normal(0.0, 1.0, 50)
     at = np.concatenate([np.repeat(np.arange(15), 8), np.arange(15, 50)])
     seen = observed([networks[row] for row in at], truth[at] + rng.normal(0.0, 0.1, len(at)))
@@ -139,13 +161,17 @@ def fits(monkeypatch):
     """Names of the calls that fitted a model."""
     calls = []
     fit = recommendation._fit
-    monkeypatch.setattr(recommendation, "_fit", lambda *arguments: calls.append("fit") or fit(*arguments))
+    monkeypatch.setattr(
+        recommendation, "_fit", lambda *arguments: calls.append("fit") or fit(*arguments)
+    )
     return calls
 
 
 SEEN = [
     replace(one, seed=at)
-    for at, one in enumerate(observed([NasBench201().members()[at] for at in range(0, 3000, 500)], range(6)))
+    for at, one in enumerate(
+        observed([NasBench201().members()[at] for at in range(0, 3000, 500)], range(6))
+    )
 ]
 KEYS = {one.architecture.functional_key for one in SEEN}
 
@@ -159,8 +185,14 @@ def test_an_unchanged_history_is_fitted_once(tmp_path, fits):
     file = EstimatesFile(tmp_path, "study", "accuracy")
     first = recommend(NasBench201(), SEEN, KEYS, file)
     # Other ids and agents are no inputs of the model.
-    again = recommend(NasBench201(), [replace(one, id=f"x{at}") for at, one in enumerate(SEEN)], KEYS, file)
-    assert estimates_of(first) == estimates_of(again) == estimates_of(recommend(NasBench201(), SEEN, KEYS))
+    again = recommend(
+        NasBench201(), [replace(one, id=f"x{at}") for at, one in enumerate(SEEN)], KEYS, file
+    )
+    assert (
+        estimates_of(first)
+        == estimates_of(again)
+        == estimates_of(recommend(NasBench201(), SEEN, KEYS))
+    )
     assert again.ranked[0].evaluations[0].id.startswith("x")
     assert len(fits) == 2
 
@@ -178,7 +210,9 @@ def test_an_unchanged_history_is_fitted_once(tmp_path, fits):
 )
 def test_a_changed_history_is_fitted_again(tmp_path, fits, observations, among, study):
     recommend(NasBench201(), SEEN, KEYS, EstimatesFile(tmp_path, "study", "accuracy"))
-    changed = recommend(NasBench201(), observations, among, EstimatesFile(tmp_path, study, "accuracy"))
+    changed = recommend(
+        NasBench201(), observations, among, EstimatesFile(tmp_path, study, "accuracy")
+    )
     assert len(fits) == 2
     assert estimates_of(changed) == estimates_of(recommend(NasBench201(), observations, among))
 

@@ -32,13 +32,16 @@ class First(Agent):
 
 
 class Renaming(First):
-    """Keeps its settings under other names than those of its arguments, or under names of another meaning."""
+    """Keeps its settings under other names than those of its arguments, or under names of another
+    meaning."""
 
     kind = "renaming"
 
     def __init__(self, space, alpha=0.5, layers=(1, 2), n=3, **others):
         super().__init__(space)
-        self._weight, self.n, self._others = 2 * alpha, n * n, others
+        self._weight = 2 * alpha
+        self.n = n * n
+        self._others = others
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Entry:
     def load(self):
         if isinstance(self.found, Exception):
             raise self.found
+
         return self.found
 
 
@@ -89,27 +93,40 @@ def test_another_package_cannot_take_a_built_in_name(installed):
 def test_an_agent_that_does_not_load(installed):
     installed["broken"] = Entry(ImportError("no module"))
     with pytest.raises(
-        SettingsError, match="agent 'broken' of another package cannot be loaded: ImportError: no module"
+        SettingsError,
+        match="agent 'broken' of another package cannot be loaded: ImportError: no module",
     ):
         agents.get("broken", spaces.get("mlp"))
 
 
 def test_something_that_is_no_agent(installed):
     installed["list"] = Entry(lambda space: [])
-    with pytest.raises(SettingsError, match="the agent 'list' of another package must be an Agent, got list"):
+    with pytest.raises(
+        SettingsError, match="the agent 'list' of another package must be an Agent, got list"
+    ):
         agents.get("list", spaces.get("mlp"))
+
     installed["number"] = Entry(5)
     for use in (lambda: agents.settings("number"), lambda: agents.get("number", spaces.get("mlp"))):
-        with pytest.raises(SettingsError, match="the agent 'number' of another package must be a class or a function"):
+        with pytest.raises(
+            SettingsError,
+            match="the agent 'number' of another package must be a class or a function",
+        ):
             use()
+
     installed["helpless"] = Entry(lambda: None)
-    with pytest.raises(SettingsError, match=r"'helpless' of another package cannot be made: TypeError: .* takes 0 pos"):
+    with pytest.raises(
+        SettingsError,
+        match=r"'helpless' of another package cannot be made: "
+        r"TypeError: .* takes 0 pos",
+    ):
         agents.get("helpless", spaces.get("mlp"))
 
 
 def test_no_agent():
     with pytest.raises(UnknownNameError) as caught:
         agents.get("simulated-annealing", spaces.get("mlp"))
+
     assert caught.value.kind == "agent"
 
 
@@ -145,7 +162,13 @@ def test_settings_are_recorded_as_they_were_given(installed):
     assert agents.settings("renaming") == {"alpha": 0.5, "layers": (1, 2), "n": 3}
     assert agents.get("renaming", mlp).config == {"alpha": 0.5, "layers": [1, 2], "n": 3}
     made = Renaming(mlp, 0.25, n=np.int64(4), path=Path("a/b"), deep={"x": (1,)})
-    assert made.config == {"alpha": 0.25, "layers": [1, 2], "n": 4, "path": "a/b", "deep": {"x": [1]}}
+    assert made.config == {
+        "alpha": 0.25,
+        "layers": [1, 2],
+        "n": 4,
+        "path": "a/b",
+        "deep": {"x": [1]},
+    }
     again = agents.get("renaming", mlp, **json.loads(json.dumps(made.config)))
     assert again.config == made.config
     assert again._weight == made._weight == 0.5
@@ -206,7 +229,11 @@ def test_settings_in_a_dataclass_go_by_their_own_names(installed):
 
 def test_a_setting_that_json_has_not_is_named():
     made = Renaming(spaces.get("mlp"), alpha=1, callback=len)
-    with pytest.raises(UsageError, match=r"agent renaming cannot be recorded: its setting callback .* got <built-in"):
+    with pytest.raises(
+        UsageError,
+        match=r"agent renaming cannot be recorded: its setting "
+        r"callback .* got <built-in",
+    ):
         _ = made.config
 
 
@@ -233,7 +260,10 @@ def test_a_study_of_another_package_s_agent_can_be_opened_again(archive, install
 
 def test_names_load_no_numerics():
     code = (
-        "import sys; from archive import agents; agents.names(); print(*(m in sys.modules for m in ('numpy', 'scipy')))"
+        "import sys; from archive import agents; agents.names(); print(*(m in sys.modules for m "
+        "in ('numpy', 'scipy')))"
     )
-    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert completed.stdout.split() == ["False", "False"]

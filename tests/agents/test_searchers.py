@@ -26,7 +26,9 @@ class Watched(Agent):
 
     def __init__(self, kind, meanwhile=lambda: None):
         super().__init__(SPACE)
-        self.kind, self.meanwhile, self.calls = kind, meanwhile, 0
+        self.kind = kind
+        self.meanwhile = meanwhile
+        self.calls = 0
         self.inner = agents.get(kind, SPACE)
 
     @property
@@ -41,7 +43,8 @@ class Watched(Agent):
 
 @pytest.fixture(autouse=True)
 def streams_in_turn(monkeypatch):
-    """Use the random streams 1, 2, 3, ...: random ones would make two searches collide repeatedly now and then."""
+    """Use the random streams 1, 2, 3, ...: random ones would make two searches collide repeatedly
+    now and then."""
     numbers = itertools.count()
     monkeypatch.setattr("archive.agents.searcher.secrets.randbelow", lambda limit: next(numbers))
 
@@ -100,6 +103,7 @@ def test_concurrent_searches_seldom_lose_calls(archive, study, rival, kind):
     agent = Watched(kind, lambda: rival.ask(kind))
     for _ in range(6):
         study.ask(agent)
+
     # One call was lost, and revealed the other search.
     assert agent.calls == 7
     replayed = recheck(archive, "mine")
@@ -111,6 +115,7 @@ def test_spare_suggestions_end_when_the_other_search_does(archive, study, rival)
     agent = Watched("bfs", lambda: left and left.pop().ask("bfs"))
     for _ in range(12):
         study.ask(agent)
+
     requested = [proposal.based_on["wanted"] for proposal in archive.proposals.list("mine")]
     assert max(requested) == 2
     assert requested[-3:] == [1] * 3
@@ -120,9 +125,11 @@ def test_spare_suggestions_end_when_the_other_search_does(archive, study, rival)
 def test_a_search_that_is_alone_draws_from_the_seed_alone(archive, study):
     for value in (0.25, 0.5):
         study.tell(study.ask("random")[0], value)
+
     study.ask("random", 3)
     assert all(
-        p.based_on.keys() == {"observations", "pending", "failed", "wanted"} for p in archive.proposals.list("mine")
+        p.based_on.keys() == {"observations", "pending", "failed", "wanted"}
+        for p in archive.proposals.list("mine")
     )
     assert [p.based_on["wanted"] for p in archive.proposals.list("mine")] == [1, 1, 3, 3, 3]
     first = agents.get("random", SPACE).propose(History(), 1, np.random.default_rng([3, 0]))
@@ -150,6 +157,7 @@ def test_threads_that_share_a_study_take_turns(archive, study):
     agent = Watched("random")
     with ThreadPoolExecutor(4) as pool:
         ends = list(pool.map(lambda _: run(study, agent), range(4)))
+
     assert sum(own for own, _ in ends) == 12
     assert [total for _, total in ends] == [12] * 4
     assert (agent.calls, streams(archive)) == (12, [0] * 12)
@@ -159,19 +167,24 @@ def test_searches_of_their_own_share_a_study(archive, study, open_connection):
     others = [open_study(Archive(open_connection()), "mine") for _ in range(2)]
     with ThreadPoolExecutor(3) as pool:
         ends = list(pool.map(lambda each: run(each, "random"), [study, *others]))
+
     assert sum(own for own, _ in ends) == 12
     assert [total for _, total in ends] == [12] * 3
     assert recheck(archive, "mine").differing == ()
 
 
 @pytest.mark.parametrize("evaluated", [True, False])
-def test_a_run_stays_while_another_asker_holds_the_last_proposal(archive, study, rival, monkeypatch, evaluated):
-    held, ask = [], study.ask
+def test_a_run_stays_while_another_asker_holds_the_last_proposal(
+    archive, study, rival, monkeypatch, evaluated
+):
+    held = []
+    ask = study.ask
 
     def late(*args, **options):
         # Another asker takes the whole budget between the snapshot and the call.
         if not held:
             held.extend(rival.ask("random"))
+
         return ask(*args, **options)
 
     def wait(_):
@@ -191,7 +204,9 @@ def test_a_loop_beside_another_one_draws_from_a_stream_of_its_own(archive, study
             archive.proposals.complete(claim.id, claim.token, Result(size(claim.architecture)))
 
     archive.studies.set_budget("mine", 8)
-    agent = Watched("evolution", lambda: [rival.tell(asked, 0.5) for asked in rival.ask("evolution")])
+    agent = Watched(
+        "evolution", lambda: [rival.tell(asked, 0.5) for asked in rival.ask("evolution")]
+    )
     last = list(loop.run(archive, archive.studies.get("mine"), agent, version="0", wait=serve))[-1]
     assert last.counts[State.COMPLETE] == 8
     assert len(set(streams(archive))) == 2
@@ -216,7 +231,8 @@ def test_an_agent_that_repeats_itself_ends_a_search_and_not_in_a_circle(archive,
 
 
 def test_an_agent_by_name_lives_as_long_as_the_study(archive, study, monkeypatch):
-    made, get = [], agents.get
+    made = []
+    get = agents.get
 
     def counted(name, space, **config):
         made.append(name)
@@ -225,8 +241,10 @@ def test_an_agent_by_name_lives_as_long_as_the_study(archive, study, monkeypatch
     monkeypatch.setattr("archive.agents.registry.get", counted)
     for kind in ("random", "evolution", "random", "random"):
         study.ask(kind)
+
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: study.ask("rand"), range(4)))
+
     assert made == ["random", "evolution", "rand"]
 
 
@@ -237,8 +255,12 @@ def test_a_kept_agent_proposes_what_a_new_one_would(archive, few_candidates):
         for study in (kept, agents.study(archive, "new", space, seed=1)):
             (asked,) = study.ask("tw")
             study.tell(asked, 1.0 / (at + len(asked.architecture.layers)))
+
     proposals = [archive.proposals.list(name) for name in ("kept", "new")]
-    recorded = [[(p.architecture_key, p.acquisition, p.mean, p.std) for p in of_study] for of_study in proposals]
+    recorded = [
+        [(p.architecture_key, p.acquisition, p.mean, p.std) for p in of_study]
+        for of_study in proposals
+    ]
     assert recorded[0] == recorded[1]
     assert recorded[0][-1][2] is not None
 
@@ -249,6 +271,7 @@ def known(study):
     for _ in range(3):
         (asked,) = study.ask("random")
         study.tell(asked, size(asked.architecture))
+
     return {"task": "mine", "protocol": "mine/own", "seed": 3}
 
 

@@ -19,6 +19,7 @@ def evaluated(archive):
     study = agents.study(archive, "evaluated", "mlp", budget=9)
     for number, network in enumerate(POOL[:4]):
         study.tell(network, float(number))
+
     return study
 
 
@@ -29,7 +30,9 @@ def test_a_study_that_is_opened_keeps_room_for_what_it_has(archive, evaluated):
 
 
 def test_a_run_for_fewer_evaluations_than_there_are_evaluates_nothing(evaluated):
-    best = evaluated.run(lambda _: pytest.fail("there is nothing to evaluate"), budget=3, agent="random")
+    best = evaluated.run(
+        lambda _: pytest.fail("there is nothing to evaluate"), budget=3, agent="random"
+    )
     assert (best.value, evaluated.record.budget, len(evaluated.evaluations())) == (3.0, 4, 4)
 
 
@@ -37,6 +40,7 @@ def test_a_new_study_that_is_its_own_source_is_no_name_mistyped(archive, evaluat
     asked = Study("told2", "t", "t/1", "mlp")
     with pytest.raises(UsageError, match="'told2' cannot start warm from itself"):
         open_study(archive, asked, sources=["told2"])
+
     assert archive.studies.names() == ["evaluated"]
 
 
@@ -44,6 +48,7 @@ def test_a_new_study_that_is_its_own_source_is_no_name_mistyped(archive, evaluat
 def test_a_new_study_has_a_name_that_options_can_name(archive, name):
     with pytest.raises(UsageError, match="a new study needs a name other than 'all'"):
         open_study(archive, Study(name, "t", "t/1", "mlp"))
+
     assert archive.studies.names() == []
 
 
@@ -62,6 +67,7 @@ def test_one_source_is_named_as_it_is(archive, evaluated):
 def test_a_seed_that_no_generator_takes_is_refused_before_anything_is_stored(archive, seed):
     with pytest.raises(UsageError, match=r"seed must be an integer from 0 to 2\^63 - 1, got"):
         agents.study(archive, "new", "nasbench201", seed=seed)
+
     assert archive.studies.names() == []
 
 
@@ -74,8 +80,18 @@ def test_a_seed_may_be_of_numpy(archive):
 def test_a_budget_is_an_integer(archive, evaluated, budget):
     before = evaluated.record.budget
     for name in ("new", "evaluated"):
-        with pytest.raises(UsageError, match=rf"budget must be an integer from 0 to 2\^63 - 1, got {budget}"):
+        with pytest.raises(
+            UsageError,
+            match=r"budget must be an integer from 0 to 2\^63 - 1, "
+            rf"got {budget}",
+        ):
             agents.study(archive, name, "mlp", budget=budget)
-    with pytest.raises(UsageError, match=rf"budget must be an integer from 0 to 2\^63 - 1, got {budget + 100}"):
+
+    with pytest.raises(
+        UsageError,
+        match=r"budget must be an integer from 0 to 2\^63 - 1, got "
+        rf"{budget + 100}",
+    ):
         evaluated.run(lambda _: 0.5, budget=budget + 100, agent="random")
+
     assert archive.studies.names() == ["evaluated"] and evaluated.record.budget == before

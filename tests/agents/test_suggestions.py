@@ -1,4 +1,5 @@
-"""Agents of other packages that break the contract of suggestions: refused with a reason, and nothing is stored."""
+"""Agents of other packages that break the contract of suggestions: refused with a reason, and
+nothing is stored."""
 
 from __future__ import annotations
 
@@ -44,7 +45,10 @@ def propose(archive, proposed):
     ("proposed", "reason"),
     [
         (None, "agent fixed must propose a list of Suggestion, got NoneType"),
-        ((Suggestion(NETWORK) for _ in range(2)), "must propose a list of Suggestion, got generator"),
+        (
+            (Suggestion(NETWORK) for _ in range(2)),
+            "must propose a list of Suggestion, got generator",
+        ),
         ([NETWORK], "must propose a list of Suggestion, got Architecture in it"),
         ([Suggestion("relu/8")], "agent fixed must suggest an Architecture, got str"),
         ([Suggestion(FOREIGN)], "agent fixed suggests a network outside the space mlp: "),
@@ -57,6 +61,7 @@ def propose(archive, proposed):
 def test_suggestions_against_the_contract_are_refused(archive, proposed, reason):
     with pytest.raises(UsageError, match=re.escape(reason)):
         propose(archive, proposed)
+
     assert not archive.proposals.list("mine")
 
 

@@ -1,4 +1,5 @@
-"""Networks whose layers have attributes and whose edges have arguments: identity, texts, and what is refused."""
+"""Networks whose layers have attributes and whose edges have arguments: identity, texts, and what
+is refused."""
 
 from __future__ import annotations
 
@@ -34,12 +35,14 @@ def isomorphic(a: Architecture, b: Architecture) -> bool:
     n = len(a.layers)
     if n != len(b.layers) or len(a.edges) != len(b.edges):
         return False
+
     wanted = set(b.connections)
     for inner in permutations(range(1, n - 1)):
         to = (0, *inner, n - 1)
         if all(a.layers[u] == b.layers[to[u]] for u in range(n)):
             if {(to[tail], to[head], *used) for tail, head, *used in a.connections} == wanted:
                 return True
+
     return False
 
 
@@ -70,6 +73,7 @@ def test_a_thousand_layers_have_a_key_at_once() -> None:
     edges: list[tuple[int, ...]] = []
     for u in range(1, 1001, 2):
         edges += [(u - 1, u, 0), (u - 1, u + 1, 0), (u, u + 1, 0)]
+
     long = network(inner, [*edges, (1000, 1001, 0)])
     assert relabelled(long, 1).canonical == long.canonical
 
@@ -77,7 +81,10 @@ def test_a_thousand_layers_have_a_key_at_once() -> None:
 def test_equal_branches_that_only_arguments_tell_apart() -> None:
     """Twenty equal branches, concatenated: each has its place, so there is one relabelling."""
     inner = [layer("relu")] * 20 + [layer("cat", dim=1)]
-    wide = network(inner, [*((0, u, 0) for u in range(1, 21)), *((u, 21, u - 1) for u in range(1, 21)), (21, 22, 0)])
+    wide = network(
+        inner,
+        [*((0, u, 0) for u in range(1, 21)), *((u, 21, u - 1) for u in range(1, 21)), (21, 22, 0)],
+    )
     assert relabelled(wide, 3).canonical == wide.canonical
 
 
@@ -108,7 +115,9 @@ def test_attributes_are_an_immutable_mapping_of_exact_values() -> None:
     assert hash(attributes) == hash(Attributes({"a": True, "b": (1, 2)}))
     assert attributes != Attributes({"a": 1, "b": (1, 2)})
     assert Attributes({"x": 1}) != Attributes({"x": 1.0})
-    assert Layer("relu", attributes=Attributes({"x": 1})) != Layer("relu", attributes=Attributes({"x": True}))
+    assert Layer("relu", attributes=Attributes({"x": 1})) != Layer(
+        "relu", attributes=Attributes({"x": True})
+    )
     with pytest.raises(AttributeError):
         attributes.text = ""
 
@@ -134,6 +143,7 @@ def test_attributes_that_no_archive_can_store_are_refused(case: str) -> None:
     text["layers"][1]["attributes"] = attributes
     with pytest.raises((CodecError, InvalidArchitectureError), match=reason) as caught:
         codec.from_dict(text)
+
     assert len(str(caught.value)) < 300
 
 
@@ -167,20 +177,26 @@ def test_other_spaces_have_neither() -> None:
     ends = [Layer("ip"), Layer("op")]
     with pytest.raises(InvalidArchitectureError, match="an edge of nasbench101 has no arguments"):
         Architecture("nasbench101", ends, [(0, 1, 0)])
+
     with pytest.raises(InvalidArchitectureError, match="maxpool3x3 must have no attributes"):
         Architecture(
-            "nasbench101", [ends[0], Layer("maxpool3x3", attributes=Attributes({"x": 1})), ends[1]], [(0, 1), (1, 2)]
+            "nasbench101",
+            [ends[0], Layer("maxpool3x3", attributes=Attributes({"x": 1})), ends[1]],
+            [(0, 1), (1, 2)],
         )
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("batch", 6), ("64*batch", 384), ("2*(batch + 1) - batch//4", 13), ("-batch", -6), ("7", 7)]
+    ("text", "value"),
+    [("batch", 6), ("64*batch", 384), ("2*(batch + 1) - batch//4", 13), ("-batch", -6), ("7", 7)],
 )
 def test_sizes_of_a_batch(text: str, value: int) -> None:
     assert is_size(text)
     assert evaluate(text, 6) == value
 
 
-@pytest.mark.parametrize("text", ["", "batch**9", "x", "batch.real", "f(1)", "1.5", "True", "1 if 1 else 2", "(" * 99])
+@pytest.mark.parametrize(
+    "text", ["", "batch**9", "x", "batch.real", "f(1)", "1.5", "True", "1 if 1 else 2", "(" * 99]
+)
 def test_other_texts_are_no_sizes(text: str) -> None:
     assert not is_size(text)

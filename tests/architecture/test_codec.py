@@ -20,7 +20,12 @@ from tests.support.strategies import cells, members, relabelled
 GOOD: dict[str, Any] = {
     "schema": 1,
     "space": "mlp",
-    "layers": [{"op": "ip"}, {"op": "relu", "units": 8, "stride": 1}, {"op": "linear"}, {"op": "op"}],
+    "layers": [
+        {"op": "ip"},
+        {"op": "relu", "units": 8, "stride": 1},
+        {"op": "linear"},
+        {"op": "op"},
+    ],
     "edges": [[0, 1], [1, 2], [2, 3]],
 }
 CELL = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|avg_pool_3x3~0|none~1|nor_conv_1x1~2|"
@@ -43,7 +48,10 @@ def test_json_gives_cells_with_dead_ends_back(cell: Architecture) -> None:
 
 def test_json_keeps_to_the_documented_form() -> None:
     network = codec.from_dict(GOOD)
-    expected = {**GOOD, "layers": [{"op": "ip"}, {"op": "relu", "units": 8}, {"op": "linear"}, {"op": "op"}]}
+    expected = {
+        **GOOD,
+        "layers": [{"op": "ip"}, {"op": "relu", "units": 8}, {"op": "linear"}, {"op": "op"}],
+    }
     assert codec.to_dict(network) == expected
 
 
@@ -72,7 +80,10 @@ BAD_OBJECTS: dict[str, tuple[Any, str]] = {
     "layer text": (but(layers=["ip"]), "layer 0 is a JSON object"),
     "layer without op": (layer(units=3), "layer 1 needs the field 'op'"),
     "op null": (layer(op=None), "the op of layer 1 must be text"),
-    "op unknown": (layer(op="rellu", units=8), "unknown operation of mlp 'rellu': did you mean relu"),
+    "op unknown": (
+        layer(op="rellu", units=8),
+        "unknown operation of mlp 'rellu': did you mean relu",
+    ),
     "op surrogate": (layer(op="\ud800"), "unknown operation"),
     "units float": (layer(op="relu", units=8.0), "the units of layer 1 must be a whole number"),
     "units true": (layer(op="relu", units=True), "the units of layer 1 must be a whole number"),
@@ -92,6 +103,7 @@ def test_a_bad_object_says_what_is_wrong(case: str) -> None:
     data, reason = BAD_OBJECTS[case]
     with pytest.raises(CodecError, match=reason) as caught:
         codec.from_dict(data)
+
     assert len(str(caught.value)) < 400
 
 
@@ -130,8 +142,15 @@ def test_random_text_never_surprises(text: str | bytes) -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["ip", "op", "relu", "cnn", "mlp", ""]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["op", "units", "stride", "x"]), inner),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["ip", "op", "relu", "cnn", "mlp", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["op", "units", "stride", "x"]), inner)
+    ),
     max_leaves=12,
 )
 
@@ -226,6 +245,7 @@ def test_nasbench201_round_trip_over_the_table() -> None:
 def test_a_bad_nasbench201_string_says_what_is_wrong(text: Any) -> None:
     with pytest.raises(CodecError) as caught:
         codec.from_nasbench201(text)
+
     assert len(str(caught.value)) < 250
 
 
@@ -249,5 +269,6 @@ def test_writers_refuse_other_spaces() -> None:
     network = codec.from_dict(GOOD)
     with pytest.raises(CodecError, match="of space nasbench101, got mlp"):
         codec.to_nasbench101(network)
+
     with pytest.raises(CodecError, match="of space nasbench201, got mlp"):
         codec.to_nasbench201(network)

@@ -35,7 +35,9 @@ def test_equal_networks_have_equal_pictures(architecture: Architecture, seed: in
 
 @examples(0.5)
 @given(st.sampled_from(["cnn", "mlp"]).flatmap(members))
-def test_an_unfolded_picture_has_every_layer_and_reaches_what_the_network_reaches(architecture: Architecture) -> None:
+def test_an_unfolded_picture_has_every_layer_and_reaches_what_the_network_reaches(
+    architecture: Architecture,
+) -> None:
     drawn = diagram(architecture, fold=False)
     canonical = architecture.canonical
     boxes = {at: node.layer for at, node in enumerate(drawn.nodes) if node.layer is not None}
@@ -45,6 +47,7 @@ def test_an_unfolded_picture_has_every_layer_and_reaches_what_the_network_reache
     below: dict[int, list[int]] = {}
     for link in drawn.links:
         below.setdefault(link.tail, []).append(link.head)
+
     edges = {
         (boxes[tail], boxes[head])
         for tail in boxes
@@ -56,15 +59,29 @@ def test_an_unfolded_picture_has_every_layer_and_reaches_what_the_network_reache
 
 def test_repeated_parts_are_drawn_once_whether_the_network_tells_or_not() -> None:
     chain = residual_chain(5)
-    drawn, blocks = diagram(chain), diagram(fold(chain))
-    assert sorted(node.label for node in drawn.nodes) == ["add", "input", "mul", "output", "parameter", "relu"]
+    drawn = diagram(chain)
+    blocks = diagram(fold(chain))
+    assert sorted(node.label for node in drawn.nodes) == [
+        "add",
+        "input",
+        "mul",
+        "output",
+        "parameter",
+        "relu",
+    ]
     assert sorted(node.label for node in blocks.nodes) == sorted(node.label for node in drawn.nodes)
     for each in (drawn, blocks):
         (frame,) = each.frames
         assert frame.label == "× 5"
-        assert sorted(each.nodes[u].label for u in frame.nodes) == ["add", "mul", "parameter", "relu"]
+        assert sorted(each.nodes[u].label for u in frame.nodes) == [
+            "add",
+            "mul",
+            "parameter",
+            "relu",
+        ]
         labels = [(each.nodes[link.tail].label, each.nodes[link.head].label) for link in each.links]
         assert ("add", "output") in labels and ("input", "relu") in labels and len(labels) == 6
+
     assert len(diagram(chain, fold=False).nodes) == 22
 
     plain = diagram(net("mlp", "tanh/8 relu/16 relu/16 relu/16 relu/16 linear"))
@@ -78,6 +95,7 @@ def test_a_block_without_layers_has_no_frame() -> None:
     for fold_blocks in (True, False):
         drawn = diagram(empty, fold=fold_blocks)
         assert (len(drawn.nodes), len(drawn.frames)) == (3, 0)
+
     assert "relu" in svg(empty)
 
 
@@ -85,17 +103,25 @@ def test_a_genotype_has_two_cells_with_numbered_nodes() -> None:
     drawn = diagram(PUBLISHED["DARTS_V2"].architecture)
     assert [panel.title for panel in drawn.panels] == ["normal cell", "reduce cell"]
     for panel in drawn.panels:
-        circles = [node.label for u, node in enumerate(drawn.nodes) if node.junction and u in panel.nodes]
+        circles = [
+            node.label for u, node in enumerate(drawn.nodes) if node.junction and u in panel.nodes
+        ]
         assert sorted(circles) == ["0", "1", "2", "3"]
         for u in panel.nodes:
             inputs = sum(link.head == u for link in drawn.links)
             # Each node sums two operations, and the output of the cell is made of four nodes.
-            expected = 2 if drawn.nodes[u].junction else {"c_k": 4, "c_k-1": 0, "c_k-2": 0}.get(drawn.nodes[u].label, 1)
+            expected = (
+                2
+                if drawn.nodes[u].junction
+                else {"c_k": 4, "c_k-1": 0, "c_k-2": 0}.get(drawn.nodes[u].label, 1)
+            )
             assert inputs == expected
 
 
 def test_layers_with_the_same_inputs_share_a_junction() -> None:
-    drawn = diagram(from_nasbench201("|nor_conv_3x3~0|+|none~0|none~1|+|none~0|nor_conv_1x1~1|none~2|"))
+    drawn = diagram(
+        from_nasbench201("|nor_conv_3x3~0|+|none~0|none~1|+|none~0|nor_conv_1x1~1|none~2|")
+    )
     assert not any(node.junction for node in drawn.nodes)
     shared = net(
         "mlp",
@@ -107,35 +133,50 @@ def test_layers_with_the_same_inputs_share_a_junction() -> None:
 
 @given(graphs(), st.lists(st.sampled_from(["", "inserted", "removed"]), min_size=42, max_size=42))
 def test_gathered_lines_lead_where_they_led(plain: Diagram, statuses: list[str]) -> None:
-    links = [replace(link, status=status) for link, status in zip(plain.links, statuses, strict=False)]
+    links = [
+        replace(link, status=status) for link, status in zip(plain.links, statuses, strict=False)
+    ]
     nodes = [replace(node, junction=False) for node in plain.nodes]
     drawn = gathered(Diagram(tuple(nodes), tuple(links)))
     assert all(link.tail < link.head for link in drawn.links)
     assert len(drawn.links) <= len(links)
     found = set()
     for link in drawn.links:
-        tail, head = drawn.nodes[link.tail], drawn.nodes[link.head]
+        tail = drawn.nodes[link.tail]
+        head = drawn.nodes[link.head]
         below = [k for k in drawn.links if k.tail == link.head] if head.junction else [link]
         assert all(k.status == link.status for k in below)
         if not tail.junction:
             found |= {(tail.label, drawn.nodes[k.head].label, k.status) for k in below}
+
     assert found == {(nodes[k.tail].label, nodes[k.head].label, k.status) for k in links}
 
 
 @pytest.mark.parametrize("text", ["conv3/64", "conv3/8s2", "res7/64", "max-pool"])
 def test_the_words_of_a_layer(text: str) -> None:
     node = diagram(net("cnn", f"{text} fc/8 softmax")).nodes[1]
-    words = {"conv3/64": "conv3 64", "conv3/8s2": "conv3 8 /2", "res7/64": "res7 64", "max-pool": "max-pool /2"}
+    words = {
+        "conv3/64": "conv3 64",
+        "conv3/8s2": "conv3 8 /2",
+        "res7/64": "res7 64",
+        "max-pool": "max-pool /2",
+    }
     assert f"{node.label} {node.detail}".strip() == words[text]
     assert node.kind == ("pool" if text == "max-pool" else "conv")
 
 
 @examples(0.5)
 @given(st.sampled_from(["nasbench201", "nasbench101"]).flatmap(members))
-def test_a_layer_on_no_way_from_input_to_output_is_pale_and_says_so(architecture: Architecture) -> None:
-    """Whether a layer counts is decided by the function: without dead layers the network is the same."""
+def test_a_layer_on_no_way_from_input_to_output_is_pale_and_says_so(
+    architecture: Architecture,
+) -> None:
+    """Whether a layer counts is decided by the function: without dead layers the network is the
+    same."""
     canonical = architecture.canonical
-    heads = {u: [head for tail, head in canonical.edges if tail == u] for u in range(len(canonical.layers))}
+    heads = {
+        u: [head for tail, head in canonical.edges if tail == u]
+        for u in range(len(canonical.layers))
+    }
     ends = {layer.op: u for u, layer in enumerate(canonical.layers) if layer.op in ("ip", "op")}
 
     def leads(u: int, end: int) -> bool:
@@ -145,11 +186,13 @@ def test_a_layer_on_no_way_from_input_to_output_is_pale_and_says_so(architecture
     for box in drawn.nodes:
         if box.layer is None:
             continue
+
         u = box.layer
         live = u in ends.values() or (leads(u, ends["op"]) and leads(ends["ip"], u))
         assert box.dead is not live
         assert ("reaches no output" in box.note) is (not live and not leads(u, ends["op"]))
         assert live or box.note
+
     dead = sum(box.dead for box in drawn.nodes)
     picture = svg(architecture)
     assert len(re.findall(r'<g class="aa-node[^>]* opacity="0.45"', picture)) == dead
@@ -161,7 +204,9 @@ def test_a_layer_on_no_way_from_input_to_output_is_pale_and_says_so(architecture
 
 
 def test_a_cell_with_a_dead_branch() -> None:
-    cell = from_nasbench201("|nor_conv_3x3~0|+|none~0|none~1|+|skip_connect~0|none~1|nor_conv_1x1~2|")
+    cell = from_nasbench201(
+        "|nor_conv_3x3~0|+|none~0|none~1|+|skip_connect~0|none~1|nor_conv_1x1~2|"
+    )
     boxes = {box.label: box for box in diagram(cell).nodes}
     assert [boxes[name].note for name in ("nor_conv_3x3", "skip_connect", "nor_conv_1x1")] == [
         "reaches no output", "", "gets no input",

@@ -30,7 +30,9 @@ def times(net: Architecture) -> list[int]:
 
 def residual_chain(blocks: int) -> Architecture:
     """Blocks x + scale * relu(x), each with a scale of its own: a source within the block."""
-    inner, edges, last = [], [], 0
+    inner = []
+    edges = []
+    last = 0
     for _ in range(blocks):
         at = len(inner) + 1
         inner += [RELU, layer("parameter", shape=[8]), layer("mul"), layer("add")]
@@ -43,6 +45,7 @@ def residual_chain(blocks: int) -> Architecture:
             (at + 2, at + 3, 0),
         ]
         last = at + 3
+
     return network(inner, [*edges, (last, len(inner) + 1, 0)], "8")
 
 
@@ -79,7 +82,8 @@ def test_blocks_within_blocks() -> None:
 
 
 def test_the_repeat_that_saves_most_is_folded() -> None:
-    # Two times (linear relu) four times, or four times (linear relu) with the rest: all in one block.
+    # Two times (linear relu) four times, or four times (linear relu) with the rest: all in one
+    # block.
     assert times(fold(chain(*[linear(), RELU] * 8, linear(), given="8"))) == [8]
     # One layer twice saves nothing: a block has two ends.
     net = chain(RELU, RELU, linear(), given="8")
@@ -95,6 +99,7 @@ def test_a_shared_weight_is_in_no_block() -> None:
         inner += [layer("linear"), RELU, layer("gelu")]
         edges += [(last, at, 0), (1, at, 1), (at, at + 1, 0), (at + 1, at + 2, 0)]
         last = at + 2
+
     net = network(inner, [*edges, (last, len(inner) + 1, 0)], "8")
     TORCH.validate(net)
     assert fold(net) is net

@@ -13,8 +13,13 @@ from archive.errors import InvalidArchitectureError, UnknownNameError
 from tests.support import examples
 from tests.support.strategies import cells, members, relabelled
 
-IP, OP, SOFTMAX, LINEAR = Layer("ip"), Layer("op"), Layer("softmax"), Layer("linear")
-POOL, CONV, FC = Layer("max-pool", None, 2), Layer("conv3", 8), Layer("fc", 16)
+IP = Layer("ip")
+OP = Layer("op")
+SOFTMAX = Layer("softmax")
+LINEAR = Layer("linear")
+POOL = Layer("max-pool", None, 2)
+CONV = Layer("conv3", 8)
+FC = Layer("fc", 16)
 
 
 def chain(*inner: Layer, space: str = "cnn") -> Architecture:
@@ -23,9 +28,25 @@ def chain(*inner: Layer, space: str = "cnn") -> Architecture:
 
 
 INVALID = {
-    "two-cycle": ("cnn", [IP, CONV, CONV, SOFTMAX, OP], [(0, 1), (1, 2), (2, 1), (2, 3), (3, 4)], "cycle"),
-    "self-loop": ("cnn", [IP, CONV, SOFTMAX, OP], [(0, 1), (1, 1), (1, 2), (2, 3)], "cycle: the layer feeds itself"),
-    "edge out of range": ("cnn", [IP, OP], [(0, 2)], r"an edge must join two of the 2 layers, got \(0, 2\)"),
+    "two-cycle": (
+        "cnn",
+        [IP, CONV, CONV, SOFTMAX, OP],
+        [(0, 1), (1, 2), (2, 1), (2, 3), (3, 4)],
+        "cycle",
+    ),
+    "self-loop": (
+        "cnn",
+        [IP, CONV, SOFTMAX, OP],
+        [(0, 1), (1, 1), (1, 2), (2, 3)],
+        "cycle: the layer feeds itself",
+    ),
+    "edge out of range": (
+        "cnn",
+        [IP, OP],
+        [(0, 2)],
+        r"an edge must join two of the 2 layers, "
+        r"got \(0, 2\)",
+    ),
     "negative edge": ("cnn", [IP, OP], [(-1, 1)], "an edge must join"),
     "edge twice": ("cnn", [IP, CONV, SOFTMAX, OP], [(0, 1), (1, 2), (2, 3), (0, 1)], "given twice"),
     "nothing feeds": (
@@ -34,31 +55,77 @@ INVALID = {
         [(0, 1), (1, 3), (2, 3), (3, 4)],
         "dead end: nothing feeds",
     ),
-    "feeds nothing": ("cnn", [IP, CONV, CONV, SOFTMAX, OP], [(0, 1), (0, 2), (1, 3), (3, 4)], "conv3 feeds nothing"),
+    "feeds nothing": (
+        "cnn",
+        [IP, CONV, CONV, SOFTMAX, OP],
+        [(0, 1), (0, 2), (1, 3), (3, 4)],
+        "conv3 feeds nothing",
+    ),
     "no edge": ("cnn", [IP, OP], [], "dead end"),
-    "no input": ("cnn", [CONV, SOFTMAX, OP], [(0, 1), (1, 2)], r"one input layer \('ip'\), got none"),
-    "no output": ("cnn", [IP, CONV, SOFTMAX], [(0, 1), (1, 2)], r"one output layer \('op'\), got none"),
+    "no input": (
+        "cnn",
+        [CONV, SOFTMAX, OP],
+        [(0, 1), (1, 2)],
+        r"one input layer \('ip'\), got none",
+    ),
+    "no output": (
+        "cnn",
+        [IP, CONV, SOFTMAX],
+        [(0, 1), (1, 2)],
+        r"one output layer \('op'\), got "
+        r"none",
+    ),
     "nothing": ("cnn", [], [], "one input layer"),
     "second input": ("cnn", [IP, IP, SOFTMAX, OP], [(0, 2), (1, 2), (2, 3)], "second input"),
     "second output": ("cnn", [IP, SOFTMAX, OP, OP], [(0, 1), (1, 2), (1, 3)], "second output"),
-    "fed input": ("nasbench101", [IP, Layer("maxpool3x3"), OP], [(1, 0), (0, 2)], "the input is fed"),
-    "feeding output": ("nasbench101", [IP, Layer("maxpool3x3"), OP], [(0, 2), (2, 1)], "the output feeds"),
+    "fed input": (
+        "nasbench101",
+        [IP, Layer("maxpool3x3"), OP],
+        [(1, 0), (0, 2)],
+        "the input is fed",
+    ),
+    "feeding output": (
+        "nasbench101",
+        [IP, Layer("maxpool3x3"), OP],
+        [(0, 2), (2, 1)],
+        "the output feeds",
+    ),
     "no units": (
         "cnn",
         [IP, Layer("conv3"), SOFTMAX, OP],
         [(0, 1), (1, 2), (2, 3)],
         "conv3 needs units >= 1, got None",
     ),
-    "units 0": ("mlp", [IP, Layer("relu", 0), LINEAR, OP], [(0, 1), (1, 2), (2, 3)], "units >= 1, got 0"),
+    "units 0": (
+        "mlp",
+        [IP, Layer("relu", 0), LINEAR, OP],
+        [(0, 1), (1, 2), (2, 3)],
+        "units >= 1, got 0",
+    ),
     "units of pool": (
         "cnn",
         [IP, Layer("max-pool", 8, 2), SOFTMAX, OP],
         [(0, 1), (1, 2), (2, 3)],
         "must have no units",
     ),
-    "stride 3": ("cnn", [IP, Layer("conv3", 8, 3), SOFTMAX, OP], [(0, 1), (1, 2), (2, 3)], "stride 1 or 2, got 3"),
-    "pool stride 1": ("cnn", [IP, Layer("avg-pool"), SOFTMAX, OP], [(0, 1), (1, 2), (2, 3)], "stride 2, got 1"),
-    "no decision": ("cnn", [IP, CONV, OP], [(0, 1), (1, 2)], "only decision layers feed the output, got conv3"),
+    "stride 3": (
+        "cnn",
+        [IP, Layer("conv3", 8, 3), SOFTMAX, OP],
+        [(0, 1), (1, 2), (2, 3)],
+        "stride 1 or 2, got 3",
+    ),
+    "pool stride 1": (
+        "cnn",
+        [IP, Layer("avg-pool"), SOFTMAX, OP],
+        [(0, 1), (1, 2), (2, 3)],
+        "stride 2, got 1",
+    ),
+    "no decision": (
+        "cnn",
+        [IP, CONV, OP],
+        [(0, 1), (1, 2)],
+        "only decision layers feed the output, got conv3",
+    ),
     "early decision": (
         "cnn",
         [IP, SOFTMAX, FC, SOFTMAX, OP],
@@ -71,7 +138,12 @@ INVALID = {
         [(0, 1), (1, 2), (1, 3), (2, 3), (3, 4), (4, 5)],
         "do not meet",
     ),
-    "image after vector": ("cnn", [IP, FC, CONV, SOFTMAX, OP], [(0, 1), (1, 2), (2, 3), (3, 4)], "a vector feeds it"),
+    "image after vector": (
+        "cnn",
+        [IP, FC, CONV, SOFTMAX, OP],
+        [(0, 1), (1, 2), (2, 3), (3, 4)],
+        "a vector feeds it",
+    ),
     "image and vector": (
         "cnn",
         [IP, CONV, FC, FC, SOFTMAX, OP],
@@ -91,6 +163,7 @@ def test_each_invalid_graph_says_why(case: str) -> None:
 def test_the_layer_at_fault_travels_with_the_error() -> None:
     with pytest.raises(InvalidArchitectureError) as caught:
         chain(CONV, Layer("conv5", 0), SOFTMAX)
+
     assert caught.value.layer == 2
     assert "(layer 2)" in str(caught.value)
 
@@ -98,6 +171,7 @@ def test_the_layer_at_fault_travels_with_the_error() -> None:
 def test_unknown_names_are_named() -> None:
     with pytest.raises(UnknownNameError, match=r"space 'cmn'.*did you mean cnn"):
         Architecture("cmn", [IP, OP], [(0, 1)])
+
     with pytest.raises(UnknownNameError, match="operation of cnn 'con3'"):
         chain(Layer("con3", 8), SOFTMAX)
 
@@ -143,12 +217,14 @@ def test_an_architecture_cannot_be_changed() -> None:
     for name in ("layers", "edges", "space", "parents", "anything"):
         with pytest.raises(AttributeError, match="immutable"):
             setattr(network, name, ())
+
     with pytest.raises(AttributeError):
         network.layers[1].units = 9  # type: ignore[misc]
 
 
 def test_equality_is_of_layers_and_edges_as_they_stand() -> None:
-    a, b = Layer("conv3", 8), Layer("conv5", 8)
+    a = Layer("conv3", 8)
+    b = Layer("conv5", 8)
     edges = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
     one = Architecture("cnn", [IP, a, b, SOFTMAX, OP], edges)
     other = Architecture("cnn", [IP, b, a, SOFTMAX, OP], edges)
@@ -181,4 +257,5 @@ def test_functional_key_drops_what_no_path_passes() -> None:
     for network in (bare, hanging, floating):
         unread = Architecture(network.space, network.layers, network.edges)
         assert unread.functional == network.functional == bare
+
     assert bare.functional is bare

@@ -57,7 +57,8 @@ def test_cells_of_a_genotype_count_their_operations() -> None:
 
 
 def test_masses_of_the_golden_networks() -> None:
-    """The golden masses are those of the authors' code: res blocks count once, the ends weigh 100 at least."""
+    """The golden masses are those of the authors' code: res blocks count once, the ends weigh 100
+    at least."""
     for item in golden("otmann.json")["networks"]:
         masses = layer_masses(architecture(item), res_factor=1.0, floor=100.0)
         assert masses == pytest.approx(item["masses"]), item["name"]
@@ -66,7 +67,9 @@ def test_masses_of_the_golden_networks() -> None:
 def architecture(item: dict[str, Any]) -> Architecture:
     words = vocabulary(item["kind"])
     layers = [
-        Layer(layer["label"], layer["units"], layer.get("stride") or words[layer["label"]].strides[0])
+        Layer(
+            layer["label"], layer["units"], layer.get("stride") or words[layer["label"]].strides[0]
+        )
         for layer in item["layers"]
     ]
     return Architecture(item["kind"], layers, [tuple(edge) for edge in item["edges"]])

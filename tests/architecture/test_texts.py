@@ -18,13 +18,18 @@ STRING = "|nor_conv_3x3~0|+|none~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_3x3~
 @pytest.mark.parametrize("name", ["DARTS_V2", "NASNet"])
 def test_genotypes(name: str) -> None:
     published = PUBLISHED[name]
-    assert from_text(published.text) == from_text(json.dumps(published.genotype.to_dict())) == published.architecture
+    assert (
+        from_text(published.text)
+        == from_text(json.dumps(published.genotype.to_dict()))
+        == published.architecture
+    )
     assert to_text(published.architecture) == published.text
     assert is_text(published.text)
 
 
 def test_other_forms() -> None:
-    cell, network = codec.from_nasbench201(STRING), space_of("mlp").initial_pool()[0]
+    cell = codec.from_nasbench201(STRING)
+    network = space_of("mlp").initial_pool()[0]
     assert from_text(f" {STRING}\n") == cell and is_text(STRING)
     assert to_text(cell) == codec.to_nasbench201(cell)
     assert from_text(codec.to_json(network)) == network and is_text(codec.to_json(network))
@@ -34,6 +39,10 @@ def test_other_forms() -> None:
     assert not any(map(is_text, ("", "0123abcd", "some/file.json", "DARTS_V2")))
     with pytest.raises(CodecError, match="no JSON text"):
         from_text("DARTS_V2")
-    for given in ({"architecture": "0123abcd"}, {"architecture": {"architecture": codec.to_dict(network)}}):
+
+    for given in (
+        {"architecture": "0123abcd"},
+        {"architecture": {"architecture": codec.to_dict(network)}},
+    ):
         with pytest.raises(CodecError, match="an architecture needs the field 'schema'"):
             from_text(json.dumps(given))

@@ -9,7 +9,12 @@ from archive.errors import UsageError
 
 
 def test_values_are_json_or_text():
-    assert assignments(["a=1", "b=[2]", "c=x=y", "d="], "a metric") == {"a": 1, "b": [2], "c": "x=y", "d": ""}
+    assert assignments(["a=1", "b=[2]", "c=x=y", "d="], "a metric") == {
+        "a": 1,
+        "b": [2],
+        "c": "x=y",
+        "d": "",
+    }
 
 
 def test_a_name_with_two_values_is_refused():

@@ -31,7 +31,9 @@ def read(home: Path, identity: str = "one") -> cache.Arrays | None:
 
 
 def write(home: Path, identity: str = "one", size: int | None = None) -> None:
-    cache.write("numbers", identity, ARRAYS if size is None else {"numbers": np.zeros(size, np.uint8)}, home)
+    cache.write(
+        "numbers", identity, ARRAYS if size is None else {"numbers": np.zeros(size, np.uint8)}, home
+    )
 
 
 def test_what_is_written_is_read(home):
@@ -41,6 +43,7 @@ def test_what_is_written_is_read(home):
     assert found is not None and found.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         assert found[name].dtype == array.dtype and np.array_equal(found[name], array)
+
     assert read(home, "two") is None
 
 
@@ -52,7 +55,10 @@ def test_the_folder_is_that_of_the_environment(home, monkeypatch):
 
 def test_nobody_else_can_read_the_files(home):
     write(home)
-    modes = [stat.S_IMODE(place.stat().st_mode) for place in (home / "cache", home / "cache" / "numbers", *kept(home))]
+    modes = [
+        stat.S_IMODE(place.stat().st_mode)
+        for place in (home / "cache", home / "cache" / "numbers", *kept(home))
+    ]
     assert modes == [0o700, 0o700, 0o600]
 
 
@@ -97,19 +103,27 @@ def test_a_file_of_other_code_is_not_read(home, monkeypatch):
 
 def test_the_fingerprint_changes_with_any_module(tmp_path):
     package = tmp_path / "archive"
-    shutil.copytree(Path(cache.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(cache.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
 
     def fingerprint() -> str:
         code = "from archive import cache; print(cache.fingerprint())"
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         return subprocess.run(
-            [sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True, capture_output=True, text=True
+            [sys.executable, "-c", code],
+            env=environment,
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
 
     before = fingerprint()
     assert before == fingerprint()
     with (package / "kernels" / "profile.py").open("a") as module:
         module.write("# another line\n")
+
     assert fingerprint() != before
 
 
@@ -118,6 +132,7 @@ def test_the_oldest_files_go_first(home, monkeypatch):
     for age, identity in enumerate(["new", "middle", "old"]):
         write(home, identity, 3000)
         os.utime(cache.path("numbers", identity, home), (10**9 - age, 10**9 - age))
+
     # A read makes it the most recent.
     assert read(home, "old") is not None
     write(home, "last", 3000)
@@ -127,7 +142,8 @@ def test_the_oldest_files_go_first(home, monkeypatch):
 
 def test_what_a_killed_writer_left_behind_goes(home):
     write(home)
-    left, current = kept(home)[0].with_name("killed.part"), kept(home)[0].with_name("writing.part")
+    left = kept(home)[0].with_name("killed.part")
+    current = kept(home)[0].with_name("writing.part")
     left.touch()
     current.touch()
     os.utime(left, (10**9, 10**9))

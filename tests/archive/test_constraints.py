@@ -28,17 +28,30 @@ def test_a_constraint_is_read_and_written(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["params", "params=1e6", "params<=", "<=3", "a<=1<=2", "params<=many", "params<=inf", "params<=nan"]
+    "text",
+    [
+        "params",
+        "params=1e6",
+        "params<=",
+        "<=3",
+        "a<=1<=2",
+        "params<=many",
+        "params<=inf",
+        "params<=nan",
+    ],
 )
 def test_texts_that_are_none(text):
     with pytest.raises(UsageError) as error:
         parse(text)
+
     assert repr(text) in str(error.value)
 
 
 def test_violations_are_relative_and_zero_exactly_where_met():
-    at_most, below = Constraint("a", "<=", 200.0), Constraint("a", "<", 200.0)
-    at_least, above = Constraint("b", ">=", -4.0), Constraint("b", ">", 0.0)
+    at_most = Constraint("a", "<=", 200.0)
+    below = Constraint("a", "<", 200.0)
+    at_least = Constraint("b", ">=", -4.0)
+    above = Constraint("b", ">", 0.0)
     assert (at_most.violation(200.0), at_most.violation(250.0)) == (0.0, 0.25)
     assert below.violation(199.9) == 0.0 < below.violation(200.0) < 1e-300
     assert (at_least.violation(-4.0), at_least.violation(-6.0)) == (0.0, 0.5)

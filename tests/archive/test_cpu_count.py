@@ -1,4 +1,5 @@
-"""Cores that a process may use: its affinity, and the quotas of its control groups, in made-up file trees."""
+"""Cores that a process may use: its affinity, and the quotas of its control groups, in made-up file
+trees."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from archive import cpu_count
 
 V2 = "31 24 0:28 {top} {point} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "33 24 0:30 {top} {point} rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
-OTHER = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n34 24 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+OTHER = (
+    "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n34 24 0:31 / /sys/fs/cgroup/memory rw - cgroup "
+    "cgroup rw,memory\n"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +32,14 @@ def tree(root: Path, group: str, mounts: str, **files: str) -> Path:
         path = root / "sys/fs/cgroup" / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
+
     return root
 
 
 def v2(at, group, top="/", **quotas):
-    files = {"cpu.max" if name == "root" else f"{name}__cpu.max": quota for name, quota in quotas.items()}
+    files = {
+        "cpu.max" if name == "root" else f"{name}__cpu.max": quota for name, quota in quotas.items()
+    }
     return tree(at, f"0::{group}\n", V2.format(top=top, point="/sys/fs/cgroup"), **files)
 
 
@@ -40,7 +47,11 @@ def v1(at, group, top="/", **quotas):
     files = {}
     for name, (quota, period) in quotas.items():
         folder = "cpu,cpuacct" if name == "root" else f"cpu,cpuacct__{name}"
-        files |= {f"{folder}__cpu.cfs_quota_us": f"{quota}\n", f"{folder}__cpu.cfs_period_us": f"{period}\n"}
+        files |= {
+            f"{folder}__cpu.cfs_quota_us": f"{quota}\n",
+            f"{folder}__cpu.cfs_period_us": f"{period}\n",
+        }
+
     groups = f"5:memory:/else\n4:cpu,cpuacct:{group}\n1:name=systemd:/\n0::/\n"
     return tree(at, groups, V1.format(top=top, point="/sys/fs/cgroup/cpu,cpuacct"), **files)
 
@@ -107,6 +118,6 @@ def test_no_part_counts_cores_by_itself():
         for path in (root / folder).rglob("*.py")
         if "cpu_count(" in path.read_text() or "sched_getaffinity(" in path.read_text()
     }
-    assert {path for path in counting if path.count("/") == 1 or not path.startswith("archive/")} == {
-        "archive/cpu_count.py"
-    }
+    assert {
+        path for path in counting if path.count("/") == 1 or not path.startswith("archive/")
+    } == {"archive/cpu_count.py"}

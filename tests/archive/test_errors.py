@@ -1,4 +1,5 @@
-"""Messages of errors: the nearest existing names, and the first line of other packages' messages."""
+"""Messages of errors: the nearest existing names, and the first line of other packages'
+messages."""
 
 from __future__ import annotations
 
@@ -17,13 +18,17 @@ def test_the_nearest_names_are_offered():
 
 def test_a_long_name_is_cut():
     message = str(UnknownNameError("architecture", "[(1,2)," * 100, ["first"]))
-    assert message.startswith("unknown architecture '[(1,2),") and message.endswith("…': known: first")
+    assert message.startswith("unknown architecture '[(1,2),") and message.endswith(
+        "…': known: first"
+    )
     assert len(message) < 180
 
 
 def test_many_names_are_not_compared_letter_by_letter(monkeypatch):
     monkeypatch.setattr(errors, "MOST_COMPARED", 50)
-    monkeypatch.setattr(difflib, "get_close_matches", lambda *_, **__: pytest.fail("compares all names"))
+    monkeypatch.setattr(
+        difflib, "get_close_matches", lambda *_, **__: pytest.fail("compares all names")
+    )
     keys = [f"{at:032x}" for at in range(100)]
     assert "did you mean " + keys[99] in str(UnknownNameError("architecture", keys[99][-2:], keys))
     assert "known: " + keys[0] in str(UnknownNameError("architecture", "f" * 32, keys))

@@ -37,7 +37,11 @@ def test_evaluations_are_rows(archive):
 def test_a_seed_keeps_all_its_digits_beside_a_missing_one(archive, connection):
     fill(archive)
     seed = 2**60 + 1
-    run_query(connection, f"MATCH (e:Evaluation) SET e.seed = CASE e.id WHEN 'one#00001' THEN {seed} END", write=True)
+    run_query(
+        connection,
+        f"MATCH (e:Evaluation) SET e.seed = CASE e.id WHEN 'one#00001' THEN {seed} END",
+        write=True,
+    )
     seeds = frames.evaluations(archive)["seed"]
     assert (seeds["one#00001"], seeds.isna().sum()) == (seed, 3)
 
@@ -46,7 +50,13 @@ def test_studies_proposals_and_curves(archive):
     fill(archive)
     table = frames.studies(archive)
     assert list(table.index) == ["one-source", "one"]
-    assert table.loc["one", ["complete", "pruned", "failed", "waiting", "running"]].tolist() == [2, 1, 1, 1, 1]
+    assert table.loc["one", ["complete", "pruned", "failed", "waiting", "running"]].tolist() == [
+        2,
+        1,
+        1,
+        1,
+        1,
+    ]
     assert table.loc["one", "best"] == 0.75
     assert pd.isna(table.loc["one-source", "best"])
     listed = frames.proposals(archive, "one")
@@ -65,10 +75,16 @@ def test_numbers_that_are_all_missing_are_numbers(archive):
     claim = archive.proposals.claim("worker", study="one")
     archive.proposals.complete(claim.id, claim.token, Result(0.5))
     listed = frames.proposals(archive, "one")
-    assert {str(listed[name].dtype) for name in ("acquisition", "mean", "std", "fidelity")} == {"float64"}
+    assert {str(listed[name].dtype) for name in ("acquisition", "mean", "std", "fidelity")} == {
+        "float64"
+    }
     assert len(listed.nlargest(1, "acquisition")) == 1
     assert frames.evaluations(archive, "one").groupby("agent")["seconds"].mean().dtype == "float64"
-    assert frames.studies(archive)["best"].dtype == frames.curves(archive)["train_loss"].dtype == "float64"
+    assert (
+        frames.studies(archive)["best"].dtype
+        == frames.curves(archive)["train_loss"].dtype
+        == "float64"
+    )
 
 
 def test_an_empty_archive_gives_empty_frames(archive):
@@ -87,10 +103,14 @@ def test_unknown_studies_are_refused(archive):
     for frame in (frames.evaluations, frames.curves, frames.proposals):
         with pytest.raises(UnknownNameError, match="unknown study 'on': did you mean one"):
             frame(archive, "on")
+
     for frame in (frames.evaluations, frames.curves):
         with pytest.raises(UnknownNameError, match="unknown study 'on'"):
             frame(archive, ["one", "on"])
-    assert frames.answer(archive.query("RETURN 1 AS one, 'a' AS text")).to_dict("records") == [{"one": 1, "text": "a"}]
+
+    assert frames.answer(archive.query("RETURN 1 AS one, 'a' AS text")).to_dict("records") == [
+        {"one": 1, "text": "a"}
+    ]
 
 
 def test_without_pandas_the_way_out_is_named(archive, monkeypatch):
@@ -101,10 +121,20 @@ def test_without_pandas_the_way_out_is_named(archive, monkeypatch):
 
 def test_a_pareto_set_and_its_hypervolume(archive):
     propose(archive, cells(3), further=(Objective("loss", "minimise"),))
-    assert len(frames.pareto_set(archive, "study")) == len(frames.hypervolume(archive, "study")) == 0
+    assert (
+        len(frames.pareto_set(archive, "study")) == len(frames.hypervolume(archive, "study")) == 0
+    )
     for accuracy, loss in ((0.5, 3.0), (0.4, 4.0), (0.3, 1.0)):
         claim = archive.proposals.claim("trainer", study="study")
-        archive.proposals.complete(claim.id, claim.token, Result(accuracy, {"accuracy": accuracy, "loss": loss}))
+        archive.proposals.complete(
+            claim.id, claim.token, Result(accuracy, {"accuracy": accuracy, "loss": loss})
+        )
+
     front = frames.pareto_set(archive, "study")
-    assert front[["number", "accuracy", "loss"]].to_numpy().tolist() == [[0, 0.5, 3.0], [2, 0.3, 1.0]]
-    assert frames.hypervolume(archive, "study")["hypervolume"].tolist() == pytest.approx([0.2, 0.2, 0.2])
+    assert front[["number", "accuracy", "loss"]].to_numpy().tolist() == [
+        [0, 0.5, 3.0],
+        [2, 0.3, 1.0],
+    ]
+    assert frames.hypervolume(archive, "study")["hypervolume"].tolist() == pytest.approx(
+        [0.2, 0.2, 0.2]
+    )

@@ -21,7 +21,9 @@ def test_it_rests_within_and_works_again_afterwards():
         assert not gc.isenabled()
         with gc_pause.paused():
             assert not gc.isenabled()
+
         assert not gc.isenabled()
+
     assert gc.isenabled()
 
 
@@ -34,6 +36,7 @@ def test_it_works_again_after_an_error():
     for _ in range(2):
         with pytest.raises(ValueError):
             fails()
+
         assert gc.isenabled()
 
 
@@ -41,4 +44,5 @@ def test_who_had_it_off_finds_it_off():
     gc.disable()
     with gc_pause.paused():
         pass
+
     assert not gc.isenabled()

@@ -32,22 +32,38 @@ def install(tmp_path, monkeypatch):
 
 
 def agents() -> Registry:
-    return Registry("agent", "archive.agents", {"tw": "archive.agents.bayesopt.tree_wasserstein:TreeWasserstein"})
+    return Registry(
+        "agent",
+        "archive.agents",
+        {"tw": "archive.agents.bayesopt.tree_wasserstein:TreeWasserstein"},
+    )
 
 
 @pytest.mark.parametrize(
     ("package", "code", "reason"),
     [
-        ("r_raises", "def ready():\n    return {}['data']\n\nready()", r"KeyError: 'data' \(agent.py, line 2\)"),
+        (
+            "r_raises",
+            "def ready():\n    return {}['data']\n\nready()",
+            r"KeyError: 'data' "
+            r"\(agent.py, line 2\)",
+        ),
         ("r_typo", "def ready(:", r"SyntaxError: .* \(agent.py, line 1\)"),
-        ("r_import", "import json\nimport no_such_package", r"ModuleNotFoundError: .*no_such_p.* \(agent.py, line 2\)"),
+        (
+            "r_import",
+            "import json\nimport no_such_package",
+            r"ModuleNotFoundError: .*no_such_p.* "
+            r"\(agent.py, line 2\)",
+        ),
         ("r_library", "import json\njson.loads('{')", r"JSONDecodeError: .* \(agent.py, line 2\)"),
         ("r_other", "Yours = 3", "AttributeError: module 'r_other.agent' has no attribute 'Mine'"),
     ],
 )
 def test_the_message_names_the_package_the_exception_and_the_line(install, package, code, reason):
     install(package, code, "mine")
-    with pytest.raises(SettingsError, match=f"^the agent 'mine' of {package} 1.0 cannot be loaded: {reason}$"):
+    with pytest.raises(
+        SettingsError, match=f"^the agent 'mine' of {package} 1.0 cannot be loaded: {reason}$"
+    ):
         agents().load("mine")
 
 
@@ -62,10 +78,13 @@ def test_a_taken_name_is_reported(install):
 def test_a_name_of_two_packages_is_refused(install):
     install("r_one", "Mine = 1", "mine")
     install("r_two", "Mine = 2", "mine", "yours")
-    reason = "the agent 'mine' is not used: r_one 1.0 and r_two 1.0 both have it, uninstall one of them"
+    reason = (
+        "the agent 'mine' is not used: r_one 1.0 and r_two 1.0 both have it, uninstall one of them"
+    )
     assert list(agents().unused()) == [reason]
     with pytest.raises(SettingsError, match=f"^{reason}$"):
         agents().load("mine")
+
     assert agents().load("yours") == 2
 
 
@@ -81,7 +100,9 @@ def test_the_doctor_examines_plug_ins(install):
     install("r_bad", "1 / 0", "broken")
     bad, good, taken = doctor.plug_ins([agents()])
     assert (bad.name, bad.state) == ("agent broken", "bad")
-    assert bad.found.endswith("cannot be loaded: ZeroDivisionError: division by zero (agent.py, line 1)")
+    assert bad.found.endswith(
+        "cannot be loaded: ZeroDivisionError: division by zero (agent.py, line 1)"
+    )
     assert (good.name, good.state, good.found) == ("agent mine", "ok", "r_good 1.0")
     assert (taken.state, taken.found) == ("note", *agents().unused())
 

@@ -27,6 +27,7 @@ def test_every_figure_is_measured(small, tmp_path):
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+
     figures = list(store.measure(table))
     names = " | ".join(row.name for row in figures)
     for word in (
@@ -40,7 +41,10 @@ def test_every_figure_is_measured(small, tmp_path):
         "stored with",
     ):
         assert word in names
-    assert all(math.isfinite(row.value) and row.value > 0 and row.unit and row.goal for row in figures)
+
+    assert all(
+        math.isfinite(row.value) and row.value > 0 and row.unit and row.goal for row in figures
+    )
 
 
 def test_a_table_that_is_not_there(tmp_path):
@@ -51,8 +55,11 @@ def test_a_table_that_is_not_there(tmp_path):
 def test_a_table_of_another_form(tmp_path):
     table = tmp_path / "other.csv"
     table.write_text("arch_str,accuracy\nx,1\n")
-    with pytest.raises(UsageError, match="is no table of NAS-Bench-201: it has no column cifar10_valid_200ep"):
+    with pytest.raises(
+        UsageError, match="is no table of NAS-Bench-201: it has no column cifar10_valid_200ep"
+    ):
         list(store.measure(table))
+
     with pytest.raises(UsageError, match="there is no table"):
         list(store.measure(tmp_path))
 

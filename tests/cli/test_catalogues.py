@@ -1,4 +1,5 @@
-"""`archive tasks`, `protocols`, `spaces`, `observers` and `kernels`: lists of what is registered."""
+"""`archive tasks`, `protocols`, `spaces`, `observers` and `kernels`: lists of what is
+registered."""
 
 from __future__ import annotations
 
@@ -31,16 +32,27 @@ def test_tasks_are_listed_with_their_defaults_first(user):
     for name, row in rows.items():
         task = registry.get(name)
         assert (row["protocols"][0], row["spaces"][0]) == (task.protocol().name, task.spaces[0])
-        assert (row["objective"], row["direction"], row["summary"]) == (task.objective, task.direction, task.summary)
+        assert (row["objective"], row["direction"], row["summary"]) == (
+            task.objective,
+            task.direction,
+            task.summary,
+        )
+
     shown = user.types("tasks").stdout
     assert all(name in shown for name in rows)
 
 
 def test_protocols_of_a_task_are_listed_with_every_choice(user):
     rows = listed(user, "protocols", "mnist")
-    assert [row["protocol"] for row in rows] == [protocol.name for protocol in registry.get("mnist").protocols]
+    assert [row["protocol"] for row in rows] == [
+        protocol.name for protocol in registry.get("mnist").protocols
+    ]
     expected = registry.get("mnist").protocol().as_dict()
-    assert {**rows[0], "name": rows[0]["protocol"]} == {"task": "mnist", "protocol": expected["name"], **expected}
+    assert {**rows[0], "name": rows[0]["protocol"]} == {
+        "task": "mnist",
+        "protocol": expected["name"],
+        **expected,
+    }
     everything = listed(user, "protocols")
     assert {row["task"] for row in everything} == set(registry.names())
     assert [row for row in everything if row["task"] == "mnist"] == rows
@@ -69,6 +81,7 @@ def test_spaces_are_listed_with_operations_and_settings(user):
         used = {layer.op for network in networks for layer in network.layers}
         assert used - {"ip", "op"} <= set(row["operations"])
         assert spaces.get(name, **row["settings"]) == space
+
     assert "max_layers=60" in "".join(user.types("spaces").stdout.split())
 
 
@@ -84,6 +97,7 @@ def test_kernels_are_listed_with_components_and_settings(user):
         # The settings are those that `--set` takes.
         assert list(kernels.get(name, **row["settings"]).components) == row["components"]
         assert row["summary"].endswith(".")
+
     assert "weisfeiler-lehman" in user.types("kernels").stdout
 
 
@@ -94,11 +108,16 @@ def test_observers_are_listed_with_their_options(user, monkeypatch):
         assert row["options"].keys() == observers.options(observers.get(name)).keys()
         assert (row["missing"], row["extra"]) == ([], observers.get(name).extra)
         assert row["summary"].endswith(".")
+
     monkeypatch.setattr(observers.get("mlflow"), "requires", ("no_such_module",))
-    assert {row["observer"]: row["missing"] for row in listed(user, "observers")}["mlflow"] == ["no_such_module"]
+    assert {row["observer"]: row["missing"] for row in listed(user, "observers")}["mlflow"] == [
+        "no_such_module"
+    ]
 
 
-@pytest.mark.parametrize("command", [["trainer", "--once"], ["search", "--trainers", "0", "--budget", "1"]])
+@pytest.mark.parametrize(
+    "command", [["trainer", "--once"], ["search", "--trainers", "0", "--budget", "1"]]
+)
 def test_a_mistaken_observer_is_refused_before_a_server_is_started(user, tmp_path, command):
     (line,) = user.types(*command, "--observe", "tensorboard:folde=x", code=2).stderr.splitlines()
     assert line == "error: unknown option of the observer tensorboard 'folde': did you mean folder?"
@@ -114,6 +133,7 @@ def test_a_broken_package_hides_only_its_own_names(user, monkeypatch, command):
     def loaded(self, name):
         if name == "broken":
             raise SettingsError("it cannot be loaded")
+
         return load(self, name)
 
     monkeypatch.setattr(Registry, "load", loaded)

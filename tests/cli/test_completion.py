@@ -42,8 +42,14 @@ def nobody(tmp_path):
         ("archive arch distance A B --kernel ", kernels.names),
         ("archive query show ", catalogue.names),
         ("archive query run ", catalogue.names),
-        ("archive search --task nb101 --protocol ", lambda: ["nb101/108", "nb101/12", "nb101/36", "nb101/4"]),
-        ("archive search --agent gp-w", lambda: [name for name in agents.names() if name.startswith("gp-w")]),
+        (
+            "archive search --task nb101 --protocol ",
+            lambda: ["nb101/108", "nb101/12", "nb101/36", "nb101/4"],
+        ),
+        (
+            "archive search --agent gp-w",
+            lambda: [name for name in agents.names() if name.startswith("gp-w")],
+        ),
         ("archive search --agent zz", list),
         ("archive bench search --agent ", agents.names),
         ("archive bench transfer --agent ", agents.names),
@@ -59,10 +65,13 @@ def test_names_are_offered_without_an_archive(nobody, line, expected, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("line", ["archive study show ", "archive search --study ", "archive dump FILE --study "])
+@pytest.mark.parametrize(
+    "line", ["archive study show ", "archive search --study ", "archive dump FILE --study "]
+)
 def test_studies_of_a_running_archive_are_offered(user, archive, line):
     for name in ("first", "finer", "other", "$(reboot)", "two words", "b\x1b[2Jell"):
         archive.studies.create(Study(name, "t", "p", "mlp", "value"))
+
     # What a shell would not take as one word is left out: a name may come from anybody.
     assert completed(user, line) == ["finer", "first", "other"]
     assert completed(user, f"{line}fi") == ["finer", "first"]
@@ -71,11 +80,14 @@ def test_studies_of_a_running_archive_are_offered(user, archive, line):
 def test_the_last_name_of_a_list_is_completed(user, archive):
     for name in ("first", "second", "semi"):
         archive.studies.create(Study(name, "t", "p", "mlp", "value"))
+
     assert completed(user, "archive search --warm-start first,se") == ["first,second", "first,semi"]
     assert completed(user, "archive search --warm-start first,semi,") == ["first,semi,second"]
 
 
-def test_studies_of_an_archive_that_does_not_run_are_not_offered_and_start_nothing(nobody, tmp_path):
+def test_studies_of_an_archive_that_does_not_run_are_not_offered_and_start_nothing(
+    nobody, tmp_path
+):
     assert completed(nobody, "archive study show ") == []
     assert not (tmp_path / "none").exists()
 
@@ -86,15 +98,21 @@ def test_an_archive_that_cannot_be_asked_offers_nothing(nobody, monkeypatch):
         listener.bind(("127.0.0.1", 0))
         address = f"bolt://127.0.0.1:{listener.getsockname()[1]}"
         assert completed(nobody, f"archive --db {address} study show ") == []
+
     assert completed(nobody, "archive --db ftp://example.org study show ") == []
 
 
 def test_a_server_that_never_answers_is_left_alone(monkeypatch):
     own = settings.load(uri="neo4j://example.org", environment={})
     asked = []
-    monkeypatch.setattr(socket, "create_connection", lambda address, timeout: asked.append((address, timeout)) or 1 / 0)
+    monkeypatch.setattr(
+        socket,
+        "create_connection",
+        lambda address, timeout: asked.append((address, timeout)) or 1 / 0,
+    )
     with pytest.raises(ZeroDivisionError):
         names._reachable(own)
+
     assert asked == [(("example.org", 7687), names.REACH_SECONDS)]
 
 
@@ -121,7 +139,10 @@ def test_bash_completes_with_the_script(nobody, tmp_path):
     program = tmp_path / "archive"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m archive.cli.main "$@"\n')
     program.chmod(0o755)
-    asked = f"source {script}; COMP_WORDS=(archive completion f); COMP_CWORD=2; _archive_completion archive; "
+    asked = (
+        f"source {script}; COMP_WORDS=(archive completion f); COMP_CWORD=2; "
+        "_archive_completion archive; "
+    )
     environment = nobody.environment | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-c", asked + 'printf "%s\\n" "${COMPREPLY[@]}"'],

@@ -23,6 +23,7 @@ def run(*arguments, home=None, **variables):
     environment.pop("ARCHIVE_DB", None)
     if home is not None:
         environment["ARCHIVE_HOME"] = str(home)
+
     command = [sys.executable, "-m", "archive.cli.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
 
@@ -53,7 +54,11 @@ HEAVY = ("numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "torch")
         ("study list", {"neo4j"}, ("archive.agents", "archive.kernels")),
         ("study show x", {"neo4j"}, ("archive.agents",)),
         ("arch show " + "0" * 32, {"neo4j"}, ("archive.agents",)),
-        ("query RETURN_1", {"neo4j"}, ("archive.queries.saved", "archive.store.records", "archive.queue")),
+        (
+            "query RETURN_1",
+            {"neo4j"},
+            ("archive.queries.saved", "archive.store.records", "archive.queue"),
+        ),
         ("agents", set(), ("neo4j", "asyncio", "archive.agents.bayesopt", "archive.agents.base")),
         ("tasks", {"numpy"}, ("neo4j", "archive.agents")),
     ],
@@ -67,7 +72,9 @@ def test_a_command_loads_what_it_needs(words, loaded, others, tmp_path):
         f"print({{name for name in {(*HEAVY, 'neo4j', *others)} if name in sys.modules}} or set())"
     )
     environment = {**os.environ, "ARCHIVE_PATIENCE": "0", "ARCHIVE_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
     assert eval(done.stdout.splitlines()[-1]) == loaded, done.stderr
 
 
@@ -93,8 +100,10 @@ def test_the_cache_is_in_the_home_of_the_command(tmp_path, monkeypatch, capsys):
     before = os.environ["ARCHIVE_HOME"]
     with pytest.raises(SystemExit):
         main(["--home", str(tmp_path / "chosen"), "probe"])
+
     with pytest.raises(SystemExit):
         main(["probe"])
+
     assert capsys.readouterr().out.split() == [
         *(str(tmp_path / "chosen" / "cache" / "numbers"), str(Path(before) / "cache" / "numbers"))
     ]
@@ -112,8 +121,14 @@ def test_the_cache_is_in_the_home_of_the_command(tmp_path, monkeypatch, capsys):
         (["launch", "lsit"], ["unknown command 'lsit': did you mean list?"]),
         (["study", "show", "--al"], ["unknown option '--al': did you mean --all?"]),
         (["search", "--agent", "nasbt"], ["unknown agent 'nasbt'", "nasbot"]),
-        (["search", "--agent", "tw:prest=paper"], ["unknown setting of agent tw 'prest'", "preset"]),
-        (["search", "--agent", "tw:preset"], ["a setting of an agent is written NAME=VALUE", "'preset'"]),
+        (
+            ["search", "--agent", "tw:prest=paper"],
+            ["unknown setting of agent tw 'prest'", "preset"],
+        ),
+        (
+            ["search", "--agent", "tw:preset"],
+            ["a setting of an agent is written NAME=VALUE", "'preset'"],
+        ),
         (["search", "--task", "digit"], ["unknown task 'digit'", "digits"]),
         (["search", "--space", "cn"], ["unknown space 'cn'", "cnn"]),
         (["search", "--protocol", "digits/9"], ["digits/9", "digits/1"]),
@@ -141,11 +156,14 @@ def here(capsys, *arguments):
     """Run a command in this process, which spares the start of another one."""
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
+
     return subprocess.CompletedProcess(arguments, ended.value.code, *capsys.readouterr())
 
 
 def test_an_unreachable_server_is_one_line_and_exit_code_1(tmp_path):
-    done = run("--db", "bolt://127.0.0.1:9", "query", "RETURN 1", home=tmp_path, ARCHIVE_PATIENCE="0")
+    done = run(
+        "--db", "bolt://127.0.0.1:9", "query", "RETURN 1", home=tmp_path, ARCHIVE_PATIENCE="0"
+    )
     assert done.returncode == 1
     assert "127.0.0.1:9" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
@@ -189,6 +207,7 @@ def test_a_reader_that_ends_early_is_no_error(monkeypatch):
     with os.fdopen(writing, "w") as stdout:
         command = [sys.executable, "-m", "archive.cli.main", "tasks"]
         done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
+
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -198,7 +217,11 @@ def test_a_full_disk_is_one_line(options):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "archive.cli.main", "tasks", *options]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (1, "error: nothing more can be written: No space left on device\n")
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: nothing more can be written: No space left on device\n",
+    )
 
 
 def test_lists_of_commands_are_whole_on_a_terminal():
@@ -217,6 +240,7 @@ def test_ctrl_c_is_exit_code_130(monkeypatch, capsys):
     monkeypatch.setattr(query, "open_archive", interrupted)
     with pytest.raises(SystemExit) as ended:
         main(["query", "RETURN 1"])
+
     assert ended.value.code == 130
     assert "Traceback" not in capsys.readouterr().err
 
@@ -253,18 +277,32 @@ def test_ctrl_c_while_modules_load_is_one_line(tmp_path, seconds):
         begin += f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
     else:
         begin += BEGUN
-    command = [sys.executable, "-c", f"{begin}entry.main()", "--db", "bolt://127.0.0.1:1", "study", "list"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables) as process:
+
+    command = [
+        sys.executable,
+        "-c",
+        f"{begin}entry.main()",
+        "--db",
+        "bolt://127.0.0.1:1",
+        "study",
+        "list",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables
+    ) as process:
         process.stdout.readline()
         time.sleep(seconds or 0.0)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
+
     assert (process.returncode, errors.strip()) == (130, entry.INTERRUPTED)
 
 
 def test_ctrl_c_stays_ignored_in_the_background_and_reaches_a_loaded_command(monkeypatch):
     handlers = []
-    monkeypatch.setattr("archive.cli.main.main", lambda: handlers.append(signal.getsignal(signal.SIGINT)))
+    monkeypatch.setattr(
+        "archive.cli.main.main", lambda: handlers.append(signal.getsignal(signal.SIGINT))
+    )
     before = signal.getsignal(signal.SIGINT)
     try:
         for first in (signal.SIG_IGN, signal.default_int_handler):
@@ -274,8 +312,13 @@ def test_ctrl_c_stays_ignored_in_the_background_and_reaches_a_loaded_command(mon
             handlers.append(signal.getsignal(signal.SIGINT))
     finally:
         signal.signal(signal.SIGINT, before)
+
     ignored, still_ignored, ends, raises = handlers
-    assert (ignored, still_ignored, raises) == (signal.SIG_IGN, signal.SIG_IGN, signal.default_int_handler)
+    assert (ignored, still_ignored, raises) == (
+        signal.SIG_IGN,
+        signal.SIG_IGN,
+        signal.default_int_handler,
+    )
     assert ends not in (ignored, raises)
 
 
@@ -293,11 +336,13 @@ def test_a_signal_within_a_command_is_its_exit_code(monkeypatch, capsys, number,
             except KeyboardInterrupt:
                 if stumbles:
                     raise ValueError("what a driver makes of it")  # noqa: B904
+
                 raise
 
     monkeypatch.setattr(query, "open_archive", interrupted)
     with pytest.raises(SystemExit) as ended:
         main(["query", "RETURN 1"])
+
     assert ended.value.code == code
     assert capsys.readouterr().err.split()[:2] == ["stopping", "interrupted:"]
 

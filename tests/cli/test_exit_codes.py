@@ -26,7 +26,9 @@ def test_the_help_lists_them(user):
     assert set(MEANINGS) == set(ExitCode)
 
 
-def test_a_trainer_whose_trials_all_failed_does_not_end_with_0(archive, user, tmp_path, monkeypatch):
+def test_a_trainer_whose_trials_all_failed_does_not_end_with_0(
+    archive, user, tmp_path, monkeypatch
+):
     # The log of this process is not the trainer's.
     monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
     task = table(tmp_path)
@@ -52,5 +54,6 @@ def test_a_search_without_a_success_does_not_end_with_0(archive, user, tmp_path)
     options = ("--task", f"table:{path}#accuracy", "--agent", "random", "--json", "--trainers", "0")
     with serving(archive):
         done = user.types("search", *options, code=ExitCode.NOTHING_SUCCEEDED)
+
     found = json.loads(done.stdout)
     assert (found["best"], found["failed"], found["evaluations"]) == (None, 10, 0)

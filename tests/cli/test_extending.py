@@ -1,4 +1,5 @@
-"""The example package of docs/extending.md: what the document shows, installed, run, and under the contract suites."""
+"""The example package of docs/extending.md: what the document shows, installed, run, and under the
+contract suites."""
 
 from __future__ import annotations
 
@@ -22,9 +23,17 @@ PACKAGE = ROOT / "docs" / "examples" / "archive-example"
 
 
 def test_the_document_shows_every_file_of_the_package():
-    shown = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', DOCUMENT, re.DOTALL | re.MULTILINE))
-    files = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".toml") and path.name != "__init__.py"]
-    assert shown == {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in files}
+    shown = dict(
+        re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', DOCUMENT, re.DOTALL | re.MULTILINE)
+    )
+    files = [
+        path
+        for path in PACKAGE.rglob("*")
+        if path.suffix in (".py", ".toml") and path.name != "__init__.py"
+    ]
+    assert shown == {
+        path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in files
+    }
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +45,16 @@ def environment(tmp_path_factory):
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source]
     subprocess.run(build, check=True, capture_output=True, text=True)
     (wheel,) = folder.glob("*.whl")
-    # A wheel without compiled parts is installed by unpacking it: no network, and no pip in the tests' environment.
+    # A wheel without compiled parts is installed by unpacking it: no network, and no pip in the
+    # tests' environment.
     zipfile.ZipFile(wheel).extractall(folder / "site")
     # No archive of the user's, whatever the variables say.
     kept = ("ARCHIVE_JAVA_OPTIONS",)
-    outside = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_") or name in kept}
+    outside = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("ARCHIVE_") or name in kept
+    }
     found = {**outside, "PYTHONPATH": str(folder / "site"), "ARCHIVE_HOME": str(folder / "home")}
     yield found
     ran(found, *COMMAND, "db", "stop")
@@ -52,7 +66,9 @@ COMMAND = (sys.executable, "-m", "archive.cli.main")
 
 
 def ran(environment, *command, cwd=None):
-    found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, check=False)
+    found = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=cwd, check=False
+    )
     assert found.returncode == 0, found.stdout + found.stderr
     return found.stdout
 
@@ -81,12 +97,23 @@ digits = registry.get("digits")
 print(digits.search_space("chains").name, train(chain(["conv", "pool", "conv", "skip", "conv"]), digits).value > 0.5)
 """
 
-SEARCH = ["search", "--agent", "best-mutant", "--task", "two-moons", "--budget", "1", "--device", "cpu"]
+SEARCH = [
+    "search",
+    "--agent",
+    "best-mutant",
+    "--task",
+    "two-moons",
+    "--budget",
+    "1",
+    "--device",
+    "cpu",
+]
 SEARCH += ["--recipe", "l-bfgs"]
 MEASURED = ["arch", "proxies", "--task", "two-moons", "--space", "mlp", "--count", "2", "--json"]
 OBSERVED = [*SEARCH, "--observe", "json-lines"]
 
-# Of this package, of the archive with the decisions of the space, and with a ranking of all its members.
+# Of this package, of the archive with the decisions of the space, and with a ranking of all its
+# members.
 AGENTS = ["best-mutant", "tpe", "tw"]
 
 USER = f"""
@@ -120,7 +147,8 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def printed(environment):
-    """What everything prints in one process that has the package: the start of a process costs more than most of it."""
+    """What everything prints in one process that has the package: the start of a process costs more
+    than most of it."""
     return json.loads(ran(environment, sys.executable, "-c", USER))
 
 
@@ -134,7 +162,11 @@ def test_the_agent_searches_the_task_and_the_recipe_trains_it(printed):
     rows = {row["recipe"]: row for row in printed["recipes"]["recipes"]}
     assert rows["l-bfgs"]["origin"] == "archive-example 0.1.0"
     found = printed["search"]
-    assert (found["evaluations"], found["failed"], found["protocol"]) == (1, 0, "two-moons/1+recipe:l-bfgs")
+    assert (found["evaluations"], found["failed"], found["protocol"]) == (
+        1,
+        0,
+        "two-moons/1+recipe:l-bfgs",
+    )
     # Guessing is right half of the time.
     assert found["best"]["value"] > 0.6
 
@@ -155,7 +187,9 @@ def test_the_proxy_is_measured_with_the_others(printed):
 
 def test_every_group_of_entry_points_is_in_the_document():
     """A group that no page names might as well not exist."""
-    code = "\n".join(path.read_text("utf-8") for part in PARTS for path in (ROOT / part).rglob("*.py"))
+    code = "\n".join(
+        path.read_text("utf-8") for part in PARTS for path in (ROOT / part).rglob("*.py")
+    )
     groups = set(re.findall(r'^\s*(?:GROUP = )?"(archive\.\w+s)",?$', code, re.MULTILINE))
     assert groups >= {"archive.agents", "archive.proxies", "archive.recipes"}
     assert {group for group in groups if f"`{group}`" not in DOCUMENT} == set()
@@ -165,13 +199,17 @@ def test_agents_search_the_space(printed):
     *texts, unknown = printed["scripts"]
     for agent, text in zip(AGENTS, texts, strict=True):
         assert re.fullmatch(rf"{agent}: the best of 15 chains has the value (0\.\d|1)\n", text)
+
     assert unknown == ""
     studies = {each["study"] for each in printed["studies"]["studies"]}
-    assert {name for name in studies if name.startswith("chains-")} == {f"chains-{agent}" for agent in AGENTS}
+    assert {name for name in studies if name.startswith("chains-")} == {
+        f"chains-{agent}" for agent in AGENTS
+    }
 
 
 def test_a_gaussian_process_learns_with_the_kernel(printed):
-    # Five operations of either chain are not the other's; all members are ranked; the best chain is known already.
+    # Five operations of either chain are not the other's; all members are ranked; the best chain is
+    # known already.
     assert printed["kernel"].split() == ["10.0", "members", "4"]
 
 
@@ -182,7 +220,10 @@ def test_the_default_recipe_trains_what_the_builder_builds(printed):
 @pytest.mark.whole
 def test_the_contract_suites_hold(environment, tmp_path):
     parts = ("agents", "kernels", "spaces", "trainer/nn", "trainer/recipes", "trainer/observers")
-    suites = [*(f"tests/{part}/test_contract.py" for part in parts), "tests/trainer/proxies/test_definitions.py"]
+    suites = [
+        *(f"tests/{part}/test_contract.py" for part in parts),
+        "tests/trainer/proxies/test_definitions.py",
+    ]
     names = "best-mutant or operation-counts or chains or l-bfgs or json-lines or output_spread"
     chosen = ("-k", names, "-p", "no:cacheprovider", "-q")
     printed = ran(environment, sys.executable, "-m", "pytest", *suites, *chosen, cwd=ROOT)

@@ -1,4 +1,5 @@
-"""Foreign text on a terminal: every command shows names and reasons as text, without control sequences."""
+"""Foreign text on a terminal: every command shows names and reasons as text, without control
+sequences."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from tests.support.commands import serving, shell
 from tests.support.stores import cells, suggest
 
 HOSTILE = "a[/b][red]:bug:\x1b[2J\x1b]0;owned\x07\x9b1m\u202eb\nerror: c"
-"""Markup that ends nothing, a style, an emoji code, orders to the terminal, a reversal, and a line of its own."""
+"""Markup that ends nothing, a style, an emoji code, orders to the terminal, a reversal, and a line
+of its own."""
 DRAWN = "a[/b][red]:bug:\\x1b[2J\\x1b]0;owned\\x07\\x9b1m\\u202eb\\nerror: c"
 """The same on one line."""
 
@@ -55,7 +57,8 @@ def table(tmp_path):
 
 @pytest.fixture
 def hostile(archive):
-    """A study of a hostile name on a hostile task: one evaluation, one failure, one trial at work."""
+    """A study of a hostile name on a hostile task: one evaluation, one failure, one trial at
+    work."""
     archive.studies.create(Study(HOSTILE, HOSTILE, HOSTILE, "nasbench201", HOSTILE, budget=10))
     agent = archive.proposals.register_agent(HOSTILE, {}, "1")
     archive.proposals.create(HOSTILE, agent, suggest(cells(3)))
@@ -70,7 +73,9 @@ def assert_drawn(done, *, named: bool = True) -> None:
     """Nothing of what was shown is an order, and the name is whole where it is shown."""
     shown = done.stdout + done.stderr
     assert "Traceback" not in shown
-    assert not (set(shown) - {"\n"}) & {chr(code) for code in (*range(32), *range(127, 160), 0x202E)}, shown
+    assert not (set(shown) - {"\n"}) & {
+        chr(code) for code in (*range(32), *range(127, 160), 0x202E)
+    }, shown
     # A cell of a table breaks lines, within its column.
     flat = "".join(shown.replace("\\n", "").split())
     assert not named or "a[/b][red]:bug:\\x1b[2J\\x1b]0;owned\\x07\\x9b1m\\u202eb" in flat, shown
@@ -98,7 +103,16 @@ def test_every_view_of_an_archive_is_drawn(user, hostile, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["study list", "study show", "study log", "study best", "proposal show", "trainer status", "query"]
+    "name",
+    [
+        "study list",
+        "study show",
+        "study log",
+        "study best",
+        "proposal show",
+        "trainer status",
+        "query",
+    ],
 )
 def test_json_holds_the_text_and_no_order(user, hostile, name):
     done = user.types(*name.split(), *COMMANDS[name], "--json")
@@ -143,11 +157,33 @@ def test_a_dump_of_hostile_names_is_loaded(user, hostile, archive):
 
 def test_a_search_and_its_sources_are_drawn(archive, user, table):
     search = ("search", "--trainers", "0")
-    cold = ("--agent", "gp-path", "--budget", "12", "--seed", "1", "--task", table, "--study", HOSTILE)
+    cold = (
+        "--agent",
+        "gp-path",
+        "--budget",
+        "12",
+        "--seed",
+        "1",
+        "--task",
+        table,
+        "--study",
+        HOSTILE,
+    )
     other = table.replace("#layers", "#edges")
     with serving(archive):
         assert_drawn(user.types(*search, *cold))
-        warm = user.types(*search, "--agent", "portfolio", "--budget", "2", "--task", other, "--warm-start", HOSTILE)
+        warm = user.types(
+            *search,
+            "--agent",
+            "portfolio",
+            "--budget",
+            "2",
+            "--task",
+            other,
+            "--warm-start",
+            HOSTILE,
+        )
+
     assert_drawn(warm)
     assert "of the study a[/b][red]:bug:" in warm.stderr
 
@@ -160,7 +196,11 @@ def test_imports_are_drawn(user, table, tmp_path):
     trial.set_user_attr("architecture", codec.to_nasbench201(cells(1)[0]))
     theirs.tell(trial, 0.5)
     assert_drawn(user.types("import", "table", table), named=False)
-    assert_drawn(user.types("import", "optuna", f"{storage}#{HOSTILE}", "--task", "t", "--space", "nasbench201"))
+    assert_drawn(
+        user.types(
+            "import", "optuna", f"{storage}#{HOSTILE}", "--task", "t", "--space", "nasbench201"
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,6 +224,7 @@ def test_the_status_of_a_server_is_drawn(user, tmp_path):
     with pytest.MonkeyPatch.context() as patched:
         patched.delitem(user.environment, "ARCHIVE_DB", raising=False)
         done = user.types("--home", str(tmp_path / FILE), "db", "status")
+
     assert_drawn(done, named=False)
     assert DRAWN.replace("/", "[green]") in done.stdout
 
@@ -195,6 +236,7 @@ def test_the_live_view_is_drawn(archive, hostile, monkeypatch):
     snapshot = archive.studies.snapshot(HOSTILE)
     with live.LiveView(snapshot.study, HOSTILE, HOSTILE, 10, 0) as view:
         view.update(snapshot)
+
     shown = screen.getvalue()
     # Name, agent, task, protocol, server, a column's name, a reason, the best value's name.
     assert shown.count(DRAWN) >= 8
@@ -219,6 +261,7 @@ def test_a_trials_own_log_is_drawn(tmp_path, capsys):
     path.write_text(f"1%\r2%\n{HOSTILE}")
     for as_json in (False, True):
         study_log.LogWriter(tmp_path, "s#00000", as_json).write([])
+
     text, _, document = capsys.readouterr().out.partition("{")
     assert text.splitlines() == ["1%", "2%", *DRAWN.split("\\n")]
     assert "\x9b" not in document and "\x1b" not in document
@@ -228,7 +271,8 @@ def test_a_growing_log_is_written_by_whole_lines(tmp_path, capsys):
     path = file_names.trial_log_path(tmp_path, "s#00000")
     path.parent.mkdir(parents=True)
     whole = "1%\r2% für\nloss 0.5\nno end".encode()
-    writer, written = study_log.LogWriter(tmp_path, "s#00000", True), 0
+    writer = study_log.LogWriter(tmp_path, "s#00000", True)
+    written = 0
     for end in (whole.index("ü".encode()) + 1, len(whole) - 10, len(whole)):
         path.write_bytes(whole[:end])
         writer.write([], ended=False)
@@ -236,13 +280,18 @@ def test_a_growing_log_is_written_by_whole_lines(tmp_path, capsys):
         expected = ["1%", "2% für", "loss 0.5"][written : written + len(lines)]
         assert lines == expected
         written += len(lines)
+
     assert written == 3
     writer.write([])
     assert json.loads(capsys.readouterr().out)["line"] == "no end"
 
 
 def test_a_byte_that_is_no_text_is_no_name(user):
-    for words in (("study", "show", "s\udcff"), ("query", "RETURN '\udcff'"), ("arch", "show", "\udcff")):
+    for words in (
+        ("study", "show", "s\udcff"),
+        ("query", "RETURN '\udcff'"),
+        ("arch", "show", "\udcff"),
+    ):
         assert "a name on the command line is not UTF-8 text" in user.types(*words, code=2).stderr
 
 
@@ -255,22 +304,35 @@ def test_csv_is_exact_in_a_file_and_drawn_on_a_terminal(user, hostile):
 def test_no_color_is_obeyed_by_errors(user):
     user.environment |= {"TERM": "xterm", "COLUMNS": "200"}
     user.environment.pop("NO_COLOR", None)
-    assert user.types("study", "show", "nowhere", code=2, terminal=True).stderr.startswith("\x1b[31merror:")
+    assert user.types("study", "show", "nowhere", code=2, terminal=True).stderr.startswith(
+        "\x1b[31merror:"
+    )
     user.environment["NO_COLOR"] = "1"
     assert user.types("study", "show", "nowhere", code=2, terminal=True).stderr.startswith("error:")
 
 
-PRINTERS = {"print", "rule", "secho", "echo_via_pager", "style", "from_markup", "render_str", "print_exception"}
+PRINTERS = {
+    "print",
+    "rule",
+    "secho",
+    "echo_via_pager",
+    "style",
+    "from_markup",
+    "render_str",
+    "print_exception",
+}
 ASKERS = {"echo", "confirm", "prompt"}
 
 
 def test_no_module_but_one_prints():
-    """What prints stands in one module, so that no text of the archive can reach markup or the terminal unseen."""
+    """What prints stands in one module, so that no text of the archive can reach markup or the
+    terminal unseen."""
     found = []
     for path in sorted(CLI.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree) if path.name != "render.py" else ():
             found += [f"{path.name}:{getattr(node, 'lineno', 0)} {why}" for why in _prints(node)]
+
     assert found == []
 
 
@@ -280,18 +342,25 @@ def _prints(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.Call(func=ast.Name(id="print")):
             yield "print"
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="click"), attr=name), args=[first, *_]) if name in ASKERS:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="click"), attr=name), args=[first, *_]
+        ) if name in ASKERS:
             drawn = isinstance(first, ast.Call) and getattr(first.func, "id", None) == "printable"
             if not (drawn or isinstance(first, ast.Constant)):
                 yield f"click.{name} of a text that is not printable(…)"
         case ast.ImportFrom(module="rich" | "rich.markup" | "rich.prompt" | "rich.pretty"):
             yield f"import of {node.module}"
-        case ast.Call(func=ast.Name(id="Text"), args=[ast.JoinedStr() | ast.Name() | ast.Attribute(), *_]):
+        case ast.Call(
+            func=ast.Name(id="Text"), args=[ast.JoinedStr() | ast.Name() | ast.Attribute(), *_]
+        ):
             yield "Text of a text that is not drawn by text(…)"
         case ast.keyword(arg="markup" | "emoji", value=ast.Constant(value=True)):
             yield "markup"
 
 
 def test_the_check_finds_what_it_is_for():
-    source = "out().print(f'[bold]{name}[/]')\nclick.echo(name)\nclick.confirm(f'{name}?')\nsay = console.print"
+    source = (
+        "out().print(f'[bold]{name}[/]')\nclick.echo(name)\nclick.confirm(f'{name}?')\nsay "
+        "= console.print"
+    )
     assert len([why for node in ast.walk(ast.parse(source)) for why in _prints(node)]) == 4

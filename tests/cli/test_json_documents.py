@@ -1,4 +1,5 @@
-"""The JSON of every command is of the shape that is documented, and every shape is documented in full."""
+"""The JSON of every command is of the shape that is documented, and every shape is documented in
+full."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def filled(archive):
     held = [archive.proposals.claim("w", study="study", lease_seconds=600.0) for _ in range(4)]
     metrics = {"valid_accuracy": 0.5, "test_accuracy": float("nan")}
     saved = Weights("file:///weights", "0" * 64, 1)
-    archive.proposals.complete(held[0].id, held[0].token, Result(0.5, metrics, {"loss": [1.0]}, 3, 2.0, weights=saved))
+    archive.proposals.complete(
+        held[0].id, held[0].token, Result(0.5, metrics, {"loss": [1.0]}, 3, 2.0, weights=saved)
+    )
     archive.proposals.fail(held[1].id, held[1].token, "crash", log="the end")
     archive.proposals.complete(held[2].id, held[2].token, Result(0.25, epochs=1), pruned=True)
     archive.proposals.report(held[3].id, held[3].token, {"loss": [1.0]})
@@ -53,7 +56,9 @@ def filled(archive):
 
 def test_every_command_with_json_is_documented():
     documented = {command.partition(" -")[0].removesuffix(" NAME") for command in DOCUMENTS}
-    assert documented == {path for path, command in commands(root) if "as_json" in {p.name for p in command.params}}
+    assert documented == {
+        path for path, command in commands(root) if "as_json" in {p.name for p in command.params}
+    }
 
 
 def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -62,6 +67,7 @@ def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Co
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, f"{path}{name} ")
+
         yield f"{path}{name}", command
 
 
@@ -71,7 +77,10 @@ def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Co
         ({"budget": None}, "$.studies[0].budget is None, not int"),
         ({"budget": True}, "$.studies[0].budget is True, not int"),
         ({"state": 1}, "$.studies[0].state is not documented"),
-        ({"direction": "up"}, "$.studies[0].direction is 'up', not one of ('maximise', 'minimise')"),
+        (
+            {"direction": "up"},
+            "$.studies[0].direction is 'up', not one of ('maximise', 'minimise')",
+        ),
         ({"counts": {}}, "$.studies[0].counts.failed is missing"),
     ],
 )
@@ -86,7 +95,11 @@ def test_every_key_says_what_it_is():
     for shape in shapes:
         for name, (hint, text) in fields(shape).items():
             assert text, f"{shape.__name__}.{name}"
-            assert not is_object(hint) or hint in vars(__import__(hint.__module__, fromlist="x")).values()
+            assert (
+                not is_object(hint)
+                or hint in vars(__import__(hint.__module__, fromlist="x")).values()
+            )
+
     text = reference()
     assert all(f"### `archive {command}`" in text for command in DOCUMENTS)
     assert "| `counts` | [StateCounts](#statecounts) | Proposals in each state. |" in text
@@ -131,9 +144,13 @@ def test_a_server_has_one_shape_whatever_it_is(archive, user, store_settings, tm
         at = ("--home", str(tmp_path / "none"))
         (status,) = check("db status", user.types(*at, "db", "status", "--json").stdout)
         assert (status["running"], status["state"], status["server"]) == (False, "none", None)
-        assert check("db stop", user.types(*at, "db", "stop", "--json").stdout)[0]["stopped"] is False
+        assert (
+            check("db stop", user.types(*at, "db", "stop", "--json").stdout)[0]["stopped"] is False
+        )
         if store_settings.embedded:
-            assert check("db start", user.types("db", "start", "--json").stdout)[0]["running"] is True
+            assert (
+                check("db start", user.types("db", "start", "--json").stdout)[0]["running"] is True
+            )
 
 
 def test_studies_have_the_same_keys_in_the_list_and_alone(user, filled):
@@ -153,7 +170,9 @@ def test_networks(user, filled, archive, tmp_path):
     # The graph is a part of the document, and what `arch` reads from a file.
     (tmp_path / "own.json").write_text(json.dumps(shown["architecture"]))
     assert codec.from_dict(shown["architecture"]).key == first
-    compared = user.types("arch", "distance", "own.json", first, "--kind", "otmann", "--json").stdout
+    compared = user.types(
+        "arch", "distance", "own.json", first, "--kind", "otmann", "--json"
+    ).stdout
     (distances,) = check("arch distance", compared)
     assert {row["distance"] for row in distances["distances"]} == {0.0}
     check("arch nearest", user.types("arch", "nearest", first, "--json").stdout)
@@ -170,11 +189,19 @@ def test_the_log_of_a_trial_is_a_stream_of_its_own_lines(user, filled, archive, 
         told = user.types("study", "log", "study", "--proposal", "0", "--follow", "--json").stdout
     finally:
         path.unlink()
-    assert [each["event"] for each in check("study log --follow", told)] == ["proposed", "claimed", "complete", "log"]
+
+    assert [each["event"] for each in check("study log --follow", told)] == [
+        "proposed",
+        "claimed",
+        "complete",
+        "log",
+    ]
 
 
 def test_what_changes_the_archive(user, filled, archive, tmp_path):
-    (done,) = check("proposal cancel", user.types("proposal", "cancel", "study#5", "study#4", "--json").stdout)
+    (done,) = check(
+        "proposal cancel", user.types("proposal", "cancel", "study#5", "study#4", "--json").stdout
+    )
     assert [each["changed"] for each in done["proposals"]] == [True, False]
     check("proposal retry", user.types("proposal", "retry", "study#5", "--json").stdout)
     check("dump", user.types("dump", "mine.gz", "--json").stdout)
@@ -186,14 +213,29 @@ def test_what_changes_the_archive(user, filled, archive, tmp_path):
 def test_exports(user, filled, tmp_path):
     check("study export", user.types("study", "export", "study", "-o", "rows.csv", "--json").stdout)
     for form in ("json", "jsonl"):
-        check(f"study export --format {form}", user.types("study", "export", "study", "--format", form).stdout)
+        check(
+            f"study export --format {form}",
+            user.types("study", "export", "study", "--format", form).stdout,
+        )
 
 
 def test_a_search_and_its_trainer(archive, user, tmp_path, monkeypatch):
     task = table(tmp_path)
-    options = ("--task", task, "--agent", "random", "--study", "mine", "--budget", "2", "--trainers", "0")
+    options = (
+        "--task",
+        task,
+        "--agent",
+        "random",
+        "--study",
+        "mine",
+        "--budget",
+        "2",
+        "--trainers",
+        "0",
+    )
     with serving(archive):
         (found,) = check("search", user.types("search", *options, "--json").stdout)
+
     assert found["best"]["value"] is not None
     # The log of this process is not the trainer's.
     monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
@@ -208,7 +250,9 @@ def test_a_study_of_optuna(archive, user, tmp_path):
     trial = theirs.ask()
     trial.set_user_attr("architecture", codec.to_nasbench201(cells(1)[0]))
     theirs.tell(trial, 0.5)
-    done = user.types("import", "optuna", f"{storage}#theirs", "--task", "t", "--space", "nasbench201", "--json")
+    done = user.types(
+        "import", "optuna", f"{storage}#theirs", "--task", "t", "--space", "nasbench201", "--json"
+    )
     check("import optuna", done.stdout)
 
 
@@ -236,7 +280,9 @@ def test_figures(user, monkeypatch):
         seconds: float
         goal: float | None
 
-    monkeypatch.setattr("archive.benchmarks.store.measure", lambda *_: [Figure("start", 0.5, float("nan"))])
+    monkeypatch.setattr(
+        "archive.benchmarks.store.measure", lambda *_: [Figure("start", 0.5, float("nan"))]
+    )
     (measured,) = check("bench store", user.types("bench", "store", "--json").stdout)
     assert measured["figures"] == {"store": [{"what": "start", "seconds": 0.5, "goal": None}]}
 

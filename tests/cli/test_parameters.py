@@ -40,11 +40,14 @@ def test_a_plain_number_counts_the_unit_of_its_option():
 def test_what_is_no_duration_is_named_with_the_allowed_form(text):
     with pytest.raises(click.BadParameter) as refused:
         Duration().convert(text, None, None)
+
     assert repr(text) in refused.value.message
     assert all(form in refused.value.message for form in ("90s", "15min", "2h", "30d", "seconds"))
 
 
-@pytest.mark.parametrize(("limits", "text"), [({}, "-1"), ({"open_minimum": True}, "0s"), ({"minimum": 0.1}, "0.05")])
+@pytest.mark.parametrize(
+    ("limits", "text"), [({}, "-1"), ({"open_minimum": True}, "0s"), ({"minimum": 0.1}, "0.05")]
+)
 def test_a_duration_that_is_too_short_is_refused(limits, text):
     with pytest.raises(click.BadParameter, match=rf"must be >.*got '{text}'"):
         Duration(**limits).convert(text, None, None)
@@ -66,14 +69,23 @@ def test_an_old_spelling_works_and_is_not_shown():
 
 
 def test_help_names_values_and_defaults_as_they_are_typed():
-    lines = [" ".join(line.split()) for line in CliRunner().invoke(probe, ["--help"]).output.splitlines()]
+    lines = [
+        " ".join(line.split()) for line in CliRunner().invoke(probe, ["--help"]).output.splitlines()
+    ]
     assert "--many N [default: 3; x>=1]" in lines
     assert "--idle TIME [default: 2h]" in lines
 
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("500", 500), ("0.5MB", 500_000), ("20GB", 20 * 10**9), ("4GiB", 4 << 30), ("1k", 1000), ("2 TB", 2 * 10**12)],
+    [
+        ("500", 500),
+        ("0.5MB", 500_000),
+        ("20GB", 20 * 10**9),
+        ("4GiB", 4 << 30),
+        ("1k", 1000),
+        ("2 TB", 2 * 10**12),
+    ],
 )
 def test_sizes_have_units(text, size):
     assert Size().convert(text, None, None) == size

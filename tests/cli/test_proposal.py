@@ -32,14 +32,21 @@ def test_all_that_is_known_of_one(archive, user):
     held = claim(archive)
     archive.proposals.fail(held.id, held.token, "crash one", retry=True, log="line 1\nline 2")
     held = claim(archive)
-    archive.proposals.complete(held.id, held.token, Result(0.5, {"accuracy": 0.5}, epochs=7, seconds=3.0))
+    archive.proposals.complete(
+        held.id, held.token, Result(0.5, {"accuracy": 0.5}, epochs=7, seconds=3.0)
+    )
     told = user.types("proposal", "show", "study#0").stdout
     assert held.architecture.key in told and "accuracy" in told
     events = [line.split()[3] for line in told.splitlines() if "  #0 " in line]
     assert events == ["proposed", "claimed", "failed", "claimed", "complete"]
     assert "    | line 2" in told
     shown = json.loads(user.types("proposal", "show", held.id, "--json").stdout)
-    assert (shown["proposal"], shown["state"], shown["value"], shown["epochs"]) == ("study#00000", "complete", 0.5, 7)
+    assert (shown["proposal"], shown["state"], shown["value"], shown["epochs"]) == (
+        "study#00000",
+        "complete",
+        0.5,
+        7,
+    )
     assert [entry["event"] for entry in shown["entries"]] == events
     assert shown["entries"][2]["reason"] == "crash one"
 
@@ -67,7 +74,10 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(archive, user):
     archive.proposals.complete(held.id, held.token, Result(0.5))
     before = states(archive)
     for arguments, fragment in (
-        (("cancel", "study#1", "study#0"), "study#00000 cannot be cancelled: it has its result (state COMPLETE)"),
+        (
+            ("cancel", "study#1", "study#0"),
+            "study#00000 cannot be cancelled: it has its result (state COMPLETE)",
+        ),
         (("retry", "study#0"), "study#00000 cannot be tried again: it has its result"),
         (("show", "study#7"), "unknown proposal 'study#00007': archive study show lists"),
         (("cancel", "study#7"), "unknown proposal 'study#00007'"),
@@ -78,4 +88,5 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(archive, user):
         assert done.stdout == ""
         (line,) = done.stderr.splitlines()
         assert fragment in line
+
     assert states(archive) == before

@@ -31,22 +31,35 @@ COUNT = "MATCH (p:Proposal) RETURN count(p) AS proposals"
 
 
 @pytest.mark.parametrize(
-    "arguments", [(COUNT,), ("run", COUNT), ("--limit", "5", COUNT), (COUNT, "--timeout", "1min"), ("--json", COUNT)]
+    "arguments",
+    [
+        (COUNT,),
+        ("run", COUNT),
+        ("--limit", "5", COUNT),
+        (COUNT, "--timeout", "1min"),
+        ("--json", COUNT),
+    ],
 )
 def test_cypher_is_answered_with_and_without_the_command(user, arguments):
     answer = json.loads(user.types("query", *dict.fromkeys([*arguments, "--json"])).stdout)
     assert answer["rows"] == [{"proposals": 2}]
 
 
-@pytest.mark.parametrize("form", [("run", "cost"), ("--named", "cost"), ("run", "--named", "cost"), ("cost",)])
+@pytest.mark.parametrize(
+    "form", [("run", "cost"), ("--named", "cost"), ("run", "--named", "cost"), ("cost",)]
+)
 def test_a_saved_query_is_run_by_every_form(user, form):
     expected = user.types("query", "run", "cost", "--csv").stdout
-    answer = list(csv.reader(io.StringIO(user.types("query", *form, "--param", "task=null", "--csv").stdout)))
+    answer = list(
+        csv.reader(io.StringIO(user.types("query", *form, "--param", "task=null", "--csv").stdout))
+    )
     assert answer == list(csv.reader(io.StringIO(expected)))
     assert answer[0][0] == "task"
 
 
-@pytest.mark.parametrize(("new", "old"), [(["list"], ["--list"]), (["show", "cost"], ["--named", "cost", "--show"])])
+@pytest.mark.parametrize(
+    ("new", "old"), [(["list"], ["--list"]), (["show", "cost"], ["--named", "cost", "--show"])]
+)
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_list_and_show_have_commands_and_their_old_options(nobody, new, old, form, tmp_path):
     shown = nobody.types("query", *new, *form).stdout
@@ -56,7 +69,10 @@ def test_list_and_show_have_commands_and_their_old_options(nobody, new, old, for
 
 
 def test_the_text_that_is_shown_is_the_text_that_runs(nobody):
-    assert json.loads(nobody.types("query", "show", "cost", "--json").stdout)["cypher"] == catalogue.get("cost").cypher
+    assert (
+        json.loads(nobody.types("query", "show", "cost", "--json").stdout)["cypher"]
+        == catalogue.get("cost").cypher
+    )
     assert nobody.types("query", "show", "lineage").stdout == catalogue.get("lineage").cypher
 
 

@@ -1,4 +1,5 @@
-"""Rendering of the commands: texts from the archive are shown as text, without control sequences."""
+"""Rendering of the commands: texts from the archive are shown as text, without control
+sequences."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def test_a_cell_shows_what_there_is(capsys, value, shown):
 
 @given(
     st.integers(1, 4).flatmap(
-        lambda count: st.lists(st.lists(st.text("ab ", max_size=30), min_size=count, max_size=count), min_size=2)
+        lambda count: st.lists(
+            st.lists(st.text("ab ", max_size=30), min_size=count, max_size=count), min_size=2
+        )
     ),
     st.integers(1, 90),
 )
@@ -45,6 +48,7 @@ def test_columns_have_the_width_that_there_is_and_names_stay_whole(rows, width):
     if found is None:
         assert sum(longest) + GAP * (len(columns) - 1) > width
         return
+
     assert sum(found) + GAP * (len(columns) - 1) <= width
     assert all(1 <= one <= most for one, most in zip(found, longest, strict=True))
     assert found[0] >= names
@@ -62,23 +66,35 @@ def test_the_columns_of_the_longest_texts_are_folded_first():
 @pytest.fixture
 def narrow(monkeypatch):
     """Output for a terminal of fifty columns, without its colours."""
-    monkeypatch.setattr(render, "console", lambda file: render.Console(file=file, width=50, force_terminal=False))
+    monkeypatch.setattr(
+        render, "console", lambda file: render.Console(file=file, width=50, force_terminal=False)
+    )
 
 
 def test_on_a_narrow_terminal_a_table_is_folded_between_words(capsys, narrow):
-    print_table(("agent", "method"), [("gp-gromov-wasserstein", "a Gaussian process on distances")] * 3)
+    print_table(
+        ("agent", "method"), [("gp-gromov-wasserstein", "a Gaussian process on distances")] * 3
+    )
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 50
-    assert [line.split("│")[1].strip() for line in lines[2:]] == ["a Gaussian process on", "distances"] * 3
+    assert [line.split("│")[1].strip() for line in lines[2:]] == [
+        "a Gaussian process on",
+        "distances",
+    ] * 3
 
 
 def test_where_a_table_would_be_too_high_or_too_wide_a_row_is_a_block_of_lines(capsys, narrow):
-    print_table(("agent", "method", "choose it for"), [("gp-wl", "words " * 60, "cells"), ("gp", "one", None)])
+    print_table(
+        ("agent", "method", "choose it for"),
+        [("gp-wl", "words " * 60, "cells"), ("gp", "one", None)],
+    )
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["agent", "gp-wl"] and lines.count([]) == 1
     assert lines[-3:] == [["agent", "gp"], ["method", "one"], ["choose", "it", "for", "–"]]
     print_table([f"column{at}" for at in range(9)], [range(9)])
-    assert capsys.readouterr().out.split() == [word for at in range(9) for word in (f"column{at}", str(at))]
+    assert capsys.readouterr().out.split() == [
+        word for at in range(9) for word in (f"column{at}", str(at))
+    ]
 
 
 PATH = "file:///home/somebody/.archive/weights/0123456789abcdef0123456789abcdef.safetensors"
@@ -95,20 +111,28 @@ PATH = "file:///home/somebody/.archive/weights/0123456789abcdef0123456789abcdef.
 )
 @pytest.mark.parametrize("width", [30, 90])
 def test_an_address_is_on_one_line_of_any_terminal(capsys, monkeypatch, show, width):
-    monkeypatch.setattr(render, "console", lambda file: render.Console(file=file, width=width, force_terminal=True))
+    monkeypatch.setattr(
+        render, "console", lambda file: render.Console(file=file, width=width, force_terminal=True)
+    )
     show()
     assert PATH in capsys.readouterr().out
 
 
 def test_lines_of_a_long_value_begin_below_each_other(capsys, monkeypatch):
-    monkeypatch.setattr(render, "console", lambda file: render.Console(file=file, width=30, force_terminal=True))
+    monkeypatch.setattr(
+        render, "console", lambda file: render.Console(file=file, width=30, force_terminal=True)
+    )
     print_fields({"name": "tw", "summary": "a Gaussian process on distances"}, 9)
-    lines = [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in capsys.readouterr().out.splitlines()]
+    lines = [
+        re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in capsys.readouterr().out.splitlines()
+    ]
     assert lines == ["name      tw", "summary   a Gaussian process", "          on distances"]
 
 
 def test_mappings_are_shown_as_settings(capsys):
-    print_fields({"counts": {"complete": 20, "rate": 0.123456}, "empty": {}, "nested": {"a": {"b": 1}}}, 8)
+    print_fields(
+        {"counts": {"complete": 20, "rate": 0.123456}, "empty": {}, "nested": {"a": {"b": 1}}}, 8
+    )
     shown = capsys.readouterr().out.splitlines()
     assert shown == ["counts   complete=20, rate=0.1235", "empty    –", 'nested   {"a": {"b": 1}}']
 
@@ -117,16 +141,32 @@ def test_mappings_are_shown_as_settings(capsys):
 @pytest.mark.parametrize("basis", [{"observations": [1, 2]}, {"observations": {"other": "0-3"}}])
 def test_an_entry_that_somebody_made_up_is_told(capsys, tmp_path, at, basis):
     details = {"architecture": "0" * 32, "based_on": basis}
-    entry = Entry(at=at, proposal="s#00000", number=0, event="proposed", who="a\x1b[2J", details=details, log="\x1b[2J")
+    entry = Entry(
+        at=at,
+        proposal="s#00000",
+        number=0,
+        event="proposed",
+        who="a\x1b[2J",
+        details=details,
+        log="\x1b[2J",
+    )
     for as_json in (False, True):
         log.LogWriter(tmp_path, None, as_json).write([entry])
+
     text, line = capsys.readouterr().out.split("\n{", 1)
     assert "\x1b" not in text and text.startswith("–")
     assert '"time": null' in line
 
 
 def test_a_file_is_named_by_any_study():
-    files = {"../a b/ü": "a-b-ü", "/": "study", "--help": "help", "../../etc/x": "etc-x", "-.": "study", "a-.": "a-."}
+    files = {
+        "../a b/ü": "a-b-ü",
+        "/": "study",
+        "--help": "help",
+        "../../etc/x": "etc-x",
+        "-.": "study",
+        "a-.": "a-.",
+    }
     assert {name: names.as_file(name) for name in files} == files
     first, second = (names.as_file("ü" * 300 + end) for end in "ab")
     assert first != second

@@ -17,7 +17,10 @@ from hypothesis import strategies as st
 from archive.database.read_only import split_statements
 from tests.support import ROOT, wait_until
 
-SLOW = "UNWIND range(1, 30000) AS i UNWIND range(1, 30000) AS j WITH i * j AS k WHERE k % 7 = 1 RETURN count(k)"
+SLOW = (
+    "UNWIND range(1, 30000) AS i UNWIND range(1, 30000) AS j WITH i * j AS k WHERE k % 7 = 1 "
+    "RETURN count(k)"
+)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,12 @@ def test_statements_of_a_text(text, statements, rest):
     assert split_statements(text) == (statements, rest)
 
 
-@given(st.lists(st.sampled_from(["RETURN 1", "'a;b'", "`;`", "/* ; */ x", 'RETURN ";\'"', "// ;\nx"]), max_size=6))
+@given(
+    st.lists(
+        st.sampled_from(["RETURN 1", "'a;b'", "`;`", "/* ; */ x", 'RETURN ";\'"', "// ;\nx"]),
+        max_size=6,
+    )
+)
 def test_statements_come_back(statements):
     assert split_statements(";".join(statements) + ";" if statements else "") == (statements, "")
 
@@ -47,7 +55,13 @@ def test_statements_come_back(statements):
 def command(store_settings, connection):
     if connection.dialect != "embedded":
         pytest.skip("the shell is the same on Neo4j")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ARCHIVE_HOME": str(store_settings.home), "TERM": "dumb"}
+
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "ARCHIVE_HOME": str(store_settings.home),
+        "TERM": "dumb",
+    }
     return [sys.executable, "-m", "archive.cli.main", "db", "shell"], environment
 
 
@@ -64,7 +78,9 @@ def test_statements_of_a_pipe_end_with_the_first_error(command):
 def test_statements_of_a_pipe_that_may_write(command):
     arguments, environment = command
     text = "CREATE (:Shell); RETURN 2 AS second"
-    written = subprocess.run([*arguments, "--write"], env=environment, input=text, capture_output=True, text=True)
+    written = subprocess.run(
+        [*arguments, "--write"], env=environment, input=text, capture_output=True, text=True
+    )
     assert written.returncode == 0, written.stderr
     assert "second" in written.stdout
 
@@ -74,7 +90,12 @@ def test_a_conversation(command):
     arguments, environment = command
     master, terminal = pty.openpty()
     process = subprocess.Popen(
-        arguments, env=environment, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+        arguments,
+        env=environment,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
     )
     os.close(terminal)
     seen = ""
@@ -85,7 +106,9 @@ def test_a_conversation(command):
         while not re.search(pattern, seen):
             assert time.monotonic() < deadline, seen
             seen += os.read(master, 4096).decode()
-        shown, seen = seen, ""
+
+        shown = seen
+        seen = ""
         return shown
 
     def type_line(line):
@@ -101,7 +124,9 @@ def test_a_conversation(command):
     type_line(":help")
     assert "Ctrl-D" in until("Ctrl-D[^>]*archive> ")
     type_line(
-        "UNWIND range(1, 30000) AS i UNWIND range(1, 30000) AS j WITH i * j AS k WHERE k % 7 = 1 RETURN count(k);"
+        "UNWIND range(1, 30000) AS i UNWIND range(1, 30000) AS j WITH i * j AS k WHERE k % 7 "
+        "= 1 "
+        "RETURN count(k);"
     )
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)

@@ -1,4 +1,5 @@
-"""`archive trainer` as an operator runs it: real daemons, scraped, listed, logged and killed, on each server."""
+"""`archive trainer` as an operator runs it: real daemons, scraped, listed, logged and killed, on
+each server."""
 
 from __future__ import annotations
 
@@ -39,6 +40,7 @@ def scrape(said: str) -> dict[tuple[str, str], float]:
     with urllib.request.urlopen(address, timeout=10) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain")
         text = answer.read().decode()
+
     return {
         (sample.name.removeprefix("archive_trainer_"), sample.labels.get("task", "")): sample.value
         for family in text_string_to_metric_families(text)
@@ -47,16 +49,31 @@ def scrape(said: str) -> dict[tuple[str, str], float]:
 
 
 def workers(user, *arguments, code=0):
-    return json.loads(user.types("trainer", "status", "--json", *arguments, code=code).stdout)["workers"]
+    return json.loads(user.types("trainer", "status", "--json", *arguments, code=code).stdout)[
+        "workers"
+    ]
 
 
-def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, tmp_path, store_settings):
+def test_a_trainer_is_watched_from_its_first_claim_to_its_death(
+    archive, user, tmp_path, store_settings
+):
     task = table(tmp_path)
     proposals = propose(archive, task, 3)
     # In scaled time the three answers take an hour: what is seen meanwhile does not depend on luck.
     daemon = user.starts(
-        *("trainer", "--study", "study", "--slots", "2", "--scale", "60"),
-        *("--log-format", "json", "--metrics-port", "0", "--data-folder", str(tmp_path)),
+        "trainer",
+        "--study",
+        "study",
+        "--slots",
+        "2",
+        "--scale",
+        "60",
+        "--log-format",
+        "json",
+        "--metrics-port",
+        "0",
+        "--data-folder",
+        str(tmp_path),
     )
     wait_until(lambda: daemon.poll() is not None or len(running(archive)) == 2, 60)
     assert daemon.poll() is None, user.said
@@ -87,7 +104,10 @@ def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, t
 
     lines = [json.loads(line) for line in user.said.splitlines()]
     assert [line["event"] for line in lines[:2]] == ["metrics served", "started"]
-    assert all(line["worker"] == worker["id"] and line["level"] and line["time"].endswith("Z") for line in lines)
+    assert all(
+        line["worker"] == worker["id"] and line["level"] and line["time"].endswith("Z")
+        for line in lines
+    )
     assert store_settings.password is None or store_settings.password not in user.said
 
     daemon.kill()
@@ -101,9 +121,17 @@ def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, t
 def test_who_ends_in_order_has_said_good_bye_and_counted(archive, user, tmp_path):
     task = table(tmp_path)
     propose(archive, task, 3)
-    done = user.runs("trainer", "--study", "study", "--idle", "0.1", "--json", "--data-folder", str(tmp_path))
+    done = user.runs(
+        "trainer", "--study", "study", "--idle", "0.1", "--json", "--data-folder", str(tmp_path)
+    )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"schema_version": 1, "complete": 3, "failed": 0, "returned": 0, "unsaved": 0}
+    assert json.loads(done.stdout) == {
+        "schema_version": 1,
+        "complete": 3,
+        "failed": 0,
+        "returned": 0,
+        "unsaved": 0,
+    }
     assert "INFO started worker=" in done.stderr
     (worker,) = workers(user)
     assert (worker["state"], worker["trials"]) == ("left", [])
@@ -115,7 +143,9 @@ def test_who_ends_in_order_has_said_good_bye_and_counted(archive, user, tmp_path
 
 def test_a_trainer_that_is_told_to_stop_hands_back(archive, user, tmp_path):
     propose(archive, table(tmp_path), 1)
-    daemon = user.starts("trainer", "--study", "study", "--scale", "60", "--data-folder", str(tmp_path))
+    daemon = user.starts(
+        "trainer", "--study", "study", "--scale", "60", "--data-folder", str(tmp_path)
+    )
     wait_until(lambda: running(archive), 60)
     daemon.send_signal(signal.SIGTERM)
     assert daemon.wait(60) == 0
@@ -133,7 +163,18 @@ def test_options_of_the_command_reach_the_trainer(archive, user, tmp_path, monke
 
     monkeypatch.setattr("archive.trainer.daemon.trainer.Trainer", trainer)
     places = ("--data-folder", str(tmp_path), "--weights-from", "s3://a/b", "--weights-from", "/c")
-    times = ("--grace", "110", "--stall", "2h", "--checkpoint", "5min", "--idle", "1d", "--wait", "0")
+    times = (
+        "--grace",
+        "110",
+        "--stall",
+        "2h",
+        "--checkpoint",
+        "5min",
+        "--idle",
+        "1d",
+        "--wait",
+        "0",
+    )
     for name in (["trainer"], ["trainer", "start"]):
         user.types(*name, "--precision", "tf32", *times, *places, code=2)
         user.types(*name, code=2)
@@ -158,7 +199,10 @@ def test_the_status_of_a_trainer_names_its_fleet(archive, user, tmp_path, monkey
     fleet = TrainerFleet("slurm-study", "slurm", archive.connection.settings)
     monkeypatch.setenv("ARCHIVE_FLEET", fleet.environment()["ARCHIVE_FLEET"])
     with serving(archive, tmp_path / "trainer"):
-        (belongs,) = wait_until(lambda: [each for each in workers(user) if each["fleet"] == "slurm-study"])
+        (belongs,) = wait_until(
+            lambda: [each for each in workers(user) if each["fleet"] == "slurm-study"]
+        )
+
     shown = [line.split() for line in user.types("trainer", "status").stdout.splitlines()]
     assert shown[0][-1] == "fleet"
     assert {line[0]: line[-1] for line in shown if line[0] in ("by-hand", belongs["id"])} == {
@@ -186,7 +230,10 @@ def test_a_server_that_is_away_is_no_illness_of_the_trainer(tmp_path):
         (["--checkpoint", "0"], ["--checkpoint", "0"]),
         (["--log-format", "xml"], ["--log-format", "xml"]),
         (["--metrics-port", "70000"], ["--metrics-port", "70000"]),
-        (["--metrics-port", "0", "--metrics-address", "203.0.113.7"], ["203.0.113.7", "another port"]),
+        (
+            ["--metrics-port", "0", "--metrics-address", "203.0.113.7"],
+            ["203.0.113.7", "another port"],
+        ),
         (["--data-folder", "/nowhere"], ["--data-folder", "/nowhere"]),
         (["--study", "nowhere"], ["unknown study 'nowhere'"]),
         (["statsu"], ["statsu"]),
@@ -218,7 +265,12 @@ def test_a_trainer_that_finds_no_server_waits_for_one(user, closed_port):
     done = user.types("trainer", "--once", "--wait", "0", code=1)
     assert address in done.stderr and "waiting" not in done.stderr
     daemon = user.starts("trainer", "--once")
-    wait_until(lambda: user.said.startswith(f"waiting until it answers: no database server answers at {address}"), 60)
+    wait_until(
+        lambda: user.said.startswith(
+            f"waiting until it answers: no database server answers at {address}"
+        ),
+        60,
+    )
     daemon.send_signal(signal.SIGINT)
     assert daemon.wait(60) != 0
     assert "Traceback" not in user.said and user.said.count("waiting") == 1
@@ -240,7 +292,10 @@ def test_options_of_a_trainer_stand_in_config_toml(archive, store_settings, user
     config.write_text(f'[trainer]\n{limits}\ndata-folder = ["~/{tmp_path.name}"]\n')
     try:
         assert "2 evaluated" in user.types("trainer", "start").stderr
-        assert "longer than --grace, got 1s and 1s" in user.types("trainer", "--max-time", "1s", code=2).stderr
+        assert (
+            "longer than --grace, got 1s and 1s"
+            in user.types("trainer", "--max-time", "1s", code=2).stderr
+        )
         for line, message in (
             ('maxtime = "3s"', "unknown option 'maxtime' in [trainer] of"),
             ("once = true", "belongs to one call: give --once to archive trainer"),
@@ -270,14 +325,21 @@ def test_machine_without_the_data_ends_with_its_own_code(archive, user, tmp_path
     assert [(each.state, each.attempts) for each in proposals] == [(State.WAITING, 0)] * 4
     assert [each.cause for each in proposals] == ["data"] * 3 + [None]
     last = ended.stderr.splitlines()[-1]
-    assert last.startswith("this machine cannot train") and last.endswith(": " + " ".join(proposals[2].reason.split()))
+    assert last.startswith("this machine cannot train") and last.endswith(
+        ": " + " ".join(proposals[2].reason.split())
+    )
 
 
 def test_proposal_out_of_reach_of_all_trainers_says_so(archive, user, tmp_path):
     propose(archive, table(tmp_path), 2)
     shown = json.loads(user.types("proposal", "show", "study#0", "--json").stdout)
     assert shown["unreachable"] is None
-    capabilities = {"tasks": ["digits"], "spaces": ["nasbench201"], "recipes": ["default"], "memory_bytes": 1 << 30}
+    capabilities = {
+        "tasks": ["digits"],
+        "spaces": ["nasbench201"],
+        "recipes": ["default"],
+        "memory_bytes": 1 << 30,
+    }
     arrive(archive.connection, "w", devices=["cuda:0 (H100)"], **capabilities)
     shown = json.loads(user.types("proposal", "show", "study#0", "--json").stdout)
     assert shown["unreachable"].startswith("no living worker can run it (w: it has no task 'table:")
@@ -290,6 +352,9 @@ def test_proposal_out_of_reach_of_all_trainers_says_so(archive, user, tmp_path):
     archive.proposals.settle([Release(held.id, held.token, "no driver", Cause.DEVICE)])
     arrive(archive.connection, "w", tasks=None, spaces=None, recipes=None)
     (blocked,) = json.loads(user.types("trainer", "status", "--json").stdout)["unreachable"]
-    assert (blocked["proposals"], blocked["reasons"]) == (1, {"w": "it could not begin the training"})
+    assert (blocked["proposals"], blocked["reasons"]) == (
+        1,
+        {"w": "it could not begin the training"},
+    )
     shown = user.types("proposal", "show", held.id).stdout
     assert "no driver" in shown and "(device)" in shown and "no living worker" in shown

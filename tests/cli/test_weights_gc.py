@@ -27,17 +27,33 @@ def kept(archive, tmp_path):
         claim = archive.proposals.claim("w", study="study")
         found.append(weights_store.write(tmp_path / "weights", f"{value}".encode()))
         archive.proposals.complete(claim.id, claim.token, Result(value, weights=found[-1]))
+
     return found
 
 
 def test_a_dry_run_names_what_would_go_and_a_run_removes_it(user, kept, tmp_path):
-    options = ("db", "gc", "--keep-best", "1", "--keep-within", "0", "--weights", str(tmp_path / "weights"))
+    options = (
+        "db",
+        "gc",
+        "--keep-best",
+        "1",
+        "--keep-within",
+        "0",
+        "--weights",
+        str(tmp_path / "weights"),
+    )
     told = user.types(*options, "--dry-run")
-    assert sorted(line.split()[3] for line in told.stdout.splitlines()) == sorted([kept[0].uri, kept[2].uri])
+    assert sorted(line.split()[3] for line in told.stdout.splitlines()) == sorted(
+        [kept[0].uri, kept[2].uri]
+    )
     assert "would remove 2 files" in told.stderr and "kept: 1 best" in told.stderr
     assert all(weights_store.exists(one.uri) for one in kept)
     done = json.loads(user.types(*options, "--json").stdout)
-    assert (set(done["removed"]), done["kept"], done["freed_bytes"]) == ({kept[0].uri, kept[2].uri}, {"best": 1}, 6)
+    assert (set(done["removed"]), done["kept"], done["freed_bytes"]) == (
+        {kept[0].uri, kept[2].uri},
+        {"best": 1},
+        6,
+    )
     assert [weights_store.exists(one.uri) for one in kept] == [False, True, False]
 
 

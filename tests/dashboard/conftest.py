@@ -1,4 +1,5 @@
-"""A client of the page's endpoints, without a network; and the page in a real browser, with one server for a module."""
+"""A client of the page's endpoints, without a network; and the page in a real browser, with one
+server for a module."""
 
 from __future__ import annotations
 
@@ -20,14 +21,23 @@ HOST = "http://127.0.0.1:8765"
 
 @pytest.fixture
 def served(archive):
-    """Return clients of one archive, by the options of the page; they send the token unless told otherwise."""
+    """Return clients of one archive, by the options of the page; they send the token unless told
+    otherwise."""
     opened = []
 
     def client(*, token=TOKEN, access=None, **options):
-        application = create(archive, access or Access(TOKEN, "127.0.0.1", 8765), Options(**options))
+        application = create(
+            archive, access or Access(TOKEN, "127.0.0.1", 8765), Options(**options)
+        )
         opened.append(application)
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        return TestClient(application, HOST, headers=headers, follow_redirects=False, raise_server_exceptions=False)
+        return TestClient(
+            application,
+            HOST,
+            headers=headers,
+            follow_redirects=False,
+            raise_server_exceptions=False,
+        )
 
     yield client
     for each in opened:
@@ -42,7 +52,9 @@ def client(served):
 @pytest.fixture(scope="module")
 def server(migrated_connection):
     """A dashboard that may write, in a thread of this process."""
-    opened = DashboardServer(Archive(migrated_connection), port=0, token=TOKEN, options=Options(write=True))
+    opened = DashboardServer(
+        Archive(migrated_connection), port=0, token=TOKEN, options=Options(write=True)
+    )
     thread = threading.Thread(target=opened.run)
     thread.start()
     wait_until(lambda: opened.started, what="the start of the dashboard")
@@ -73,11 +85,21 @@ def visit(browser, server, archive):
         page = context.new_page()
         if script:
             page.add_init_script(script)
-        page.on("request", lambda request: faults.append(request.url) if _is_foreign(request.url, server) else None)
+
+        page.on(
+            "request",
+            lambda request: (
+                faults.append(request.url) if _is_foreign(request.url, server) else None
+            ),
+        )
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: faults.append(said.text) if _is_error(said) and token else None)
+        page.on(
+            "console", lambda said: faults.append(said.text) if _is_error(said) and token else None
+        )
         page.goto(
-            server.address.rstrip("/") + path + (("&" if "?" in path else "?") + f"token={TOKEN}" if token else "")
+            server.address.rstrip("/")
+            + path
+            + (("&" if "?" in path else "?") + f"token={TOKEN}" if token else "")
         )
         return page
 

@@ -1,4 +1,5 @@
-"""Viewers of the benchmark: their requests are those of a page, and the rate leaves out both ends of a search."""
+"""Viewers of the benchmark: their requests are those of a page, and the rate leaves out both ends
+of a search."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def test_the_rate_is_that_of_the_middle():
 
 
 def test_a_trend_is_no_change():
-    # Turns in the order alone, watched, watched, alone: rates fall by ten a turn, and watching costs ten percent.
+    # Turns in the order alone, watched, watched, alone: rates fall by ten a turn, and watching
+    # costs ten percent.
     rates = [100.0 - 10 * turn for turn in range(8)]
     watched = [0.9 * rates[turn] for turn in (1, 2, 5, 6)]
     assert searches.change([rates[turn] for turn in (0, 3, 4, 7)], watched) == pytest.approx(-10.0)
@@ -48,5 +50,7 @@ def test_a_trend_is_no_change():
 @pytest.mark.lasts(60)
 def test_searches_alone_and_watched_are_compared():
     figures = {figure.name: figure for figure in searches.measure(2, 2, 2, 100)}
-    assert figures["the same with 2 viewers, median"].reference == pytest.approx(figures["turn 1, alone"].value)
+    assert figures["the same with 2 viewers, median"].reference == pytest.approx(
+        figures["turn 1, alone"].value
+    )
     assert figures["messages with results that a viewer got, in the last turn"].value > 0

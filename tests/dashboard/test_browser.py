@@ -1,4 +1,5 @@
-"""The page and the report in a real browser: one server and one browser, Debian's Chromium without a download."""
+"""The page and the report in a real browser: one server and one browser, Debian's Chromium without
+a download."""
 
 from __future__ import annotations
 
@@ -54,11 +55,14 @@ TEXTS = """() => {
 def test_several_objectives_are_shown_and_grow(visit, archive):
     def tell(value, loss):
         claim = archive.proposals.claim("trainer", study="study")
-        archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value, "loss": loss}))
+        archive.proposals.complete(
+            claim.id, claim.token, Result(value, {"accuracy": value, "loss": loss})
+        )
 
     propose(archive, cells(4), objective="accuracy", further=(Objective("loss", "minimise"),))
     for value, loss in ((0.5, 3.0), (0.25, 4.0)):
         tell(value, loss)
+
     page = visit("/study?study=study")
     page.locator("#hypervolume", has_text="0.25").wait_for()
     page.get_by_text("loss (minimise)").first.wait_for()
@@ -80,6 +84,7 @@ def test_several_objectives_are_shown_and_grow(visit, archive):
     picture.focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")
+
     page.locator(".points .tip:visible", has_text="loss 1").wait_for()
     page.reload()
     assert progress.get_by_label("objective").input_value() == "loss"
@@ -120,7 +125,11 @@ def test_all_columns_of_the_evaluations_of_a_network_are_in_sight(visit, archive
     evaluate(archive, [0.25], name="a-study-with-a-name-of-usual-length")
     page = visit(f"/network?key={cells(1)[0].key}")
     page.set_viewport_size({"width": 1200, "height": 800})
-    table = page.locator("section").filter(has=page.get_by_role("heading", name="Evaluations")).locator(".table")
+    table = (
+        page.locator("section")
+        .filter(has=page.get_by_role("heading", name="Evaluations"))
+        .locator(".table")
+    )
     table.get_by_role("row").nth(1).wait_for()
     assert table.evaluate("element => element.scrollWidth <= element.clientWidth")
 
@@ -137,7 +146,9 @@ def test_a_study_grows_while_its_page_is_open(visit, archive):
     page.locator("#live", has_text="live").wait_for()
     propose(archive, cells(4))
     claim = archive.proposals.claim("trainer", study="study")
-    archive.proposals.report(claim.id, claim.token, {"train_loss": [2.0, 1.5], "accuracy": [0.5, 0.625]})
+    archive.proposals.report(
+        claim.id, claim.token, {"train_loss": [2.0, 1.5], "accuracy": [0.5, 0.625]}
+    )
     page.get_by_text("train_loss 1.5").wait_for()
     begin = time.monotonic()
     archive.proposals.complete(claim.id, claim.token, Result(0.875, {"accuracy": 0.875}))
@@ -159,6 +170,7 @@ def test_a_page_that_was_cut_off_misses_nothing(visit, archive, server):
         propose(archive, cells(4))
         claim = archive.proposals.claim("trainer", study="study")
         archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+
     page.context.set_offline(False)
     page.locator("#best", has_text="0.75").wait_for()
     assert page.locator("#done").text_content() == "3"
@@ -174,6 +186,7 @@ def test_a_page_whose_study_cannot_be_loaded_again_recovers(visit, archive, serv
         archive.studies.delete("study")
         evaluate(archive, [0.5])
         server.application.state.news.hurry("study:study")
+
     # What it has stays in sight meanwhile.
     page.locator("#best", has_text="0.25").wait_for()
     page.unroute("**/api/study/points?*")
@@ -217,6 +230,7 @@ def test_a_note_of_another_user_appears_and_is_not_overwritten(visit, archive):
         page.locator("#live", has_text="live").wait_for()
         page.get_by_role("button", name="Add a note or tags").click()
         page.get_by_label("Note").fill(text)
+
     second.get_by_role("button", name="Save").click()
     second.locator(".note .text", has_text="yours").wait_for()
     first.get_by_role("button", name="Save").click()
@@ -250,7 +264,10 @@ def test_plots_carry_their_view_and_answer_to_keys(visit, archive):
     archive.studies.create(study())
     made = [
         Suggestion(
-            cell, hyperparameters={"rate": 0.1 * at}, parent=cells(4)[at - 1] if at else None, operations=("swap",)
+            cell,
+            hyperparameters={"rate": 0.1 * at},
+            parent=cells(4)[at - 1] if at else None,
+            operations=("swap",),
         )
         for at, cell in enumerate(cells(4))
     ]
@@ -258,6 +275,7 @@ def test_plots_carry_their_view_and_answer_to_keys(visit, archive):
     for value in (0.25, 0.75, 0.5):
         claim = archive.proposals.claim("trainer", study="study")
         archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+
     archive.proposals.claim("trainer", study="study")
     page = visit("/study?study=study&axis=edges&axis=rate&range=0.600:1.000:rate")
     parallel = page.get_by_role("img", name="beside the value, one line a result")
@@ -265,14 +283,22 @@ def test_plots_carry_their_view_and_answer_to_keys(visit, archive):
     page.get_by_role("heading", name="What differs").scroll_into_view_if_needed()
     page.get_by_role("heading", name="Sizes of networks and hyperparameters").wait_for()
     parallel.locator("path").nth(2).wait_for(state="attached")
-    assert parallel.locator(".name").all_text_contents() == ["edgesedges", "raterate", "accuracyaccuracy"]
+    assert parallel.locator(".name").all_text_contents() == [
+        "edgesedges",
+        "raterate",
+        "accuracyaccuracy",
+    ]
     # The range leaves out the results whose rate is lower.
     assert parallel.locator("path.out").count() == 2
     parallel.focus()
     page.keyboard.press("ArrowUp")
     page.get_by_text("#2 accuracy 0.5").wait_for()
     page.keyboard.press("Escape")
-    assert parallel.locator("path.out").count() == 0 and "range=" not in page.url and "axis=edges" in page.url
+    assert (
+        parallel.locator("path.out").count() == 0
+        and "range=" not in page.url
+        and "axis=edges" in page.url
+    )
     page.get_by_role("heading", name="Gains of operations").scroll_into_view_if_needed()
     page.get_by_role("row").filter(has_text="swap").get_by_text("50 %").wait_for()
     page.get_by_role("heading", name="Workers over time").scroll_into_view_if_needed()
@@ -293,7 +319,10 @@ def test_a_report_opens_from_disk(browser, archive, tmp_path):
     faults: list[str] = []
     context = browser.new_context(offline=True)
     page = context.new_page()
-    page.on("request", lambda request: faults.append(request.url) if request.url != file.as_uri() else None)
+    page.on(
+        "request",
+        lambda request: faults.append(request.url) if request.url != file.as_uri() else None,
+    )
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
     page.goto(file.as_uri())

@@ -32,7 +32,9 @@ def columns(answer):
     assert (4 + length) % 8 == 0
     kinds = {"f8": "<f8", "f4": "<f4", "u4": "<u4", "u1": "|u1"}
     return head, {
-        each["name"]: np.frombuffer(content, kinds[each["type"]], head["rows"], 4 + length + each["offset"])
+        each["name"]: np.frombuffer(
+            content, kinds[each["type"]], head["rows"], 4 + length + each["offset"]
+        )
         for each in head["columns"]
     }
 
@@ -60,7 +62,10 @@ def test_points_have_the_values_of_all_objectives(archive, client):
     further = (Objective("loss", "minimise"), Objective("size", "minimise"))
     archive.studies.create(study(objective="accuracy", further=further))
     agent = archive.proposals.register_agent("random", {}, "1")
-    outcomes = [Result(0.5, {"accuracy": 0.5, "loss": 3.0, "size": 7.0}), Result(0.25, {"accuracy": 0.25, "loss": 2.0})]
+    outcomes = [
+        Result(0.5, {"accuracy": 0.5, "loss": 3.0, "size": 7.0}),
+        Result(0.25, {"accuracy": 0.25, "loss": 2.0}),
+    ]
     archive.proposals.create("study", agent, suggest(cells(2)), outcomes=outcomes)
     _, found = columns(client.get("/api/study/points?study=study"))
     assert [list(found[name]) for name in ("value", "objective_2")] == [[0.5, 0.25], [3.0, 2.0]]
@@ -71,7 +76,9 @@ def test_points_have_the_values_of_all_objectives(archive, client):
 def test_several_objectives_have_a_best_each_and_a_pareto_set(archive, client):
     further = (Objective("loss", "minimise"),)
     networks = cells(5)
-    archive.studies.create(study(objective="accuracy", further=further, constraints=(Constraint("size", "<=", 9.0),)))
+    archive.studies.create(
+        study(objective="accuracy", further=further, constraints=(Constraint("size", "<=", 9.0),))
+    )
     agent = archive.proposals.register_agent("random", {}, "1")
     rows = [(0.5, 3.0, 1.0), (0.6, 3.0, 1.0), (0.4, 1.0, 1.0), (0.9, 0.5, 10.0), (0.3, None, 1.0)]
     outcomes = [
@@ -80,9 +87,14 @@ def test_several_objectives_have_a_best_each_and_a_pareto_set(archive, client):
     ]
     archive.proposals.create("study", agent, suggest(networks), outcomes=outcomes)
     found = client.get("/api/study/objectives?study=study").json()
-    best = [(each["name"], each["direction"], each["best"]["number"]) for each in found["objectives"]]
+    best = [
+        (each["name"], each["direction"], each["best"]["number"]) for each in found["objectives"]
+    ]
     assert best == [("accuracy", "maximise", 1), ("loss", "minimise", 2)]
-    assert [(each["number"], each["values"]) for each in found["front"]] == [(1, [0.6, 3.0]), (2, [0.4, 1.0])]
+    assert [(each["number"], each["values"]) for each in found["front"]] == [
+        (1, [0.6, 3.0]),
+        (2, [0.4, 1.0]),
+    ]
     # The fourth misses the constraint, the fifth lacks an objective.
     assert [each["number"] for each in found["others"]] == [0]
     assert (found["results"], found["left_out"], found["reference"]) == (3, 1, [0.4, 3.0])
@@ -99,11 +111,16 @@ def test_a_hypervolume_that_decreases_with_a_mean_is_shown(archive, client):
     agent = archive.proposals.register_agent("random", {}, "1")
     bad, lucky = cells(2)
     outcomes = [
-        Result(value, {"accuracy": value, "loss": loss}) for value, loss in ((0.0, 2.0), (0.8, 1.0), (0.4, 1.0))
+        Result(value, {"accuracy": value, "loss": loss})
+        for value, loss in ((0.0, 2.0), (0.8, 1.0), (0.4, 1.0))
     ]
-    archive.proposals.create("study", agent, [Suggestion(bad), Suggestion(lucky), Repeat(lucky)], outcomes=outcomes)
+    archive.proposals.create(
+        "study", agent, [Suggestion(bad), Suggestion(lucky), Repeat(lucky)], outcomes=outcomes
+    )
     found = client.get("/api/study/objectives?study=study").json()
-    assert [(each["number"], each["values"]) for each in found["front"]] == [(1, [pytest.approx(0.6), 1.0])]
+    assert [(each["number"], each["values"]) for each in found["front"]] == [
+        (1, [pytest.approx(0.6), 1.0])
+    ]
     assert found["history"] == [[0, 0.0], [1, 0.8], [2, pytest.approx(0.6)]]
 
 
@@ -153,8 +170,13 @@ def test_a_network_with_every_evaluation_and_its_relatives(archive, client):
     parent, child = cells(2)
     archive.architectures.record_morph(parent, child, ["swap"])
     found = client.get(f"/api/networks/{parent.key[:12]}").json()
-    assert sorted((each["study"], each["value"]) for each in found["evaluations"]) == [("one", 0.5), ("two", 0.25)]
-    assert [(each["key"], each["operations"]) for each in found["children"]] == [(child.key, ["swap"])]
+    assert sorted((each["study"], each["value"]) for each in found["evaluations"]) == [
+        ("one", 0.5),
+        ("two", 0.25),
+    ]
+    assert [(each["key"], each["operations"]) for each in found["children"]] == [
+        (child.key, ["swap"])
+    ]
     assert found["parents"] == [] and found["graph"]["space"] == "nasbench201"
     assert {each["objective"] for each in found["evaluations"]} == {"accuracy"}
     assert found["children"][0]["values"] == [] and found["children"][0]["evaluations"] == 0
@@ -171,15 +193,22 @@ def test_a_network_with_every_evaluation_and_its_relatives(archive, client):
     query = f"network={parent.key}&network={child.key}"
     difference = client.get(f"/api/difference?{query}").json()
     edit = [each["distance"] for each in pair["distances"] if each["kernel"] == "edit"]
-    assert difference["distance"] == pytest.approx(sum(part["cost"] for part in difference["parts"])) and edit
+    assert (
+        difference["distance"] == pytest.approx(sum(part["cost"] for part in difference["parts"]))
+        and edit
+    )
     assert difference["distance"] == pytest.approx(edit[0]) and difference["distance"] > 0
     assert client.get(f"/differences.svg?{query}&theme=dark").text.startswith("<svg")
     assert client.get(f"/api/difference?{query}&kernel=path").status_code == 400
     unknown = client.get("/api/networks/zz")
     assert unknown.status_code == 404
-    assert unknown.json()["error"] == "unknown architecture 'zz': no network has a key that begins so"
+    assert unknown.json()["error"] == (
+        "unknown architecture 'zz': no network has a key that begins so"
+    )
     slip = parent.key[:-1] + ("0" if parent.key[-1] != "0" else "1")
-    assert client.get(f"/api/networks/{slip}").json()["error"].endswith(f"did you mean {parent.key}?")
+    assert (
+        client.get(f"/api/networks/{slip}").json()["error"].endswith(f"did you mean {parent.key}?")
+    )
     assert client.get("/api/comparison?network=a").status_code == 400
 
 
@@ -191,11 +220,15 @@ def test_lineage_of_the_best_network(archive, client):
     found = client.get("/api/study/lineage?study=study").json()
     assert found["key"] == second.key
     assert [(step["parent"], step["child"]) for step in found["steps"]] == [(first.key, second.key)]
-    assert {row["key"]: row["value"] for row in found["networks"]} == {first.key: 0.5, second.key: 0.75}
+    assert {row["key"]: row["value"] for row in found["networks"]} == {
+        first.key: 0.5,
+        second.key: 0.75,
+    }
 
 
 def test_queries_only_read_and_end_by_themselves(archive, served):
-    client, hasty = served(write=True), served(query_seconds=0.3)
+    client = served(write=True)
+    hasty = served(query_seconds=0.3)
     evaluate(archive, [0.5])
 
     def ask(**document):
@@ -206,7 +239,9 @@ def test_queries_only_read_and_end_by_themselves(archive, served):
     refused = ask(cypher="MATCH (n) DETACH DELETE n")
     assert refused.status_code == 400 and "could change the archive" in refused.json()["error"]
     # The page's own option allows its buttons, not its queries.
-    assert refused.json()["error"].endswith("; the page only reads: archive query --write can change")
+    assert refused.json()["error"].endswith(
+        "; the page only reads: archive query --write can change"
+    )
     assert archive.studies.names() == ["study"]
     assert ask(cypher="NOT CYPHER").status_code == 400
     assert ask(name="none").status_code == 404
@@ -221,6 +256,7 @@ def test_queries_only_read_and_end_by_themselves(archive, served):
         {"name": "cost", "parameters": []},
     ):
         assert ask(**wrong).status_code == 400
+
     assert client.post("/api/query", content=b"[1]").status_code == 400
 
 
@@ -229,6 +265,7 @@ def test_changes_exist_only_with_write(archive, served):
     propose(archive, cells(3))
     for action in ("stop", "cancel", "retry", "prioritise", "enqueue", "annotate"):
         assert served().post(f"/api/changes/{action}", json={}).status_code == 404
+
     client = served(write=True)
 
     def change(action, **document):
@@ -242,12 +279,16 @@ def test_changes_exist_only_with_write(archive, served):
         content = '{"proposal": "study#00002", "priority": ' + priority + "}"
         refused = client.post("/api/changes/prioritise", content=content)
         assert refused.status_code == 400 and "priority must be a number" in refused.text
+
     halved = client.post("/api/changes/annotate", content='{"study": "study", "note": "\\ud83d"}')
     assert halved.status_code == 400 and "half a character" in halved.text
     assert change("prioritise", proposal="study#00001", priority=2000).status_code == 200
     for _ in range(2):
         for number in (1, 2):
-            assert change("prioritise", proposal=f"study#0000{number}", first=True).status_code == 200
+            assert (
+                change("prioritise", proposal=f"study#0000{number}", first=True).status_code == 200
+            )
+
     assert [archive.proposals.get(f"study#0000{number}").priority for number in (1, 2)] == [3, 4]
     claim = archive.proposals.claim("trainer", study="study")
     assert claim.id == "study#00002"
@@ -261,18 +302,32 @@ def test_changes_exist_only_with_write(archive, served):
     states = [each.state for each in archive.proposals.list("study")]
     assert states.count(State.FAILED) == 3 and states.count(State.RUNNING) == 1
     assert change("stop", study="none").status_code == 404
-    assert change("annotate", study="study", note=EVIL, tags=["b", " a ", "", "b"]).json()["tags"] == ["a", "b"]
+    assert change("annotate", study="study", note=EVIL, tags=["b", " a ", "", "b"]).json()[
+        "tags"
+    ] == ["a", "b"]
     head, _ = columns(client.get("/api/study/points?study=study"))
     assert (head["about"]["note"], head["about"]["tags"]) == (EVIL, ["a", "b"])
     assert change("annotate", study="study", tags="a").status_code == 400
     unknown = change("annotate", study="none")
-    assert unknown.status_code == 404 and unknown.json()["error"] == "unknown study 'none': known: study"
-    assert change("annotate", study="study", note="", seen={"note": "another", "tags": []}).status_code == 400
-    assert change("annotate", study="study", note="", seen={"note": EVIL, "tags": ["a", "b"]}).status_code == 200
+    assert unknown.status_code == 404 and unknown.json()["error"] == (
+        "unknown study 'none': known: study"
+    )
+    assert (
+        change("annotate", study="study", note="", seen={"note": "another", "tags": []}).status_code
+        == 400
+    )
+    assert (
+        change(
+            "annotate", study="study", note="", seen={"note": EVIL, "tags": ["a", "b"]}
+        ).status_code
+        == 200
+    )
     assert change("annotate", study="study", note="", seen=7).status_code == 400
 
 
-def test_a_network_that_no_agent_may_propose_is_not_enqueued(archive, served, tmp_path, monkeypatch):
+def test_a_network_that_no_agent_may_propose_is_not_enqueued(
+    archive, served, tmp_path, monkeypatch
+):
     few, many = (spaces.get("mlp").initial_pool()[at] for at in (0, -1))
     limit = float(known_costs.of_task(registry.get("digits"), "digits/1")["params"]([few])[0])
     limits = (Constraint("params", "<=", limit),)
@@ -285,7 +340,9 @@ def test_a_network_that_no_agent_may_propose_is_not_enqueued(archive, served, tm
     client = served(write=True)
 
     def enqueue(name, network):
-        return client.post("/api/changes/enqueue", json={"study": name, "network": _stored(archive, network)})
+        return client.post(
+            "/api/changes/enqueue", json={"study": name, "network": _stored(archive, network)}
+        )
 
     assert enqueue("study", few).status_code == 200
     assert enqueue("table", listed).status_code == 200
@@ -296,6 +353,7 @@ def test_a_network_that_no_agent_may_propose_is_not_enqueued(archive, served, tm
     ):
         refused = enqueue(name, network)
         assert refused.status_code == 400 and reason in refused.text
+
     archive.studies.set_budget("table", 1)
     archive.studies.set_budget("study", 1)
     assert "has this network already, as number 0" in enqueue("table", listed).text
@@ -311,8 +369,13 @@ def test_names_of_other_people_are_data(archive, client):
     evaluate(archive, [0.5], EVIL)
     page = client.get(f"/study?study={EVIL}", headers={"accept": "text/html"})
     assert page.status_code == 200 and "<img" not in page.text
-    for path in ("/api/studies", f"/api/study/proposals?study={EVIL}", "/api/study/points?study=none"):
+    for path in (
+        "/api/studies",
+        f"/api/study/proposals?study={EVIL}",
+        "/api/study/points?study=none",
+    ):
         assert client.get(path).headers["content-type"] == "application/json"
+
     head, _ = columns(client.get(f"/api/study/points?study={EVIL}"))
     assert head["about"]["study"] == EVIL
 
@@ -328,7 +391,10 @@ def test_the_time_line_has_every_attempt(archive, client):
     evaluate(archive, [0.25], "other")
     for path in ("/api/timeline?study=study", "/api/timeline?seconds=3600", "/api/timeline"):
         found = client.get(path).json()
-        told = {(each["worker"], each["study"], each["number"], each["outcome"]) for each in found["trials"]}
+        told = {
+            (each["worker"], each["study"], each["number"], each["outcome"])
+            for each in found["trials"]
+        }
         own = {
             ("one", "study", 0, "complete"),
             ("one", "study", 1, "failed"),
@@ -338,6 +404,7 @@ def test_the_time_line_has_every_attempt(archive, client):
         others = {("trainer", "other", 0, "complete")}
         assert told == (own if path.endswith("=study") else own | others)
         assert all(each["begin"] <= each["end"] <= found["now"] + 1000 for each in found["trials"])
+
     assert {each["id"]: each["lanes"] for each in found["workers"]}["one"] == 2
     assert client.get("/api/timeline?most=1").json()["cut"]
     assert client.get("/api/timeline?study=none").status_code == 404
@@ -350,25 +417,37 @@ def test_hyperparameters_and_gains_are_those_of_the_plots(archive, client):
         assert "study" in client.get(f"/api/study/{part}?study=study").json()["nothing"]
         assert client.get(f"/api/study/{part}?study=none").status_code == 404
         assert client.get(f"/api/study/{part}").status_code == 400
+
     agent = archive.proposals.register_agent("nasbot", {}, "1")
     archive.studies.create(study("rates"))
     made = [
         Suggestion(
-            cell, hyperparameters={"rate": 0.1 * at}, parent=cells(3)[at - 1] if at else None, operations=("swap",)
+            cell,
+            hyperparameters={"rate": 0.1 * at},
+            parent=cells(3)[at - 1] if at else None,
+            operations=("swap",),
         )
         for at, cell in enumerate(cells(3))
     ]
-    archive.proposals.create("rates", agent, made, outcomes=[Result(value, {}) for value in (0.25, 0.75, 0.5)])
+    archive.proposals.create(
+        "rates", agent, made, outcomes=[Result(value, {}) for value in (0.25, 0.75, 0.5)]
+    )
     found = client.get("/api/study/parallel?study=rates").json()
     assert (found["number"], found["value"]) == ([0, 2, 1], [0.25, 0.5, 0.75])
-    assert {axis["name"]: axis["places"] for axis in found["axes"]} == {"rate": [0, 1, 0.5], "accuracy": [0, 0.5, 1]}
+    assert {axis["name"]: axis["places"] for axis in found["axes"]} == {
+        "rate": [0, 1, 0.5],
+        "accuracy": [0, 0.5, 1],
+    }
     assert set(found["known"]) == {"rate", "layers", "depth", "edges", "mass"}
     named = client.get("/api/study/parallel?study=rates&axis=edges&axis=rate").json()
     assert [axis["name"] for axis in named["axes"]] == ["edges", "rate", "accuracy"]
     assert client.get("/api/study/parallel?study=rates&axis=none").status_code == 404
     (swap,) = client.get("/api/study/gains?study=rates").json()["operations"]
     assert (swap["operation"], swap["uses"], swap["improved"]) == ("swap", 2, 1)
-    assert swap["quantiles"] == pytest.approx([-0.2125, -0.0625, 0.125, 0.3125, 0.4625]) and swap["raised"] == 0.5
+    assert (
+        swap["quantiles"] == pytest.approx([-0.2125, -0.0625, 0.125, 0.3125, 0.4625])
+        and swap["raised"] == 0.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -382,6 +461,7 @@ def test_a_study_of_any_name_is_reached(archive, client, name):
     assert client.get("/api/study/proposal", params={**named, "number": 0}).json()["value"] == 0.5
     for part in ("curves", "lineage", "parallel", "gains"):
         assert client.get(f"/api/study/{part}", params=named).status_code == 200
+
     assert len(client.get("/api/timeline", params=named).json()["trials"]) == 1
     topic = f"study:{name}"
     news = client.app.state.news
@@ -409,7 +489,9 @@ def test_json_has_no_nan(value):
 def test_an_archive_of_other_directions(archive, client):
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.studies.create(study("low", direction="minimise", objective="error"))
-    archive.proposals.create("low", agent, suggest(cells(2)), outcomes=[Result(0.5, {}), Result(0.25, {})])
+    archive.proposals.create(
+        "low", agent, suggest(cells(2)), outcomes=[Result(0.5, {}), Result(0.25, {})]
+    )
     head, _ = columns(client.get("/api/study/points?study=low"))
     assert head["about"]["best"]["value"] == 0.25
     (listed,) = client.get("/api/studies").json()["studies"]
@@ -419,16 +501,25 @@ def test_an_archive_of_other_directions(archive, client):
 @pytest.mark.every_server
 def test_the_map_places_every_network_and_marks_those_of_a_study(archive, client):
     choices = client.get("/api/map/choices").json()
-    assert (choices["spaces"], choices["studies"]) == ([], []) and {"profile", "edit"} <= set(choices["distances"])
+    assert (choices["spaces"], choices["studies"]) == ([], []) and {"profile", "edit"} <= set(
+        choices["distances"]
+    )
     evaluate(archive, [0.25, 0.75, 0.5])
     archive.architectures.add(cells(9))
-    assert client.get("/api/map/choices").json()["spaces"] == [{"space": "nasbench201", "networks": 9}]
+    assert client.get("/api/map/choices").json()["spaces"] == [
+        {"space": "nasbench201", "networks": 9}
+    ]
     head, found = columns(client.get("/api/map?study=study"))
-    keys = ["".join(f"{found[f'key{at}'][row]:08x}" for at in range(4)) for row in range(head["rows"])]
+    keys = [
+        "".join(f"{found[f'key{at}'][row]:08x}" for at in range(4)) for row in range(head["rows"])
+    ]
     assert sorted(keys) == sorted(cell.key for cell in cells(9))
     values = {cell.key: value for cell, value in zip(cells(3), [0.25, 0.75, 0.5], strict=True)}
     for key, value, owner in zip(keys, found["value"], found["study"], strict=True):
-        assert (value, owner) == (values[key], 1) if key in values else np.isnan(value) and owner == 0
+        assert (
+            (value, owner) == (values[key], 1) if key in values else np.isnan(value) and owner == 0
+        )
+
     assert [keys[at] for at in head["paths"][0]["incumbents"]] == [cells(2)[0].key, cells(2)[1].key]
     whole, _ = columns(client.get("/api/map?space=nasbench201"))
     assert whole["paths"] == [] and whole["rows"] == 9
@@ -445,7 +536,8 @@ def test_a_map_by_a_slow_kernel_tells_its_progress_and_ends_by_itself(archive, s
     assert whole[0]["distance"] == "edit" and whole[0]["rows"] == 3
     monkeypatch.setattr(maps, "_made", OrderedDict())
     monkeypatch.setattr(maps, "PATIENCE_SECONDS", 0)
-    going, reached = threading.Event(), threading.Event()
+    going = threading.Event()
+    reached = threading.Event()
 
     def slowly(archive, *, report, **settings):
         # What is added later is not in it, whichever thread is faster.
@@ -482,6 +574,7 @@ def test_a_job_ends_after_its_limit_or_when_nobody_waits(monkeypatch):
 
     with pytest.raises(UsageError, match=r"takes longer than 0.01 seconds, 50% is done: try less"):
         jobs.Job(endless, 0.01, "try less").outcome(30)
+
     monkeypatch.setattr(jobs, "LEFT_SECONDS", 0.01)
     left = jobs.Job(endless, 1000, "")
     wait_until(lambda: left.failed, what="the end of a job that nobody asks for")

@@ -1,4 +1,5 @@
-"""The keyboard in a real browser: the focus stays where it is while news arrive, and Enter opens a row."""
+"""The keyboard in a real browser: the focus stays where it is while news arrive, and Enter opens a
+row."""
 
 import pytest
 
@@ -18,7 +19,9 @@ class Trainer:
     """Results of a study, one after another, and the curve of a trial that runs."""
 
     def __init__(self, archive):
-        self.queue, self.loss, self.value = archive.proposals, [1.0], 0.5
+        self.queue = archive.proposals
+        self.loss = [1.0]
+        self.value = 0.5
         self.running = self.queue.claim("trainer", study="study")
 
     def report(self):
@@ -28,7 +31,8 @@ class Trainer:
         return f"train_loss {self.loss[-1]:g}"
 
     def complete(self):
-        claim, self.value = self.queue.claim("trainer", study="study"), self.value + 0.0625
+        claim = self.queue.claim("trainer", study="study")
+        self.value = self.value + 0.0625
         metrics = {"accuracy": self.value, "params": 10.0, "loss": 1.0, "size": 2.0}
         self.queue.complete(claim.id, claim.token, Result(self.value, metrics))
         return f"{self.value:.4g}"
@@ -48,14 +52,18 @@ def test_a_choice_stays_open_while_results_arrive(visit, archive):
         ("Pareto set", "select"),
     ]
     for heading, control in controls:
-        card = page.locator("section").filter(has=page.get_by_role("heading", name=heading, exact=True))
+        card = page.locator("section").filter(
+            has=page.get_by_role("heading", name=heading, exact=True)
+        )
         card.locator(control).focus()
         page.evaluate(MARK)
         page.get_by_text(trainer.report()).wait_for()
         page.locator("#best", has_text=trainer.complete()).wait_for()
-        # The parts in sight are drawn again one after another, those of several objectives after five seconds.
+        # The parts in sight are drawn again one after another, those of several objectives after
+        # five seconds.
         page.wait_for_timeout(6000 if heading == "Pareto set" else 500)
         assert page.evaluate(IS_MARKED), heading
+
     # A choice changes the plot without a new control.
     page.get_by_label("metric", exact=True).select_option("train_loss")
     page.get_by_label("logarithmic").uncheck()
@@ -70,7 +78,9 @@ def test_a_button_of_a_row_keeps_the_focus_while_its_row_changes(visit, archive)
     trainer = Trainer(archive)
     trainer.report()
     page = visit("/study?study=study")
-    running = page.locator("section").filter(has=page.get_by_role("heading", name="Running", exact=True))
+    running = page.locator("section").filter(
+        has=page.get_by_role("heading", name="Running", exact=True)
+    )
     running.get_by_role("button", name="#0").focus()
     page.get_by_text(trainer.report()).wait_for()
     assert page.evaluate(FOCUSED) == "#0"
@@ -80,7 +90,8 @@ def test_a_button_of_a_row_keeps_the_focus_while_its_row_changes(visit, archive)
     second = archive.proposals.claim("trainer", study="study")
     running.get_by_role("button", name="#2").wait_for()
     assert page.evaluate(FOCUSED) == "#1"
-    # The row of a trial that has ended is gone: its neighbour has the focus, but none of its buttons.
+    # The row of a trial that has ended is gone: its neighbour has the focus, but none of its
+    # buttons.
     running.get_by_role("button", name="#2").focus()
     archive.proposals.complete(second.id, second.token, Result(0.25, {}))
     running.get_by_role("button", name="#2").wait_for(state="detached")

@@ -43,7 +43,9 @@ def test_a_stream_that_was_ended_is_not_opened_again(visit, archive):
     evaluate(archive, [0.5])
     page = visit("/", script=COUNTED)
     page.get_by_role("row").filter(has_text="study").first.wait_for()
-    before = page.evaluate("window.streams.filter((each) => each.readyState !== EventSource.CLOSED).length")
+    before = page.evaluate(
+        "window.streams.filter((each) => each.readyState !== EventSource.CLOSED).length"
+    )
     assert page.evaluate(FOLLOWED_AGAIN) == before + 1
 
 
@@ -54,5 +56,6 @@ def test_a_long_outage_is_asked_about_at_an_even_rate(visit):
     page.reload()
     for _ in range(60):
         page.clock.run_for(1000)
+
     # One in five seconds, and one three seconds after each.
     assert 10 <= page.evaluate("window.requests") <= 60 / 5 + 60 / 3

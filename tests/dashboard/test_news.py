@@ -32,7 +32,8 @@ def looked(news, topic="study:study"):
 
 
 def told(news, seen, topic="study:study"):
-    """Return what a browser is told that has seen this version, and the version that it has seen then."""
+    """Return what a browser is told that has seen this version, and the version that it has seen
+    then."""
     looked(news, topic)
     version, text = news.message({topic: seen})
     return version, json.loads(text).get(topic, {}) if text else {}
@@ -93,6 +94,7 @@ def test_every_way_of_a_proposal_is_followed(archive, news):
     # The result of a trial that was cancelled arrives nevertheless, long after.
     for _ in range(5):
         seen, _ = told(news, seen)
+
     archive.proposals.complete(claim.id, claim.token, Result(0.5, {"accuracy": 0.5}))
     seen, message = told(news, seen)
     assert [(row[NUMBER], row[STATE]) for row in message["rows"]] == [(0, "COMPLETE")]
@@ -122,26 +124,38 @@ def test_a_value_that_a_user_corrects_is_news(archive, news):
     assert message["about"]["best"]["number"] == 0
 
 
-def test_a_result_without_a_value_of_each_objective_is_the_best_until_there_is_one_with(archive, news):
+def test_a_result_without_a_value_of_each_objective_is_the_best_until_there_is_one_with(
+    archive, news
+):
     propose(archive, cells(4), objective="accuracy", further=(Objective("loss", "minimise"),))
-    for value, loss, best in ((0.75, math.inf, 0), (0.5, 2.0, 1), (0.875, None, 1), (0.625, 3.0, 3)):
+    for value, loss, best in (
+        (0.75, math.inf, 0),
+        (0.5, 2.0, 1),
+        (0.875, None, 1),
+        (0.625, 3.0, 3),
+    ):
         claim = archive.proposals.claim("trainer", study="study")
         metrics = {"accuracy": value, **({} if loss is None else {"loss": loss})}
         archive.proposals.complete(claim.id, claim.token, Result(value, metrics))
-        head, listed = looked(news).entry("about")["best"], StudiesFeed(archive.connection).look()["study"]
+        head = looked(news).entry("about")["best"]
+        listed = StudiesFeed(archive.connection).look()["study"]
         incumbent = archive.studies.snapshot("study").incumbent
         assert head["number"] == incumbent.number == best
         assert head["value"] == listed["best"] == incumbent.value
+
     assert listed["counts"] == {"complete": 4}
 
 
 def test_partial_results_are_the_best_until_there_is_a_whole_one(archive, news):
     def end(value, *, pruned):
         claim = archive.proposals.claim("trainer", study="study")
-        archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}), pruned=pruned)
+        archive.proposals.complete(
+            claim.id, claim.token, Result(value, {"accuracy": value}), pruned=pruned
+        )
 
     def best():
-        head, listed = looked(news).entry("about")["best"], StudiesFeed(archive.connection).look()["study"]["best"]
+        head = looked(news).entry("about")["best"]
+        listed = StudiesFeed(archive.connection).look()["study"]["best"]
         assert head["value"] == listed == archive.studies.snapshot("study").incumbent.value
         return head["number"], listed
 
@@ -153,8 +167,11 @@ def test_partial_results_are_the_best_until_there_is_a_whole_one(archive, news):
     assert best() == (1, 0.875)
     # A promoted proposal keeps its result while it waits and runs.
     for state in ("WAITING", "RUNNING", "PRUNED"):
-        archive.query(f"MATCH (p:Proposal {{id: 'study#00001'}}) SET p.state = '{state}'", write=True)
+        archive.query(
+            f"MATCH (p:Proposal {{id: 'study#00001'}}) SET p.state = '{state}'", write=True
+        )
         assert best() == (1, 0.875)
+
     end(0.25, pruned=False)
     assert best() == (2, 0.25)
     end(0.125, pruned=False)
@@ -170,6 +187,7 @@ def test_another_study_of_the_same_name_and_another_process_are_loaded_again(arc
     archive.studies.delete("study")
     with pytest.raises(UnknownNameError):
         looked(news)
+
     assert news.troubles(["study:study"])
     evaluate(archive, [0.5])
     assert told(news, seen)[1] == {"reset": True}
@@ -202,6 +220,7 @@ def test_an_outage_is_told_and_delays_no_later_look(archive, news):
     for failed in (True, False, True, False):
         feed.postpone(long_ago, failed=failed)
         assert feed.due <= time.monotonic() + feed.pause
+
     feed.postpone(long_ago)
     assert feed.due > time.monotonic() + 60
 
@@ -243,5 +262,6 @@ def test_any_number_of_topics_has_browsers_at_a_time(archive, news, monkeypatch)
     # A request without a browser has a feed, too; it leaves first.
     for topic in ("studies", "workers"):
         assert news.fresh(topic).topic == topic
+
     assert [news.fresh(f"study:{name}") for name in ("a", "b", "c")] == kept
     assert "studies" not in news._feeds

@@ -1,4 +1,5 @@
-"""Long and strange names and reasons in a real browser: they leave the rest of the page in sight."""
+"""Long and strange names and reasons in a real browser: they leave the rest of the page in
+sight."""
 
 import pytest
 
@@ -43,9 +44,11 @@ def test_marks_of_direction_are_named(visit, archive):
 def test_more_studies_than_a_comparison_has_are_refused_in_words(visit, archive):
     for at in range(8):
         evaluate(archive, [0.1 * at], f"study {at}")
+
     page = visit("/compare?x=seconds")
     for at in range(8):
         page.get_by_label(f"study {at}").check()
+
     section = page.locator("section").filter(has_text="study 7")
     section.get_by_role("button", name="Compare").click()
     page.get_by_text("At most 7 studies are compared: clear some.").wait_for()

@@ -1,4 +1,5 @@
-"""Numbers without a range to plot, in a real browser: equal except for the last bit, and infinite."""
+"""Numbers without a range to plot, in a real browser: equal except for the last bit, and
+infinite."""
 
 import pytest
 
@@ -55,11 +56,16 @@ def store_seconds(archive, evaluation, seconds):
 def test_a_study_of_equal_values_and_infinite_costs_is_drawn(visit, archive):
     propose(archive, cells(4))
     # The third cost is too large for a number of the columns.
-    for value, cost in zip((0.3, 0.1 + 0.2, 0.3, 0.3), (1.0, float("inf"), 1e300, 3.0), strict=True):
+    for value, cost in zip(
+        (0.3, 0.1 + 0.2, 0.3, 0.3), (1.0, float("inf"), 1e300, 3.0), strict=True
+    ):
         claim = archive.proposals.claim("trainer", study="study")
         metrics = {"accuracy": value, "latency_ms": cost}
-        archive.proposals.complete(claim.id, claim.token, Result(value, metrics, {"accuracy": [0.3, 0.1 + 0.2]}, 2))
+        archive.proposals.complete(
+            claim.id, claim.token, Result(value, metrics, {"accuracy": [0.3, 0.1 + 0.2]}, 2)
+        )
         store_seconds(archive, claim.id, cost)
+
     page = visit("/study?study=study&cost=latency_ms&x=spent")
     page.locator("#best", has_text="0.3").wait_for()
     front = page.get_by_role("img", name="Value against cost, with the front")
@@ -70,6 +76,7 @@ def test_a_study_of_equal_values_and_infinite_costs_is_drawn(visit, archive):
     for _ in range(3):
         page.keyboard.press("ArrowRight")
         shown.append(page.locator(".points .tip:visible b").text_content())
+
     assert [text.split()[0] for text in shown] == ["#0", "#3", "#0"]
 
 
@@ -80,6 +87,7 @@ def test_infinite_costs_end_no_comparison(visit, archive):
         claim = archive.proposals.claim("trainer", study="two")
         archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
         store_seconds(archive, claim.id, cost)
+
     page = visit("/compare?study=one&study=two&x=seconds")
     page.get_by_role("row").filter(has_text="0.75").get_by_text("2 s").wait_for()
 
@@ -103,23 +111,33 @@ SPENT = """async (study) => {
 
 def test_what_a_study_has_spent_counts_all_of_its_trainings(visit, archive):
     source, *_ = evaluate(archive, [0.5], "source")
-    reused = Result(0.5, {"accuracy": 0.5, "size": 1.0}, epochs=7, seconds=0.0, answered_from=source.id)
+    reused = Result(
+        0.5, {"accuracy": 0.5, "size": 1.0}, epochs=7, seconds=0.0, answered_from=source.id
+    )
     proposals = propose(archive, cells(5)[1:], constraints=(Constraint("size", "<=", 9.0),))
     answer(archive, "study", proposals[0].agent, [(Suggestion(cells(1)[0]), reused)])
     # The second one ends first, violates the constraint, and has a value; the third is pruned.
     claims = [archive.proposals.claim("trainer", study="study") for _ in range(3)]
-    ended = [(claims[1], 0.9, 10.0, False), (claims[0], 0.75, 1.0, False), (claims[2], 0.25, 1.0, True)]
+    ended = [
+        (claims[1], 0.9, 10.0, False),
+        (claims[0], 0.75, 1.0, False),
+        (claims[2], 0.25, 1.0, True),
+    ]
     for claim, value, size, pruned in ended:
         metrics = {"accuracy": value, "size": size}
         result = Result(value, metrics, epochs=3, seconds=2.0, partial=pruned)
         archive.proposals.complete(claim.id, claim.token, result, pruned=pruned)
+
     page = visit("/compare?study=study&x=epochs")
     spent = page.evaluate(SPENT, "study")
     for against, sums in spent.items():
         (plotted,) = best_so_far(archive, "study", against)
         by_number = dict(zip(plotted.number.tolist(), plotted.x.tolist(), strict=True))
-        assert [sums[number] for number in sorted(by_number)] == [by_number[number] for number in sorted(by_number)]
+        assert [sums[number] for number in sorted(by_number)] == [
+            by_number[number] for number in sorted(by_number)
+        ]
         assert sum(each == each for each in sums if each is not None) == 4, against
+
     assert max(each for each in spent["epochs"] if each == each) == 9
     assert min(each for each in spent["evaluations"] if each == each) == 1
     page.get_by_role("row").filter(has_text="study").get_by_text("6 s").wait_for()
@@ -130,10 +148,16 @@ def test_values_of_different_objectives_have_no_common_mean(visit, archive):
     evaluate(archive, [1000.0, 3000.0], "sizes", objective="params", direction="minimise")
     propose(archive, cells(1), "rungs")
     claim = archive.proposals.claim("trainer", study="rungs")
-    archive.proposals.complete(claim.id, claim.token, Result(0.125, {"accuracy": 0.125}, partial=True), pruned=True)
+    archive.proposals.complete(
+        claim.id, claim.token, Result(0.125, {"accuracy": 0.125}, partial=True), pruned=True
+    )
     first, second = cells(2)
     page = visit(f"/compare?network={first.key}&network={second.key}")
-    rows = page.locator("section").filter(has=page.get_by_role("heading", name="Evaluations")).locator("tbody tr")
+    rows = (
+        page.locator("section")
+        .filter(has=page.get_by_role("heading", name="Evaluations"))
+        .locator("tbody tr")
+    )
     rows.first.wait_for()
     assert [row.split()[-3:] for row in rows.all_inner_texts()] == [
         ["accuracy", "0.25", "0.5"],

@@ -25,12 +25,15 @@ def test_the_port_listens_before_the_address_is_shown(archive):
 def test_ctrl_c_ends_the_page_quietly(archive, store_settings, tmp_path):
     with shell(store_settings, tmp_path) as user:
         served = user.starts("dashboard", "--port", "0")
-        address = wait_until(lambda: [line for line in user.said.splitlines() if line.startswith("http")])[0]
+        address = wait_until(
+            lambda: [line for line in user.said.splitlines() if line.startswith("http")]
+        )[0]
         parts = urlsplit(address)
         with closing(HTTPConnection(parts.hostname, parts.port, timeout=30.0)) as page:
             page.request("GET", f"/?{parts.query}")
             with page.getresponse() as answer:
                 assert answer.status < 400
+
         wait_until(lambda: "Ctrl-C ends the page" in user.said)
         before = user.said
         served.send_signal(signal.SIGINT)

@@ -23,7 +23,8 @@ def counts(archive):
 
 def test_what_waits_is_cancelled_and_the_budget_is_what_is_evaluated_or_runs(archive):
     propose(archive, cells(6))
-    done, _ = archive.proposals.claim("trainer"), archive.proposals.claim("trainer")
+    done = archive.proposals.claim("trainer")
+    _ = archive.proposals.claim("trainer")
     archive.proposals.complete(done.id, done.token, Result(0.5, {"accuracy": 0.5}))
     stopped = ended(archive)
     assert (stopped.cancelled, stopped.budget) == (4, 2)
@@ -38,7 +39,8 @@ def test_what_waits_is_cancelled_and_the_budget_is_what_is_evaluated_or_runs(arc
 
 def test_a_search_refills_no_place_of_a_cancelled_proposal(archive, monkeypatch):
     propose(archive, cells(4), budget=4)
-    further, cancel = iter(cells(40)[4:]), archive.proposals.cancel
+    further = iter(cells(40)[4:])
+    cancel = archive.proposals.cancel
 
     def refilled(id_, reason):
         cancelled = cancel(id_, reason)
@@ -52,12 +54,14 @@ def test_a_search_refills_no_place_of_a_cancelled_proposal(archive, monkeypatch)
 
 def test_a_proposal_that_a_trainer_returns_meanwhile_is_cancelled(archive, monkeypatch):
     propose(archive, cells(3))
-    held, cancel = [archive.proposals.claim("trainer")], archive.proposals.cancel
+    held = [archive.proposals.claim("trainer")]
+    cancel = archive.proposals.cancel
 
     def returned(id_, reason):
         if held:
             claim = held.pop()
             archive.proposals.release(claim.id, claim.token)
+
         return cancel(id_, reason)
 
     monkeypatch.setattr(archive.proposals, "cancel", returned)
@@ -73,6 +77,7 @@ def test_a_result_that_arrives_meanwhile_counts(archive, monkeypatch):
         claim = archive.proposals.claim("trainer")
         if claim is not None:
             archive.proposals.complete(claim.id, claim.token, Result(0.5, {"accuracy": 0.5}))
+
         return cancel(id_, reason)
 
     monkeypatch.setattr(archive.proposals, "cancel", completed)
@@ -81,9 +86,11 @@ def test_a_result_that_arrives_meanwhile_counts(archive, monkeypatch):
 
 
 def test_nothing_waits_after_a_stop_of_a_fast_search(archive):
-    budget, known = 60, cells(200)
+    budget = 60
+    known = cells(200)
     propose(archive, known[:8], budget=budget)
-    agent, over = archive.proposals.register_agent("random", {}, "1"), threading.Event()
+    agent = archive.proposals.register_agent("random", {}, "1")
+    over = threading.Event()
 
     def search():
         """Keep eight proposals open, as a loop in another process does."""
@@ -91,7 +98,9 @@ def test_nothing_waits_after_a_stop_of_a_fast_search(archive):
         while not over.is_set() and at < len(known):
             open_ = archive.studies.counts("study")
             missing = 8 - open_[State.WAITING] - open_[State.RUNNING]
-            archive.proposals.create("study", agent, suggest(known[at : at + max(0, missing)]), budget=budget)
+            archive.proposals.create(
+                "study", agent, suggest(known[at : at + max(0, missing)]), budget=budget
+            )
             at += max(0, missing)
 
     thread = threading.Thread(target=search)
@@ -102,4 +111,5 @@ def test_nothing_waits_after_a_stop_of_a_fast_search(archive):
     finally:
         over.set()
         thread.join()
+
     assert set(counts(archive)) == {"FAILED"}

@@ -13,7 +13,13 @@ NAMED = [
     ("UNWIND [] AS x RETURN x, 2 AS limit ORDER BY x", ["x", "limit"]),
     ("MATCH (n:Nobody) RETURN DISTINCT n.a as a, count(n) AS many SKIP 1", ["a", "many"]),
     ("MATCH (n:Nobody) RETURN n.order, n.return, n.`as b`", ["n.order", "n.return", "n.`as b`"]),
-    ("MATCH (n:Nobody) RETURN [x IN [1, 2] | x] AS list, {a: 1, b: 2} AS map // RETURN 3 AS three", ["list", "map"]),
+    (
+        (
+            "MATCH (n:Nobody) RETURN [x IN [1, 2] | x] AS list, {a: 1, b: 2} AS map // RETURN 3 AS "
+            "three"
+        ),
+        ["list", "map"],
+    ),
     ("MATCH (n:Nobody) RETURN n.a AS a UNION ALL MATCH (n:Nobody) RETURN n.b AS a", ["a"]),
     ("MATCH (n:Nobody) RETURN CASE WHEN n.a > 1 THEN 'RETURN 1' ELSE 2 END AS chosen;", ["chosen"]),
 ]
@@ -36,7 +42,10 @@ def test_no_rows_and_yet_columns(archive, cypher, columns):
         ("MATCH (n) RETURN", []),
         ("MATCH (n) RETURN (", ["("]),
         ("", []),
-        ("MATCH (n) CALL { RETURN 1 AS one } RETURN n.a + 1 , size([ 1,2 ])", ["n.a + 1", "size([ 1,2 ])"]),
+        (
+            "MATCH (n) CALL { RETURN 1 AS one } RETURN n.a + 1 , size([ 1,2 ])",
+            ["n.a + 1", "size([ 1,2 ])"],
+        ),
     ],
 )
 def test_column_names_from_the_text(cypher, columns):

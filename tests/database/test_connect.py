@@ -16,7 +16,9 @@ def test_an_address_may_come_first(archive, store_settings):
     if store_settings.embedded:
         with pytest.raises(StoreUnavailableError, match="localhost:1"):
             connect("neo4j://localhost:1", home=store_settings.home, patience=0.0)
+
         return
+
     with connect(store_settings.uri, **given) as found:
         assert found.studies.names() == []
 
@@ -24,7 +26,9 @@ def test_an_address_may_come_first(archive, store_settings):
 def test_other_arguments_get_an_error_with_the_way_out():
     with pytest.raises(SettingsError, match=r"not the address of a Neo4j server: '/tmp/archive'"):
         connect("/tmp/archive")
+
     with pytest.raises(UsageError, match="in a folder, home=FOLDER"):
         connect(Path("/tmp/archive"))
+
     with pytest.raises(TypeError, match="a configuration or overrides, not both"):
         connect("neo4j://localhost:1", uri="neo4j://localhost:2")

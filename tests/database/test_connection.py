@@ -51,6 +51,7 @@ def test_a_write_that_raises_leaves_nothing(connection):
 
     with pytest.raises(LeaseLostError):
         connection.write(work)
+
     assert connection.read(count)["n"] == 0
 
 
@@ -62,7 +63,9 @@ def test_a_statement_that_arcadedb_does_not_take_is_refused(connection, monkeypa
     else:
         with pytest.raises(MessageTooLargeError, match=r"15 MiB in one statement, got 18\.0 MiB"):
             connection.read(partial(entries, rows=rows))
+
         assert connection.read(partial(entries, rows=rows[:2])) == 1_400_000
+
     monkeypatch.setattr(message_size, "LARGEST_BYTES", 2**20)
     rows = [{"id": name, "values": [0.5] * 70_000} for name in "abc"]
     work = partial(entries, rows=rows)
@@ -75,6 +78,7 @@ def test_a_statement_that_arcadedb_does_not_take_is_refused(connection, monkeypa
         if connection.dialect == "neo4j":
             assert call() == 210_000
             continue
+
         with pytest.raises(MessageTooLargeError, match=r"1 MiB in one statement, got 1\.8 MiB"):
             call()
 
@@ -91,6 +95,7 @@ def test_work_is_run_again_after_a_passing_error(connection):
         add_once("a")(transaction)
         if len(runs) < 3:
             raise TransientError("again")
+
         return "done"
 
     # The driver decides by the class of an error whether to retry.
@@ -112,37 +117,46 @@ def test_work_that_skipped_rows_is_run_again(connection):
     assert connection.read(count) == {"n": 3, "total": 3}
     with pytest.raises(IncompleteWriteError, match=r"^only 1 of 2 could be written \(among d, e\)"):
         connection.write(lambda tx: write_all(tx, WRITE, [{"id": "e", "skip": True}, {"id": "d"}]))
+
     assert connection.read(count) == {"n": 3, "total": 3}
 
 
 def test_conflicting_writers_all_get_through(connection, open_connection):
     def add(transaction):
-        transaction.run("MERGE (c:Counter {key: 'shared'}) SET c.value = coalesce(c.value, 0) + 1").consume()
+        transaction.run(
+            "MERGE (c:Counter {key: 'shared'}) SET c.value = coalesce(c.value, 0) + 1"
+        ).consume()
 
     connection.write(add)
     connections = [open_connection() for _ in range(2)]
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda number: connections[number % 2].write(add), range(60)))
+
     assert connection.read(count) == {"n": 1, "total": 61}
 
 
 def test_two_that_create_the_same_id_share_one_node(connection, open_connection):
     def propose(number):
         def work(transaction):
-            transaction.run("MERGE (a:Agent {id: $id}) SET a.kind = 'random'", id=f"agent-{number // 8}").consume()
+            transaction.run(
+                "MERGE (a:Agent {id: $id}) SET a.kind = 'random'", id=f"agent-{number // 8}"
+            ).consume()
 
         connections[number % 2].write(work)
 
     connections = [connection, open_connection()]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(propose, range(80)))
+
     assert run_query(connection, "MATCH (a:Agent) RETURN count(a)").rows == [(10,)]
 
 
 def test_a_real_violation_is_reported_in_the_end(connection):
     connection.write(lambda transaction: transaction.run("CREATE (:Agent {id: 'a'})").consume())
     with pytest.raises(QueryError, match="a"):
-        connection.write(lambda transaction: transaction.run("CREATE (:Agent {id: 'a'})").consume(), patience=0.5)
+        connection.write(
+            lambda transaction: transaction.run("CREATE (:Agent {id: 'a'})").consume(), patience=0.5
+        )
 
 
 def test_the_dialect_is_the_servers(connection, store_settings, address):
@@ -156,13 +170,18 @@ def test_the_dialect_is_the_servers(connection, store_settings, address):
 def test_a_wrong_password(address, tmp_path, wrong):
     host, port, user, _ = address
     with pytest.raises(AuthenticationError, match=rf"{port}.*'{user}'.*ARCHIVE_PASSWORD") as caught:
-        Connection.open(settings.load(home=tmp_path, uri=f"bolt://{host}:{port}", user=user, password=wrong))
+        Connection.open(
+            settings.load(home=tmp_path, uri=f"bolt://{host}:{port}", user=user, password=wrong)
+        )
+
     assert "not-the-password" not in str(caught.value)
 
 
 def test_a_wrong_database(address, tmp_path):
     host, port, user, password = address
-    own = settings.load(home=tmp_path, uri=f"bolt://{host}:{port}", user=user, password=password, database="nope")
+    own = settings.load(
+        home=tmp_path, uri=f"bolt://{host}:{port}", user=user, password=password, database="nope"
+    )
     with pytest.raises(DatabaseNotFoundError, match=r"'nope'.*ARCHIVE_DATABASE"):
         Connection.open(replace(own, patience=1.0))
 

@@ -62,7 +62,8 @@ def test_a_driver_of_another_make_is_imported_as_it_is(text):
         def get_code(self, name):
             return compile(text, name, "exec")
 
-    module, plain = ModuleType("neo4j.time"), {}
+    module = ModuleType("neo4j.time")
+    plain = {}
     driver._LazyTables(Loader()).exec_module(module)
     exec(text, plain)
     assert {name: value for name, value in vars(module).items() if not name.startswith("__")} == {

@@ -14,7 +14,9 @@ from archive.database.message_size import encoded_size, parts
 numbers = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats()
 values = st.recursive(
     numbers | st.text() | st.binary(),
-    lambda inner: st.lists(inner) | st.lists(st.integers(0, 100)) | st.dictionaries(st.text(), inner),
+    lambda inner: (
+        st.lists(inner) | st.lists(st.integers(0, 100)) | st.dictionaries(st.text(), inner)
+    ),
 )
 
 
@@ -31,7 +33,14 @@ def test_no_value_is_longer_than_its_size(value):
 
 @pytest.mark.parametrize(
     "value",
-    [[0.5] * 2000, [7] * 2000, [-300] * 2000, "a" * 5000, "ä" * 5000, [{"name": [0.5] * 500, "b": "text" * 99}] * 9],
+    [
+        [0.5] * 2000,
+        [7] * 2000,
+        [-300] * 2000,
+        "a" * 5000,
+        "ä" * 5000,
+        [{"name": [0.5] * 500, "b": "text" * 99}] * 9,
+    ],
 )
 def test_the_size_of_long_values_is_hardly_larger(value):
     assert encoded(value) <= encoded_size(value) <= 1.05 * encoded(value)

@@ -1,4 +1,5 @@
-"""Outages on both servers: work continues afterwards, waits are bounded, and errors name the remedy."""
+"""Outages on both servers: work continues afterwards, waits are bounded, and errors name the
+remedy."""
 
 from __future__ import annotations
 
@@ -44,6 +45,7 @@ def test_a_line_cut_in_the_middle_of_work(connection, address):
                 cut.append(True)
                 proxy.end()
                 proxy.begin()
+
             add_once("b")(transaction)
 
         connected.write(work)
@@ -55,6 +57,7 @@ def test_patience_has_an_end(connection, address):
         proxy.end()
         with pytest.raises(StoreUnavailableError, match=f"127.0.0.1:{proxy.port}"):
             connected.read(count)
+
         proxy.begin()
         assert connected.read(count)["n"] == 0
 
@@ -72,9 +75,11 @@ def test_the_embedded_server_killed_in_the_middle_of_work(home, victims):
                 status = embedded.status(home)
                 if victims in ("supervisor", "both"):
                     os.kill(status.pid, signal.SIGKILL)
+
                 if victims in ("database", "both"):
                     with suppress(ProcessLookupError):
                         os.kill(status.java_pid, signal.SIGKILL)
+
             transaction.run("MERGE (c:Counter {key: 'b'}) SET c.value = 1").consume()
 
         connection.write(work)
@@ -85,12 +90,17 @@ def test_the_embedded_server_killed_in_the_middle_of_work(home, victims):
 def test_the_embedded_server_stopped_under_many_threads(home):
     with Connection.open(home) as connection:
         # As in the schema, so that only the writes of the threads can conflict.
-        run_query(connection, "CREATE CONSTRAINT FOR (c:Counter) REQUIRE c.key IS UNIQUE", write=True)
+        run_query(
+            connection, "CREATE CONSTRAINT FOR (c:Counter) REQUIRE c.key IS UNIQUE", write=True
+        )
         with ThreadPoolExecutor(4) as pool:
-            results = [pool.submit(connection.write, add_once(str(number))) for number in range(200)]
+            results = [
+                pool.submit(connection.write, add_once(str(number))) for number in range(200)
+            ]
             embedded.stop(home)
             for result in results:
                 result.result()
+
         assert connection.read(count) == {"n": 200, "total": 200}
 
 
@@ -101,6 +111,7 @@ def test_no_server_answers(tmp_path):
     own = settings.load(home=tmp_path, uri="neo4j://127.0.0.1:1", password="p")
     with pytest.raises(StoreUnavailableError, match=r"neo4j://127.0.0.1:1.*ARCHIVE_DB") as caught:
         Connection.open(own)
+
     assert caught.value.address == "neo4j://127.0.0.1:1"
 
 
@@ -118,7 +129,9 @@ def test_the_address_of_something_else(tmp_path):
 
         threading.Thread(target=answer, daemon=True).start()
         with pytest.raises(StoreUnavailableError, match=str(port)):
-            Connection.open(settings.load(home=tmp_path, uri=f"bolt://127.0.0.1:{port}", password="p"))
+            Connection.open(
+                settings.load(home=tmp_path, uri=f"bolt://127.0.0.1:{port}", password="p")
+            )
 
 
 @pytest.mark.parametrize("scheme", ["bolt", "neo4j", "bolt+ssc"])
@@ -127,15 +140,27 @@ def test_an_address_that_accepts_connections_and_never_answers(tmp_path, monkeyp
     # The system accepts the connections of a listener that nothing reads.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         own = settings.load(
-            home=tmp_path, uri=f"{scheme}://127.0.0.1:{listener.getsockname()[1]}", password="p", patience=0.5
+            home=tmp_path,
+            uri=f"{scheme}://127.0.0.1:{listener.getsockname()[1]}",
+            password="p",
+            patience=0.5,
         )
         begin = time.monotonic()
-        with pytest.raises(StoreUnavailableError, match=r"no database server answers .* is ARCHIVE_DB right\?"):
+        with pytest.raises(
+            StoreUnavailableError,
+            match=r"no database server answers .* is "
+            r"ARCHIVE_DB right\?",
+        ):
             Connection.open(own)
+
         assert time.monotonic() - begin < 10.0
 
 
 def test_encryption_that_the_server_does_not_offer(address, tmp_path):
     host, port, user, password = address
     with pytest.raises(StoreUnavailableError):
-        Connection.open(settings.load(home=tmp_path, uri=f"bolt+s://{host}:{port}", user=user, password=password))
+        Connection.open(
+            settings.load(
+                home=tmp_path, uri=f"bolt+s://{host}:{port}", user=user, password=password
+            )
+        )

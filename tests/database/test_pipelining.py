@@ -17,7 +17,9 @@ def read_twice(connection):
 
 
 def write_once(connection):
-    return connection.write(lambda tx: tx.run("CREATE (n:Scratch) RETURN 1 AS n").single(strict=True)["n"], single=True)
+    return connection.write(
+        lambda tx: tx.run("CREATE (n:Scratch) RETURN 1 AS n").single(strict=True)["n"], single=True
+    )
 
 
 @pytest.fixture
@@ -29,7 +31,13 @@ def round_trips(connection, caplog):
         caplog.clear()
         with caplog.at_level(logging.DEBUG, "neo4j.io"):
             result = work(connection)
-        sides = [side for record in caplog.records for side in ("C: ", "S: ") if f"  {side}" in record.getMessage()]
+
+        sides = [
+            side
+            for record in caplog.records
+            for side in ("C: ", "S: ")
+            if f"  {side}" in record.getMessage()
+        ]
         return result, sum(side == "S: " for side, _ in groupby(sides))
 
     return count
@@ -72,6 +80,7 @@ def test_a_single_statement_that_fails_stores_nothing_and_leaves_the_connection(
     for _ in range(3):
         with pytest.raises(QueryError, match="zero"):
             connection.write(lambda tx: tx.run(FAILING).data(), single=True)
+
     assert write_once(connection) == 1
     count = "MATCH (n:Scratch) RETURN count(n) AS count"
     assert connection.read(lambda tx: tx.run(count).single()["count"]) == 1
@@ -82,8 +91,12 @@ def test_single_statements_that_conflict_are_all_stored_once(connection):
     increase = "MATCH (n:Scratch) SET n.count = n.count + 1 RETURN n.count AS count"
 
     def work(_):
-        return [connection.write(lambda tx: tx.run(increase).single()["count"], single=True) for _ in range(10)]
+        return [
+            connection.write(lambda tx: tx.run(increase).single()["count"], single=True)
+            for _ in range(10)
+        ]
 
     with ThreadPoolExecutor(4) as pool:
         counts = [count for part in pool.map(work, range(4)) for count in part]
+
     assert sorted(counts) == [*range(1, 41)]

@@ -1,6 +1,7 @@
 """Plans of the servers: statements of a trial seek in the index that they name.
 
-On Neo4j also when they were planned in a new archive. ArcadeDB ignores the name: there the form of a condition decides.
+On Neo4j also when they were planned in a new archive. ArcadeDB ignores the name: there the form of
+a condition decides.
 
 `archive.store.schema` has the reason for the hints.
 """
@@ -98,21 +99,34 @@ STATEMENTS = {
 def test_every_step_of_a_trial_begins_with_a_seek(archive):
     if archive.connection.dialect != "neo4j":
         pytest.skip("ArcadeDB's plans have another form")
+
     propose(archive, cells(40))
-    plans = {name: operators(explained(archive, statement)) for name, statement in STATEMENTS.items()}
-    assert {name: found for name, found in plans.items() if any("Scan" in one for one in found)} == {}
-    assert [name for name, found in plans.items() if not any(one.startswith(("Node", "Merge")) for one in found)] == []
+    plans = {
+        name: operators(explained(archive, statement)) for name, statement in STATEMENTS.items()
+    }
+    assert {
+        name: found for name, found in plans.items() if any("Scan" in one for one in found)
+    } == {}
+    assert [
+        name
+        for name, found in plans.items()
+        if not any(one.startswith(("Node", "Merge")) for one in found)
+    ] == []
 
 
 def test_the_embedded_server_seeks_in_the_index_that_a_statement_names(archive):
     if archive.connection.dialect == "neo4j":
         pytest.skip("Neo4j follows the names")
+
     propose(archive, cells(40))
     others = {}
     for name, statement in STATEMENTS.items():
-        sought = set(re.findall(r"index=proposal_(\w+)", str(explained(archive, statement)["args"])))
+        sought = set(
+            re.findall(r"index=proposal_(\w+)", str(explained(archive, statement)["args"]))
+        )
         if other := sought - set(re.findall(r"SEEK \w+:Proposal\((\w+)\)", statement)):
             others[name] = other
+
     assert others == {}
 
 
@@ -128,7 +142,13 @@ def operators(plan):
 
 
 def test_no_comprehension_begins_with_all_nodes_of_a_label():
-    """ArcadeDB follows a pattern from its left end: a new variable there costs all nodes of its label for each row."""
-    texts = [path.read_text(encoding="utf-8") for path in (*MODULES, *ROOT.glob("archive/queries/*.cypher"))]
+    """ArcadeDB follows a pattern from its left end: a new variable there costs all nodes of its
+    label for each row."""
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in (*MODULES, *ROOT.glob("archive/queries/*.cypher"))
+    ]
     assert sum("[(p)<-[c:CLAIMED]-(w)" in text for text in texts) == 1
-    assert not [found for text in texts for found in re.findall(r"\[\(\w+:\w+[^)]*\)<?-\[[^\n]*", text)]
+    assert not [
+        found for text in texts for found in re.findall(r"\[\(\w+:\w+[^)]*\)<?-\[[^\n]*", text)
+    ]

@@ -21,9 +21,9 @@ def graph(archive):
 @pytest.mark.every_server
 def test_it_reads_what_the_archive_wrote(archive, graph):
     archive.query("CREATE (:Study {name: 'a', budget: 20})-[:ON]->(:Task {id: 't'})", write=True)
-    assert graph.run("MATCH (s:Study)-[:ON]->(t) RETURN s.budget AS budget, t.id AS task").data() == [
-        {"budget": 20, "task": "t"}
-    ]
+    assert graph.run(
+        "MATCH (s:Study)-[:ON]->(t) RETURN s.budget AS budget, t.id AS task"
+    ).data() == [{"budget": 20, "task": "t"}]
     assert graph.nodes.match("Study", name="a").first()["budget"] == 20
 
 

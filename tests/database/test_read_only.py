@@ -72,7 +72,11 @@ WRITES = [
     "ENABLE SERVER 'x'",
     "DEALLOCATE DATABASES FROM SERVER 'x'",
     "TERMINATE TRANSACTIONS 'neo4j-transaction-1'",
-    "SHOW TRANSACTIONS YIELD transactionId AS id TERMINATE TRANSACTIONS id YIELD message RETURN message",
+    (
+        "SHOW TRANSACTIONS YIELD transactionId AS id TERMINATE TRANSACTIONS id YIELD message "
+        "RETURN "
+        "message"
+    ),
     "LOAD CSV FROM 'file:///etc/passwd' AS line RETURN line",
     "LOAD CSV WITH HEADERS FROM 'http://127.0.0.1:1/x.csv' AS line RETURN line",
     "USING PERIODIC COMMIT LOAD CSV FROM 'file:///etc/passwd' AS line CREATE (:Intruder)",
@@ -197,7 +201,10 @@ READS = [
     "PROFILE MATCH (n) RETURN n",
     "RETURN 1 AS x UNION ALL RETURN 2 AS x",
     "OPTIONAL MATCH (n:Nothing) RETURN n",
-    "RETURN date.truncate('day', date()) AS d, duration.between(date(), date()) AS e, point.distance(null, null) AS f",
+    (
+        "RETURN date.truncate('day', date()) AS d, duration.between(date(), date()) AS e, "
+        "point.distance(null, null) AS f"
+    ),
     "RETURN reduce(total = 0, x IN [1, 2] | total + x) AS total, [x IN [1] WHERE x > 0 | x] AS list",
     "MATCH p = (a)-[*1..3]->(b) RETURN length(p)",
     "RETURN 1.5e3 AS a, 0x1F AS b, [1, 2, 3][0..1] AS c, -.5 AS d",
@@ -211,7 +218,10 @@ READS = [
 def filled(connection):
     run_query(
         connection,
-        "CREATE (s:Study {name: 'a', budget: 20, objective: 'o'})-[:ON]->(:Task {id: 't'}) CREATE (:Layer {id: 'l'})",
+        (
+            "CREATE (s:Study {name: 'a', budget: 20, objective: 'o'})-[:ON]->(:Task {id: 't'}) "
+            "CREATE (:Layer {id: 'l'})"
+        ),
         write=True,
     )
     return connection
@@ -220,10 +230,18 @@ def filled(connection):
 def contents(connection):
     """Return everything that a query could have changed: data, schema, users, databases."""
     nodes = run_query(connection, "MATCH (n) RETURN labels(n), properties(n)").rows
-    edges = run_query(connection, "MATCH (a)-[r]->(b) RETURN labels(a), type(r), properties(r), labels(b)").rows
-    schema = [run_query(connection, f"SHOW {what} YIELD name RETURN name").rows for what in ("INDEXES", "CONSTRAINTS")]
+    edges = run_query(
+        connection, "MATCH (a)-[r]->(b) RETURN labels(a), type(r), properties(r), labels(b)"
+    ).rows
+    schema = [
+        run_query(connection, f"SHOW {what} YIELD name RETURN name").rows
+        for what in ("INDEXES", "CONSTRAINTS")
+    ]
     others = [run_query(connection, f"SHOW {what}").rows for what in ("DATABASES", "USERS")]
-    return [sorted(map(repr, rows)) for rows in (nodes, edges, *schema, [row[:2] for row in others[0]], others[1])]
+    return [
+        sorted(map(repr, rows))
+        for rows in (nodes, edges, *schema, [row[:2] for row in others[0]], others[1])
+    ]
 
 
 def test_no_write_gets_through(filled):
@@ -231,6 +249,7 @@ def test_no_write_gets_through(filled):
     for cypher in WRITES:
         with pytest.raises(ReadOnlyError):
             run_query(filled, cypher)
+
         if contents(filled) != before:
             pytest.fail(f"changed by {cypher!r}")
 
@@ -244,7 +263,8 @@ def test_a_write_is_refused(cypher):
 def test_a_write_past_the_guard_is_rolled_back(filled):
     """The other two protections, without the guard.
 
-    The embedded server commits the parts of `IN … TRANSACTIONS` even so: there the guard stands alone.
+    The embedded server commits the parts of `IN … TRANSACTIONS` even so: there the guard stands
+    alone.
     """
     before = contents(filled)
     for cypher in [cypher for cypher in WRITES[:31] if "TRANSACTIONS" not in cypher]:
@@ -252,6 +272,7 @@ def test_a_write_past_the_guard_is_rolled_back(filled):
             _rolled_back(filled, cypher, {}, (0, None), QueryLimit(filled, None))
         except Exception as error:
             assert type(error).__module__.startswith("neo4j."), error
+
         assert contents(filled) == before, cypher
 
 
@@ -269,14 +290,21 @@ def test_reads_are_answered(filled):
 def test_write_lets_it_write(filled):
     run_query(filled, "CREATE (:Worker {id: 'w'})", write=True)
     run_query(
-        filled, "UNWIND range(1, 5) AS i CALL (i) { CREATE (:Worker {id: toString(i)}) } IN TRANSACTIONS", write=True
+        filled,
+        "UNWIND range(1, 5) AS i CALL (i) { CREATE (:Worker {id: toString(i)}) } IN TRANSACTIONS",
+        write=True,
     )
     assert run_query(filled, "MATCH (w:Worker) RETURN count(w)").rows == [(6,)]
 
 
 def test_the_message_names_the_place_and_the_way_out():
-    with pytest.raises(ReadOnlyError, match=r"SET is not allowed \(line 2, column 3\); .*--write.*backticks"):
+    with pytest.raises(
+        ReadOnlyError,
+        match=r"SET is not allowed \(line 2, column 3\); "
+        r".*--write.*backticks",
+    ):
         require_read_only("MATCH (n)\n  SET n.x = 1")
+
     with pytest.raises(ReadOnlyError, match=r"the procedure apoc.create.node is not known"):
         require_read_only("CALL apoc.create.node([], {})")
 
@@ -298,10 +326,17 @@ def test_any_text_is_accepted_or_refused_in_order(text):
 
 
 SPACES = st.sampled_from([" ", "\n", "\t", "/**/", "/* ' */", '// "\n', " \r\n "])
-HARMLESS = st.sampled_from(["'SET'", '"it\'s"', "`x`", "1", "n.set", "$set", "[1]", "{a: 1}", "f(1)", ")", "]", "}"])
+HARMLESS = st.sampled_from(
+    ["'SET'", '"it\'s"', "`x`", "1", "n.set", "$set", "[1]", "{a: 1}", "f(1)", ")", "]", "}"]
+)
 
 
-@given(st.lists(st.tuples(HARMLESS, SPACES), max_size=6), st.sampled_from(sorted(WRITING_WORDS)), SPACES, st.booleans())
+@given(
+    st.lists(st.tuples(HARMLESS, SPACES), max_size=6),
+    st.sampled_from(sorted(WRITING_WORDS)),
+    SPACES,
+    st.booleans(),
+)
 def test_a_writing_word_is_found_wherever_a_clause_may_stand(before, word, space, lower):
     text = "RETURN 1 " + "".join(piece + between for piece, between in before)
     with pytest.raises(ReadOnlyError):

@@ -15,11 +15,16 @@ from tests.support.faults.proxy import relayed
 
 pytestmark = pytest.mark.dialect
 
-FOREVER = "UNWIND range(1, 30000) AS i UNWIND range(1, 30000) AS j WITH i * j AS k WHERE k % 7 = 1 RETURN count(k)"
+FOREVER = (
+    "UNWIND range(1, 30000) AS i UNWIND range(1, 30000) AS j WITH i * j AS k WHERE k % 7 = "
+    "1 RETURN count(k)"
+)
 
 
 def test_rows_and_columns(connection):
-    result = run_query(connection, "UNWIND [1, 2] AS n RETURN n, toString(n) AS text, n / 2.0 AS half", {})
+    result = run_query(
+        connection, "UNWIND [1, 2] AS n RETURN n, toString(n) AS text, n / 2.0 AS half", {}
+    )
     assert result.columns == ["n", "text", "half"]
     assert result.rows == [(1, "1", 0.5), (2, "2", 1.0)]
     assert not result.truncated
@@ -49,7 +54,10 @@ def test_parameters_that_no_server_takes(connection, value, message):
 def test_values_of_the_graph_are_plain(connection):
     run_query(
         connection,
-        "CREATE (:Study {name: 'a', created: datetime('2024-01-02T03:04:05Z')})-[:ON {x: 1}]->(:Task {id: 't'})",
+        (
+            "CREATE (:Study {name: 'a', created: datetime('2024-01-02T03:04:05Z')})-[:ON {x: "
+            "1}]->(:Task {id: 't'})"
+        ),
         write=True,
     )
     ((node, relationship, path, day),) = run_query(
@@ -100,11 +108,13 @@ def test_a_query_that_takes_too_long_is_ended(connection, write):
 
 @pytest.mark.parametrize("write", [False, True])
 @pytest.mark.parametrize(
-    "cypher", ["RETURN 1 +", "RETURN nothing", "RETURN 1 / 0", "MATCH (n RETURN n", "RETURN $missing"]
+    "cypher",
+    ["RETURN 1 +", "RETURN nothing", "RETURN 1 / 0", "MATCH (n RETURN n", "RETURN $missing"],
 )
 def test_a_query_that_is_wrong(connection, cypher, write):
     with pytest.raises(QueryError) as caught:
         run_query(connection, cypher, write=write)
+
     assert str(caught.value).strip()
 
 
@@ -113,6 +123,7 @@ def test_a_write_is_run_once(connection, address):
         proxy.end()
         with pytest.raises(StoreError):
             run_query(connected, "CREATE (:Counter {value: 1})", write=True)
+
         proxy.begin()
         assert run_query(connected, "CREATE (:Counter {value: 1})", write=True).rows == []
         assert connected.read(count) == {"n": 1, "total": 1}
@@ -121,6 +132,7 @@ def test_a_write_is_run_once(connection, address):
 def test_a_rejected_query_is_shown_as_it_was_typed(connection):
     with pytest.raises(QueryError) as caught:
         run_query(connection, "MATCH (n", timeout=5.0)
+
     assert "/*" not in str(caught.value)
 
 
@@ -128,6 +140,7 @@ def test_a_rejected_query_is_shown_as_it_was_typed(connection):
 def test_a_query_that_ends_too_early_has_its_error_at_its_end(connection, cypher):
     with pytest.raises(QueryError) as caught:
         run_query(connection, cypher, timeout=20.0)
+
     assert "/*" not in str(caught.value)
     lines = cypher.split("\n")
     for line, column in re.findall(r"line (\d+)\D+(\d+)", str(caught.value)):

@@ -27,7 +27,9 @@ with WriteLock(Path(sys.argv[1])).turn(alone=True):
 
 
 def test_short_turns_overlap_and_long_ones_do_not(tmp_path):
-    inside, most, clashes = [0, 0], [0, 0], []
+    inside = [0, 0]
+    most = [0, 0]
+    clashes = []
     guard = threading.Lock()
 
     def work(number):
@@ -39,6 +41,7 @@ def test_short_turns_overlap_and_long_ones_do_not(tmp_path):
                     inside[alone] += 1
                     most[alone] = max(most[alone], inside[alone])
                     clashes.extend([inside[:]] if inside[1] and sum(inside) > 1 else [])
+
                 time.sleep(0.003)
                 with guard:
                     inside[alone] -= 1
@@ -49,17 +52,21 @@ def test_short_turns_overlap_and_long_ones_do_not(tmp_path):
 
 
 def test_writers_of_one_lane_run_one_after_the_other_beside_all_others(tmp_path):
-    inside, most, together = dict.fromkeys("ab-", 0), dict.fromkeys("ab-", 0), set()
+    inside = dict.fromkeys("ab-", 0)
+    most = dict.fromkeys("ab-", 0)
+    together = set()
     guard = threading.Lock()
 
     def work(number):
-        own, lane = WriteLock(tmp_path), "ab-"[number % 3]
+        own = WriteLock(tmp_path)
+        lane = "ab-"[number % 3]
         for _ in range(6):
             with own.turn(alone=False, lane=None if lane == "-" else lane):
                 with guard:
                     inside[lane] += 1
                     most[lane] = max(most[lane], inside[lane])
                     together.add("".join(sorted(name for name in inside if inside[name])))
+
                 time.sleep(0.003)
                 with guard:
                     inside[lane] -= 1
@@ -71,7 +78,9 @@ def test_writers_of_one_lane_run_one_after_the_other_beside_all_others(tmp_path)
 
 
 def test_a_killed_process_releases_its_locks(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "held\n"
         free = threading.Event()
         waiting = threading.Thread(target=lambda: enter(tmp_path, free))
@@ -97,15 +106,18 @@ def test_a_turn_that_never_ends_is_not_waited_for(tmp_path, monkeypatch):
 def test_a_turn_ends_though_a_process_that_was_forked_within_it_lives_on(tmp_path):
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("needs /proc")
+
     own = WriteLock(tmp_path)
     with own.turn(alone=True):
         held = [int(name) for name in os.listdir("/proc/self/fd") if is_a_lock(name, tmp_path)]
         copies = [os.dup(handle) for handle in held]
+
     assert len(copies) == 2
     # With no patience, a writer proceeds without a turn, so the locks themselves are checked.
     for copy in copies:
         with Path(f"/proc/self/fd/{copy}").open("r+b") as another:
             fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
         os.close(copy)
 
 

@@ -32,6 +32,7 @@ def test_queries_and_a_search_that_write_to_one_study_all_get_through(archive):
         while not done.is_set():
             archive.proposals.create("study", agent, suggest([next(networks)]))
             count += 1
+
         return count
 
     def write(first):
@@ -44,7 +45,9 @@ def test_queries_and_a_search_that_write_to_one_study_all_get_through(archive):
             list(pool.map(write, range(0, 60, 15)))
         finally:
             done.set()
+
         assert searching[0].result() == len(archive.proposals.list("study"))
+
     assert notes(archive) == list(range(60))
 
 
@@ -74,6 +77,7 @@ def test_a_query_whose_outcome_is_unknown_is_not_run_again(archive, monkeypatch)
         patched.setattr(archive.connection, "session", deaf)
         with pytest.raises(StoreUnavailableError, match="check whether it was executed"):
             archive.query(NOTE, {"at": 1}, write=True)
+
     assert notes(archive) == [1]
 
 
@@ -81,13 +85,17 @@ def test_a_query_that_breaks_a_constraint_changes_nothing_and_says_so(archive):
     archive.studies.create(study())
     with pytest.raises(QueryError, match=r"(?i)already exists|duplicated"):
         archive.query("CREATE (:Note {at: 1}) CREATE (:Study {name: 'study'})", write=True)
+
     assert notes(archive) == []
 
 
 def test_commands_on_the_schema_and_batches_of_transactions_are_understood(archive):
     try:
         archive.query("CREATE INDEX note_at IF NOT EXISTS FOR (n:Note) ON (n.at)", write=True)
-        batches = "UNWIND range(1, 10) AS at CALL (at) { CREATE (:Note {at: at}) } IN TRANSACTIONS OF 2 ROWS"
+        batches = (
+            "UNWIND range(1, 10) AS at CALL (at) { CREATE (:Note {at: at}) } IN "
+            "TRANSACTIONS OF 2 ROWS"
+        )
         if archive.connection.dialect == "neo4j":
             archive.query(batches, write=True)
             assert notes(archive) == list(range(1, 11))
@@ -101,16 +109,20 @@ def test_batches_that_fail_half_way_are_counted(archive):
                CALL (p) { WITH p, 1 / (4 - p.number) AS n DETACH DELETE p } IN TRANSACTIONS OF 1 ROWS"""
     with pytest.raises(QueryError, match="by zero"):
         archive.query(query, write=True)
+
     left = [proposal.number for proposal in archive.proposals.list("study")]
     assert left == [4, 5]
     # The budget has room for those that are gone.
     assert len(propose(archive, cells(20)[10:], budget=6)) == 4
 
 
-@pytest.mark.parametrize("failure", [TransientError("a conflict"), ServiceUnavailable("the connection broke")])
+@pytest.mark.parametrize(
+    "failure", [TransientError("a conflict"), ServiceUnavailable("the connection broke")]
+)
 def test_batches_are_not_run_again(archive, monkeypatch, failure):
     """The first batches of a statement stay committed when a later one fails."""
-    session_of, runs = archive.connection.session, []
+    session_of = archive.connection.session
+    runs = []
 
     def failing(**how):
         session = session_of(**how)
@@ -124,19 +136,27 @@ def test_batches_are_not_run_again(archive, monkeypatch, failure):
         session.run = run_and_fail
         return session
 
-    write, writes = archive.connection.write, []
+    write = archive.connection.write
+    writes = []
 
     def write_once(work, **how):
         writes.append(work)
         if len(writes) > 1:
             raise StoreError("the server is still away")
+
         return write(work, **how)
 
     with monkeypatch.context() as patched:
         patched.setattr(archive.connection, "session", failing)
         patched.setattr(archive.connection, "write", write_once)
-        with pytest.raises(StoreError, match="parts of the query may be committed: check before you run it again"):
-            archive.query("UNWIND [1, 2] AS at CALL (at) { CREATE (:Note {at: at}) } IN TRANSACTIONS", write=True)
+        with pytest.raises(
+            StoreError, match="parts of the query may be committed: check before you run it again"
+        ):
+            archive.query(
+                "UNWIND [1, 2] AS at CALL (at) { CREATE (:Note {at: at}) } IN TRANSACTIONS",
+                write=True,
+            )
+
     assert len(runs) == 1
     assert notes(archive) == [1, 2]
 

@@ -1,4 +1,5 @@
-"""The Helm chart: rendered by helm, valid by the schemas, closed, and its commands are those of the package."""
+"""The Helm chart: rendered by helm, valid by the schemas, closed, and its commands are those of the
+package."""
 
 from __future__ import annotations
 
@@ -18,10 +19,27 @@ from archive.store.records import State
 from tests.support import wait_until
 from tests.support.commands import parsed, propose, shell, table
 from tests.support.docker_files import DOCKER, compose, last
-from tests.support.kubernetes import CHART, check, containers, helm, pods, render, selects, unprivileged
+from tests.support.kubernetes import (
+    CHART,
+    check,
+    containers,
+    helm,
+    pods,
+    render,
+    selects,
+    unprivileged,
+)
 
 WHOLE = {
-    "agents": {"first": {"agent": "random", "task": "digits", "budget": 1000000, "batch": 4, "args": ["--retrain"]}},
+    "agents": {
+        "first": {
+            "agent": "random",
+            "task": "digits",
+            "budget": 1000000,
+            "batch": 4,
+            "args": ["--retrain"],
+        }
+    },
     "trainers": {
         "default": {"study": "a & b", "slots": 2, "gpus": 2, "max": 64},
         "always": {"autoscaling": False, "replicas": 3, "gpus": 0, "args": ["--drain"]},
@@ -36,7 +54,10 @@ WHOLE = {
     "env": [{"name": "AWS_ENDPOINT_URL", "value": "https://minio:9000"}],
     "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
 }
-EXTERNAL = {"database": {"uri": "neo4j+s://db.example.org:7688", "name": "nas"}, "trainers": {"default": None}}
+EXTERNAL = {
+    "database": {"uri": "neo4j+s://db.example.org:7688", "name": "nas"},
+    "trainers": {"default": None},
+}
 CASES = {"defaults": {}, "whole": WHOLE, "external": EXTERNAL}
 
 
@@ -51,7 +72,11 @@ def whole(tmp_path_factory):
 
 
 def named(things, kind, suffix=""):
-    (found,) = [each for each in things if each["kind"] == kind and each["metadata"]["name"].endswith(suffix)]
+    (found,) = [
+        each
+        for each in things
+        if each["kind"] == kind and each["metadata"]["name"].endswith(suffix)
+    ]
     return found
 
 
@@ -71,14 +96,20 @@ def test_every_object_is_valid(objects):
 
 def test_a_mistake_in_an_object_is_found(whole):
     """The schemas that this project keeps itself are strict, too."""
-    for kind, field in (("ScaledJob", "maxReplicas"), ("PodMonitor", "endpoints"), ("NetworkPolicy", "ingres")):
+    for kind, field in (
+        ("ScaledJob", "maxReplicas"),
+        ("PodMonitor", "endpoints"),
+        ("NetworkPolicy", "ingres"),
+    ):
         thing = next(each for each in whole if each["kind"] == kind)
         with pytest.raises((jsonschema.ValidationError, Exception), match=field):
             check({**thing, "spec": {**thing["spec"], field: 1}})
 
 
 def test_pods_have_no_privileges_and_no_secret_but_by_reference(objects):
-    assert {name: found for name, template in pods(objects) if (found := unprivileged(template))} == {}
+    assert {
+        name: found for name, template in pods(objects) if (found := unprivileged(template))
+    } == {}
     assert "Secret" not in {each["kind"] for each in objects}
     for _, template in pods(objects):
         # The image of Neo4j would take the variables of services for settings.
@@ -91,11 +122,14 @@ def test_pods_have_no_privileges_and_no_secret_but_by_reference(objects):
 
 
 def test_every_mount_has_its_volume_and_every_written_folder_is_one(objects):
-    claims = [each for thing in objects for each in thing.get("spec", {}).get("volumeClaimTemplates", ())]
+    claims = [
+        each for thing in objects for each in thing.get("spec", {}).get("volumeClaimTemplates", ())
+    ]
     for name, template in pods(objects):
         volumes = {each["name"] for each in template["spec"]["volumes"]}
         if "neo4j" in name:
             volumes |= {each["metadata"]["name"] for each in claims}
+
         mounts = [mount for each in containers(template) for mount in each["volumeMounts"]]
         assert {each["name"] for each in mounts} == volumes, name
         if "neo4j" not in name:
@@ -108,17 +142,27 @@ def test_labels_and_ports_meet(whole):
     templates = dict(pods(whole))
     labels = {name: template["metadata"]["labels"] for name, template in templates.items()}
     ports = {
-        name: {port["name"]: port["containerPort"] for each in containers(template) for port in each.get("ports", ())}
+        name: {
+            port["name"]: port["containerPort"]
+            for each in containers(template)
+            for port in each.get("ports", ())
+        }
         for name, template in templates.items()
     }
     for service in (each for each in whole if each["kind"] == "Service"):
-        (reached,) = [name for name in labels if selects({"matchLabels": service["spec"]["selector"]}, labels[name])]
+        (reached,) = [
+            name
+            for name in labels
+            if selects({"matchLabels": service["spec"]["selector"]}, labels[name])
+        ]
         (port,) = service["spec"]["ports"]
         assert ports[reached][port["targetPort"]] == port["port"]
+
     for each in whole:
         if each["kind"] in ("Deployment", "StatefulSet"):
             (own,) = [name for name in labels if selects(each["spec"]["selector"], labels[name])]
             assert own == each["metadata"]["name"]
+
     monitor = named(whole, "PodMonitor")
     scraped = {name for name in labels if selects(monitor["spec"]["selector"], labels[name])}
     assert scraped == {name for name in labels if re.search("trainer|metrics", name)}
@@ -135,7 +179,9 @@ def test_the_network_is_closed_but_for_what_is_needed(objects):
         ]  # fmt: skip
         assert own["spec"]["policyTypes"] == ["Ingress", "Egress"], name
         doors = {port["port"] for rule in own["spec"].get("ingress", ()) for port in rule["ports"]}
-        assert doors == {port["name"] for each in containers(template) for port in each.get("ports", ())}
+        assert doors == {
+            port["name"] for each in containers(template) for port in each.get("ports", ())
+        }
         assert all(rule["from"] for rule in own["spec"].get("ingress", ()))
         uri = variables(containers(template)[0]).get("ARCHIVE_DB")
         ways = {port["port"] for rule in own["spec"].get("egress", ()) for port in rule["ports"]}
@@ -149,7 +195,9 @@ def test_the_environment_leads_to_the_server_of_the_release(objects):
     }  # fmt: skip
     for name, template in pods(objects):
         if "neo4j" not in name:
-            given = {key: value for key, value in variables(containers(template)[0]).items() if value}
+            given = {
+                key: value for key, value in variables(containers(template)[0]).items() if value
+            }
             given.pop("ARCHIVE_PASSWORD_FILE")
             settings = load(environment=given)
             assert settings.uri in services or settings.uri == EXTERNAL["database"]["uri"]
@@ -160,10 +208,17 @@ def test_jobs_follow_the_queue(whole):
     (trigger,) = job["triggers"]
     address = urlsplit(trigger["metadata"]["url"])
     service = named(whole, "Service", "-metrics")
-    assert address.netloc == f"{service['metadata']['name']}.nas.svc:{service['spec']['ports'][0]['port']}"
+    assert (
+        address.netloc
+        == f"{service['metadata']['name']}.nas.svc:{service['spec']['ports'][0]['port']}"
+    )
     assert (address.path, address.query) == ("/queue", "study=a+%26+b")
-    # Running jobs are subtracted from the number that the metric asks for: it must count their proposals.
-    assert job["scalingStrategy"]["strategy"] == "default" and trigger["metadata"]["valueLocation"] == "open"
+    # Running jobs are subtracted from the number that the metric asks for: it must count their
+    # proposals.
+    assert (
+        job["scalingStrategy"]["strategy"] == "default"
+        and trigger["metadata"]["valueLocation"] == "open"
+    )
     (container,) = containers(job["jobTargetRef"]["template"])
     assert f"--slots={trigger['metadata']['targetValue']}" in container["args"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 2
@@ -174,7 +229,9 @@ def test_trials_are_given_less_time_than_their_pod(objects):
     for _, template in pods(objects):
         for word in containers(template)[0].get("args", ()):
             if word.startswith("--grace="):
-                assert float(word[8:].rstrip("s")) < template["spec"]["terminationGracePeriodSeconds"]
+                assert (
+                    float(word[8:].rstrip("s")) < template["spec"]["terminationGracePeriodSeconds"]
+                )
 
 
 def test_commands_are_those_of_the_package(objects):
@@ -183,6 +240,7 @@ def test_commands_are_those_of_the_package(objects):
         words = container.get("args")
         if words is None:
             continue
+
         # Parsing refuses unknown options and values.
         name, *rest = [word.replace("first", "study") for word in words]
         parsed(name, *(["start"] if name == "trainer" else []), *rest)
@@ -200,7 +258,9 @@ def test_images_are_those_of_this_release_and_of_compose(whole):
 def test_changed_options_are_another_job(tmp_path):
     """The template of a job cannot be changed."""
     names = [
-        named(render(tmp_path, {"agents": {"first": {"budget": budget}}}), "Job")["metadata"]["name"]
+        named(render(tmp_path, {"agents": {"first": {"budget": budget}}}), "Job")["metadata"][
+            "name"
+        ]
         for budget in (5, 5, 6)
     ]
     assert names[0] == names[1] != names[2]
@@ -224,18 +284,29 @@ def test_another_release_of_the_chart_is_another_job(tmp_path, monkeypatch):
 
 
 def test_a_name_that_is_no_label_is_refused(tmp_path):
-    """KEDA gives each trainer a label with the name of its group, and Kubernetes takes 63 characters."""
+    """KEDA gives each trainer a label with the name of its group, and Kubernetes takes 63
+    characters."""
     release = "architecture-search-production"
     path = tmp_path / "values.yaml"
     for group, code in (("a100-80gb-cluster-two", 1), ("a100-80gb", 0)):
         path.write_text(json.dumps({"trainers": {group: {}}}))
-        done = helm("template", release, str(CHART), "--kube-version=1.34.0", f"--values={path}", code=code)
+        done = helm(
+            "template", release, str(CHART), "--kube-version=1.34.0", f"--values={path}", code=code
+        )
         assert ("at most 63 can be a label" in done.stderr) == bool(code)
 
 
 @pytest.mark.parametrize(
     ("cpu", "slots", "threads"),
-    [("4", 2, "2"), (4, 1, "4"), ("500m", 1, "1"), ("4000m", 2, "2"), ("2", 8, "1"), ("2.5", 1, "2"), (7.5, 1, "7")],
+    [
+        ("4", 2, "2"),
+        (4, 1, "4"),
+        ("500m", 1, "1"),
+        ("4000m", 2, "2"),
+        ("2", 8, "1"),
+        ("2.5", 1, "2"),
+        (7.5, 1, "7"),
+    ],
 )
 def test_a_trainer_uses_the_cores_that_it_requests(tmp_path, cpu, slots, threads):
     own = {"slots": slots, "autoscaling": False, "resources": {"requests": {"cpu": cpu}}}
@@ -244,8 +315,12 @@ def test_a_trainer_uses_the_cores_that_it_requests(tmp_path, cpu, slots, threads
     assert {"name": "OMP_NUM_THREADS", "value": threads} in container["env"]
     # The last one of a name wins in Kubernetes.
     of_site = {"env": [{"name": "OMP_NUM_THREADS", "value": "16"}], "trainers": {"default": own}}
-    (container,) = containers(dict(pods(render(tmp_path, of_site)))["lab-nas-archive-trainer-default"])
-    assert [each["value"] for each in container["env"] if each["name"] == "OMP_NUM_THREADS"][-1] == "16"
+    (container,) = containers(
+        dict(pods(render(tmp_path, of_site)))["lab-nas-archive-trainer-default"]
+    )
+    assert [each["value"] for each in container["env"] if each["name"] == "OMP_NUM_THREADS"][
+        -1
+    ] == "16"
 
 
 @pytest.mark.parametrize(
@@ -268,14 +343,20 @@ def test_the_metrics_of_the_chart_answer_its_trigger(whole, archive, store_setti
     propose(archive, table(tmp_path), 3)
     assert archive.studies.counts("study")[State.WAITING] == 3
     (container,) = containers(dict(pods(whole))["lab-nas-archive-metrics"])
-    words = [word.replace("9465", "0").replace("0.0.0.0", "127.0.0.1") for word in container["args"]]
+    words = [
+        word.replace("9465", "0").replace("0.0.0.0", "127.0.0.1") for word in container["args"]
+    ]
     trigger = named(whole, "ScaledJob")["spec"]["triggers"][0]["metadata"]
     with shell(store_settings, tmp_path) as user:
         server = user.starts(*words)
         (base,) = wait_until(lambda: re.findall(r"http://\S+(?=/metrics)", user.said), 60)
         with urlopen(f"{base}{urlsplit(trigger['url']).path}?study=study", timeout=30) as answer:
             assert json.load(answer)[trigger["valueLocation"]] == 3
-        with urlopen(f"{base}{container['livenessProbe']['httpGet']['path']}", timeout=30) as answer:
+
+        with urlopen(
+            f"{base}{container['livenessProbe']['httpGet']['path']}", timeout=30
+        ) as answer:
             assert answer.status == 200
+
         server.terminate()
         assert server.wait(30) == 0

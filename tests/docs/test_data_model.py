@@ -1,4 +1,5 @@
-"""The page of the data model names what archives hold: every label, relationship and property, with its type."""
+"""The page of the data model names what archives hold: every label, relationship and property, with
+its type."""
 
 import importlib.util
 import math
@@ -24,15 +25,21 @@ PAGE = (FOLDER / "data-model.md").read_text(encoding="utf-8")
 
 KINDS = {str: "STRING", bool: "BOOLEAN", int: "INTEGER", float: "FLOAT"}
 
-NODES = "MATCH (n) UNWIND keys(n) AS key RETURN DISTINCT labels(n)[0] AS owner, key, head(collect(n[key])) AS value"
+NODES = (
+    "MATCH (n) UNWIND keys(n) AS key RETURN DISTINCT labels(n)[0] AS owner, key, "
+    "head(collect(n[key])) AS value"
+)
 RELATIONS = (
-    "MATCH ()-[r]->() UNWIND keys(r) AS key RETURN DISTINCT type(r) AS owner, key, head(collect(r[key])) AS value"
+    "MATCH ()-[r]->() UNWIND keys(r) AS key RETURN DISTINCT type(r) AS owner, key, "
+    "head(collect(r[key])) AS value"
 )
 ENDS = "MATCH (a)-[r]->(b) RETURN DISTINCT labels(a)[0], type(r), labels(b)[0]"
 
 
 def _model():
-    spec = importlib.util.spec_from_file_location("data_model", FOLDER / "scripts" / "data_model.py")
+    spec = importlib.util.spec_from_file_location(
+        "data_model", FOLDER / "scripts" / "data_model.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -55,17 +62,28 @@ def documented(owner, name):
 
 
 def fill(archive, shell, folder):
-    """Store what asking and telling, failing, importing, and a search with rungs and a warm start leave behind."""
-    first = agents.study(archive, "first", "mlp", task="diabetes", protocol="diabetes/1", objective="valid_mse")
+    """Store what asking and telling, failing, importing, and a search with rungs and a warm start
+    leave behind."""
+    first = agents.study(
+        archive, "first", "mlp", task="diabetes", protocol="diabetes/1", objective="valid_mse"
+    )
     for trial in first.ask("evolution", 13):
         first.report(trial, 1, {"loss": 1.0})
         first.tell(trial, 1 / len(trial.architecture.layers), metrics={"loss": 0.5}, seconds=1.0)
-    scores = {each.architecture.key: {"synflow": 1.0, "naswot": math.nan} for each in first.evaluations()}
+
+    scores = {
+        each.architecture.key: {"synflow": 1.0, "naswot": math.nan} for each in first.evaluations()
+    }
     archive.proxies.add("diabetes", "diabetes/1", "archive/1", scores)
-    DistanceSync(archive).keep({each.architecture.key: each.architecture for each in first.evaluations()})
+    DistanceSync(archive).keep(
+        {each.architecture.key: each.architecture for each in first.evaluations()}
+    )
     for retry in (True, False):
         (last,) = first.ask("nasbot", 1)
-        archive.proposals.fail(last.id, last.token, "out of memory", log="the end of the log", retry=retry)
+        archive.proposals.fail(
+            last.id, last.token, "out of memory", log="the end of the log", retry=retry
+        )
+
     _out_of_reach(archive, first)
     enqueueing.add(archive, "first", first.space, _idea(first), enqueueing.LANGUAGE_MODEL)
     again = Suggestion(first.best().architecture, repeat=True)
@@ -73,7 +91,17 @@ def fill(archive, shell, folder):
     (waiting,) = first.ask("nasbot", 1)
     first.report(waiting, 1, {"loss": 1.0})
     shell.types("import", "table", table(folder))
-    search = ("search", "--agent", "random", "--task", "diabetes", "--space", "mlp", "--study", "second")
+    search = (
+        "search",
+        "--agent",
+        "random",
+        "--task",
+        "diabetes",
+        "--space",
+        "mlp",
+        "--study",
+        "second",
+    )
     rungs = ("--rungs", "1,2", "--reduction", "2", "--budget", "4")
     with serving(archive):
         shell.types(*search, "--warm-start", "first", *rungs, "--trainers", "0")
@@ -82,12 +110,16 @@ def fill(archive, shell, folder):
 def _out_of_reach(archive, study):
     """A proposal that one worker refuses, and that runs out of memory on another."""
     capabilities = {"tasks": ["diabetes"], "spaces": ["mlp"], "recipes": ["default"]}
-    workers.arrive(archive.connection, "other", **capabilities, devices=["cuda:0 (H100)"], memory_bytes=1 << 31)
+    workers.arrive(
+        archive.connection, "other", **capabilities, devices=["cuda:0 (H100)"], memory_bytes=1 << 31
+    )
     refused = study.ask("nasbot", 1)[0]
     archive.proposals.settle([Release(refused.id, refused.token, "no driver", Cause.DEVICE)])
     (held,) = archive.proposals.claim_many("other", 1, study="first")
     memory = MemoryNeed(1 << 30, 1 << 31, alone=False)
-    failure = Failure(held.id, held.token, "out of memory", cause=Cause.OUT_OF_MEMORY, memory=memory)
+    failure = Failure(
+        held.id, held.token, "out of memory", cause=Cause.OUT_OF_MEMORY, memory=memory
+    )
     archive.proposals.settle([failure])
     archive.proposals.cancel(held.id)
 
@@ -109,21 +141,39 @@ def filled(archive, store_settings, tmp_path):
 
 def test_an_archive_holds_nothing_that_the_page_lacks(filled):
     held = [*filled.query(NODES).rows, *filled.query(RELATIONS).rows]
-    lacking = [(owner, name, kind(value)) for owner, name, value in held if documented(owner, name) != kind(value)]
+    lacking = [
+        (owner, name, kind(value))
+        for owner, name, value in held
+        if documented(owner, name) != kind(value)
+    ]
     assert not lacking, "docs/data-model.md lacks these, or names other types"
     assert {tuple(row) for row in filled.query(ENDS).rows} == MODEL.relationships(PAGE)
     # The search was one that leaves traces of everything.
     seen = {(owner, name) for owner, name, _ in held}
-    assert {("CLAIMED", "log"), ("CLAIMED", "promoted"), ("Proposal", "rung_values"), ("Proposal", "mean")} <= seen
-    assert {("DISTANCE", "otmann"), ("Evaluation", "partial"), ("Weights", "sha256"), ("Worker", "ended")} <= seen
+    assert {
+        ("CLAIMED", "log"),
+        ("CLAIMED", "promoted"),
+        ("Proposal", "rung_values"),
+        ("Proposal", "mean"),
+    } <= seen
+    assert {
+        ("DISTANCE", "otmann"),
+        ("Evaluation", "partial"),
+        ("Weights", "sha256"),
+        ("Worker", "ended"),
+    } <= seen
 
 
 def test_every_property_of_the_page_is_one_of_the_code():
     sources = [
-        path.read_text(encoding="utf-8") for folder in ("archive", "kernels") for path in (ROOT / folder).rglob("*.py")
+        path.read_text(encoding="utf-8")
+        for folder in ("archive", "kernels")
+        for path in (ROOT / folder).rglob("*.py")
     ]
     words = set(re.findall(r"\w+", "\n".join(sources)))
-    names = {name for of_owner in DOCUMENTED.values() for name in of_owner if not name.endswith("*")}
+    names = {
+        name for of_owner in DOCUMENTED.values() for name in of_owner if not name.endswith("*")
+    }
     names = {name.removeprefix(METRIC) for name in names}
     assert names <= words | {"otmann_normalised", "gromov_wasserstein"}
 
@@ -133,10 +183,15 @@ def test_the_table_of_constraints_is_up_to_date():
 
 
 def test_the_packaged_data_model_is_that_of_the_page():
-    assert MODEL.PACKAGED.read_text(encoding="utf-8") == MODEL.packaged(PAGE), "run: python docs/scripts/data_model.py"
+    assert MODEL.PACKAGED.read_text(encoding="utf-8") == MODEL.packaged(PAGE), (
+        "run: python docs/scripts/data_model.py"
+    )
     packaged = data_model.read()
     parts = {**packaged["labels"], **packaged["relationships"]}
     for name, part in parts.items():
-        assert {each: about["type"] for each, about in part["properties"].items()} == DOCUMENTED[name]
+        assert {each: about["type"] for each, about in part["properties"].items()} == DOCUMENTED[
+            name
+        ]
+
     assert parts.keys() >= {name for name in DOCUMENTED if DOCUMENTED[name]}
     assert len(packaged["patterns"]) == len(MODEL.relationships(PAGE))

@@ -1,4 +1,5 @@
-"""Documents: the commands, layers, settings and results that they name exist, and generated parts are up to date."""
+"""Documents: the commands, layers, settings and results that they name exist, and generated parts
+are up to date."""
 
 import ast
 import importlib.util
@@ -36,7 +37,9 @@ def test_the_readme_is_short():
 
 
 def test_the_command_reference_is_up_to_date():
-    assert reference() == page("commands.md"), "run: python -m archive.cli.reference docs/commands.md"
+    assert reference() == page("commands.md"), (
+        "run: python -m archive.cli.reference docs/commands.md"
+    )
 
 
 def test_the_reference_of_the_json_output_is_up_to_date():
@@ -47,10 +50,15 @@ def test_the_reference_of_the_json_output_is_up_to_date():
 def test_the_results_are_those_on_file():
     regret = script("regret")
     found = regret.results()
-    assert regret.picture(found) == regret.PICTURE.read_text(encoding="utf-8"), "run: python docs/scripts/regret.py"
+    assert regret.picture(found) == regret.PICTURE.read_text(encoding="utf-8"), (
+        "run: python docs/scripts/regret.py"
+    )
     for path, mark in regret.PAGES.items():
         text = path.read_text(encoding="utf-8")
-        assert regret.replaced(text, mark, regret.table(found)) == text, "run: python docs/scripts/regret.py"
+        assert regret.replaced(text, mark, regret.table(found)) == text, (
+            "run: python docs/scripts/regret.py"
+        )
+
     assert all(len(row["mean"]) == regret.BUDGET for row in found["rows"])
 
 
@@ -63,11 +71,14 @@ def test_the_pictures_of_networks_are_up_to_date():
 
 def test_every_dependency_is_named_with_its_reason():
     text = page("dependencies.md")
-    extras = [each for named in PROJECT["project"]["optional-dependencies"].values() for each in named]
+    extras = [
+        each for named in PROJECT["project"]["optional-dependencies"].values() for each in named
+    ]
     for requirement in [*PROJECT["project"]["dependencies"], *extras]:
         name = re.match(r"[A-Za-z0-9-]+", requirement)[0]
         if name == PROJECT["project"]["name"]:
             continue
+
         assert re.search(rf"\|[^|\n]*\b{name}\b[^|\n]*\|.{{10,}}\|", text), (
             f"docs/dependencies.md has no reason for {name}"
         )
@@ -75,14 +86,19 @@ def test_every_dependency_is_named_with_its_reason():
 
 
 def test_the_two_commands_stand_where_the_build_looks_for_them():
-    assert "<!-- run-command -->\n```sh\npip install -e . && archive search --agent nasbot\n```" in README
+    assert (
+        "<!-- run-command -->\n```sh\npip install -e . && archive search --agent nasbot\n```"
+        in README
+    )
     assert "<!-- test-command -->\n```sh\npip install -e '.[dev]' && pytest -n 2\n```" in README
     assert "'/<!-- test-command -->/" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_the_layers_are_those_of_the_contract():
     (layers,) = [
-        each["layers"] for each in PROJECT["tool"]["importlinter"]["contracts"] if each.get("containers") == ["archive"]
+        each["layers"]
+        for each in PROJECT["tool"]["importlinter"]["contracts"]
+        if each.get("containers") == ["archive"]
     ]
     section = page("architecture.md").partition("## Layers")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]*`) \|", section.partition("###")[0], re.MULTILINE)
@@ -98,10 +114,18 @@ def test_the_guide_shows_every_example_of_a_recipe():
 
 
 def test_messages_of_the_page_on_troubles_are_those_of_the_code():
-    """Each message in its tables is in the code, with names and numbers in place of the sign `…`."""
+    """Each message in its tables is in the code, with names and numbers in place of the sign
+    `…`."""
     known = list(texts_of_the_code())
-    cells = [line.split(" | ")[0] for line in page("troubles.md").splitlines() if line.startswith("|")]
-    messages = [text for cell in cells for text in re.findall("`([^`]+)`", cell) if "…" in text or text.endswith(".")]
+    cells = [
+        line.split(" | ")[0] for line in page("troubles.md").splitlines() if line.startswith("|")
+    ]
+    messages = [
+        text
+        for cell in cells
+        for text in re.findall("`([^`]+)`", cell)
+        if "…" in text or text.endswith(".")
+    ]
     assert len(messages) > 15
     for message in messages:
         form = re.compile(".*?".join(re.escape(part) for part in message.split("…")))
@@ -113,14 +137,19 @@ def texts_of_the_code() -> Iterator[str]:
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
-                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+                yield "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "…"
+                    for part in node.values
+                )
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield re.sub(r"%[drs]|%[.\d]*g", "…", node.value)
 
 
 @pytest.mark.parametrize("name", ["architecture.md", "../CONTRIBUTING.md"])
 def test_files_and_folders_that_are_named_exist(name):
-    paths = re.findall(r"`((?:archive|agents|kernels|trainer|cli|docs|queue|tests)/[\w./-]*)`", page(name))
+    paths = re.findall(
+        r"`((?:archive|agents|kernels|trainer|cli|docs|queue|tests)/[\w./-]*)`", page(name)
+    )
     assert len(paths) > 5
     for path in paths:
         assert (ROOT / path).exists() or (ROOT / "archive" / path).exists(), f"{name} names {path}"
@@ -144,7 +173,9 @@ def test_the_version_is_the_same_in_every_file():
 
 
 def test_every_setting_is_named():
-    table = page("operations.md").partition("<!-- settings -->")[2].partition("<!-- /settings -->")[0]
+    table = (
+        page("operations.md").partition("<!-- settings -->")[2].partition("<!-- /settings -->")[0]
+    )
     rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", table, re.MULTILINE))
     assert rows == settings._ENVIRONMENT
 

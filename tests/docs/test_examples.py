@@ -16,7 +16,8 @@ BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 
 
 def blocks(language):
-    """Return the blocks of a language with the names of their pages; the tutorial has a test of its own."""
+    """Return the blocks of a language with the names of their pages; the tutorial has a test of its
+    own."""
     return [
         pytest.param(text, id=f"{path.relative_to(ROOT)}-{place}")
         for path in PAGES
@@ -33,14 +34,26 @@ def filled(migrated_connection):
     store = Archive(migrated_connection)
     study = agents.study(store, "nasbot-cnn-digits", "cnn", task="digits")
     study.run(lambda network: float(network.depth), budget=12, agent="evolution")
-    agents.study(store, "ideas", "cnn").enqueue(study.best().architecture, motivation="the best one, trained longer")
+    agents.study(store, "ideas", "cnn").enqueue(
+        study.best().architecture, motivation="the best one, trained longer"
+    )
     # Networks with branches, which the first ones of `cnn` have not.
     for space in ("nasbench201", "darts"):
-        agents.study(store, f"cells of {space}", space).run(lambda cell: float(cell.depth), budget=3, agent="random")
+        agents.study(store, f"cells of {space}", space).run(
+            lambda cell: float(cell.depth), budget=3, agent="random"
+        )
+
     # Imported networks: a convolution of each channel by itself, and one with a skip.
-    store.architectures.add([chain(layer("convolution", weight=[3, 1, 3, 3], groups=3)), residual()])
+    store.architectures.add(
+        [chain(layer("convolution", weight=[3, 1, 3, 3], groups=3)), residual()]
+    )
     network = study.best().architecture
-    store.proxies.add("fashion-mnist", "fashion-mnist/1", "archive/1", {network.key: {"synflow": 3.5, "naswot": 210.0}})
+    store.proxies.add(
+        "fashion-mnist",
+        "fashion-mnist/1",
+        "archive/1",
+        {network.key: {"synflow": 3.5, "naswot": 210.0}},
+    )
     return store
 
 
@@ -48,6 +61,7 @@ def filled(migrated_connection):
 def test_an_example_in_python(text, filled, store_settings, monkeypatch, capsys):
     for name, value in environment(store_settings).items():
         monkeypatch.setenv(name, value)
+
     exec(compile(text, "example", "exec"), {})
     assert capsys.readouterr().out.strip()
 
@@ -59,7 +73,13 @@ def test_an_example_in_cypher(text, filled):
     assert answer.rows or "curve_" in text or "outcome" in text
 
 
-QUERIES = sorted({query for block in blocks("sh") for query in re.findall(r'archive query "([^"]*)"', block.values[0])})
+QUERIES = sorted(
+    {
+        query
+        for block in blocks("sh")
+        for query in re.findall(r'archive query "([^"]*)"', block.values[0])
+    }
+)
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -37,7 +37,9 @@ def test_the_table_of_abilities_names_the_agents_that_have_them():
     text = (ROOT / "docs" / "agents.md").read_text("utf-8")
     rows = {
         ability: set(re.findall(r"`([a-z0-9-]+)`", listed))
-        for ability, listed in re.findall(r"^\| .*\[([\w ]+)\]\(#[\w-]+\).* \| (.*) \|$", text, re.MULTILINE)
+        for ability, listed in re.findall(
+            r"^\| .*\[([\w ]+)\]\(#[\w-]+\).* \| (.*) \|$", text, re.MULTILINE
+        )
     }
     others = {name for name in agents.names() if name.startswith("gp-")}
     assert rows["several objectives"] | others == set(support.capable())

@@ -19,15 +19,21 @@ LOADED = re.compile(r'<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)="?(?:htt
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder with the built site; links between pages, anchors and the navigation are checked by the build."""
+    """The folder with the built site; links between pages, anchors and the navigation are checked
+    by the build."""
     folder = tmp_path_factory.mktemp("site")
     # Whatever would be fetched cannot be: no host has this proxy.
-    nowhere = {"NO_MKDOCS_2_WARNING": "1"} | dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    nowhere = {"NO_MKDOCS_2_WARNING": "1"} | dict.fromkeys(
+        ("http_proxy", "https_proxy"), "http://127.0.0.1:9"
+    )
     if not WHOLE:
         nowhere |= {"ARCHIVE_DOCS_LINE_LENGTH": "1000", "ARCHIVE_DOCS_SEARCH": "false"}
+
     # With --quiet, --strict would count no warnings.
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -39,12 +45,18 @@ def test_programs_find_every_page_by_llms_txt(site):
     listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): \S.{20,}", text, re.MULTILINE)
     assert len(named) > 20 and sorted(listed) == sorted(named)
     for name in listed:
-        assert (site / name).read_text(encoding="utf-8") == (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert (site / name).read_text(encoding="utf-8") == (ROOT / "docs" / name).read_text(
+            encoding="utf-8"
+        )
+
     assert re.match(r"# Architecture Archive\n\n> A graph database ", text)
 
 
 def pages(site):
-    return {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    return {
+        path.relative_to(site).as_posix(): path.read_text(encoding="utf-8")
+        for path in site.rglob("*.html")
+    }
 
 
 def test_no_page_loads_anything_from_another_host(site):
@@ -59,7 +71,9 @@ def test_every_formula_is_mathml(site):
     for name, text in found.items():
         assert "arithmatex" not in text, f"{name} has a formula that was not converted"
         for formula in re.findall(r"<math.*?</math>", text, re.DOTALL):
-            assert "\\" not in formula, f"{name} has a command that latex2mathml does not know: {formula}"
+            assert "\\" not in formula, (
+                f"{name} has a command that latex2mathml does not know: {formula}"
+            )
 
 
 def test_docstrings_keep_their_angle_brackets_and_bars(site):

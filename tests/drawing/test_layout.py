@@ -21,12 +21,20 @@ def graphs(draw: st.DrawFn) -> Diagram:
     pairs = list(combinations(range(n), 2))
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=3 * n)) if pairs else []
     channels = draw(st.lists(st.none() | st.integers(1, 4096), min_size=n, max_size=n))
-    nodes = [DiagramNode(f"node {u}", channels=units, junction=units == 7) for u, units in enumerate(channels)]
+    nodes = [
+        DiagramNode(f"node {u}", channels=units, junction=units == 7)
+        for u, units in enumerate(channels)
+    ]
     return Diagram(tuple(nodes), tuple(Link(tail, head) for tail, head in chosen))
 
 
 def apart(one: Box, other: Box) -> bool:
-    return one.right <= other.left or other.right <= one.left or one.bottom <= other.top or other.bottom <= one.top
+    return (
+        one.right <= other.left
+        or other.right <= one.left
+        or one.bottom <= other.top
+        or other.bottom <= one.top
+    )
 
 
 @given(graphs())
@@ -51,6 +59,7 @@ def test_boxes_lie_apart_and_lines_pass_beside_them(diagram: Diagram) -> None:
         for x, top, bottom in route.stations:
             stroke = Box(x, top, 0, bottom - top)
             assert all(apart(stroke, box) for u, box in enumerate(at.boxes) if u not in ends)
+
         for (_, _, upper), (_, lower, _) in pairwise(route.stations):
             # Between two pieces, a line bends where no box is.
             assert upper < lower
@@ -66,6 +75,7 @@ def test_crossings_are_counted_as_by_hand(diagram: Diagram) -> None:
     for upper, lower in pairwise(rows):
         edges = [(upper.index(u), lower.index(v)) for u in upper for v in graph.below[u]]
         by_hand += sum((a - c) * (b - d) < 0 for (a, b), (c, d) in combinations(edges, 2))
+
     assert _crossings(graph, rows) == by_hand
 
 
@@ -87,14 +97,20 @@ def test_a_chain_with_a_skip_is_straight_and_the_skip_passes_at_its_side() -> No
 def test_frames_contain_their_nodes_and_panels_stand_side_by_side() -> None:
     nodes = tuple(DiagramNode(f"n{u}") for u in range(8))
     links = (Link(0, 1), Link(1, 2), Link(2, 3), Link(1, 3), Link(4, 5), Link(5, 6), Link(6, 7))
-    inner, outer = Frame("× 3", frozenset({1, 2})), Frame("× 2", frozenset({1, 2, 3}))
+    inner = Frame("× 3", frozenset({1, 2}))
+    outer = Frame("× 2", frozenset({1, 2, 3}))
     panels = (Panel("one", frozenset(range(4))), Panel("other", frozenset(range(4, 8))))
     at = placed(Diagram(nodes, links, (outer, inner), panels))
     (_, around), (_, within) = at.frames
     for place, inside in ((around, {1, 2, 3}), (within, {1, 2})):
         for u, box in enumerate(at.boxes):
-            contained = place.left < box.left and box.right < place.right and place.top < box.top < place.bottom
+            contained = (
+                place.left < box.left
+                and box.right < place.right
+                and place.top < box.top < place.bottom
+            )
             assert contained == (u in inside)
+
     assert around.left < within.left and around.top < within.top and within.bottom < around.bottom
     (_, left), (_, right) = at.panels
     assert left.right < right.left
@@ -103,7 +119,9 @@ def test_frames_contain_their_nodes_and_panels_stand_side_by_side() -> None:
 
 def test_names_never_become_markup() -> None:
     hostile = '<script>alert(1)</script>" onload="x" \x00\u202e' + "&" * 500
-    node = DiagramNode(hostile, detail=hostile, note=hostile, tip=hostile, kind='conv"><b>', status="changed")
+    node = DiagramNode(
+        hostile, detail=hostile, note=hostile, tip=hostile, kind='conv"><b>', status="changed"
+    )
     diagram = Diagram(
         (node, node),
         (Link(0, 1),),

@@ -8,7 +8,8 @@ from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, text
 from tests.drawing.test_layout import graphs
 from tests.support import examples
 
-UP, DOWN = "│┤├┼╯╰┴", "│┤├┼╮╭┬"
+UP = "│┤├┼╯╰┴"
+DOWN = "│┤├┼╮╭┬"
 JOINS = "┤├┼╯╰┴"
 
 
@@ -21,16 +22,21 @@ def read(lines: list[tuple[str, str]]) -> set[tuple[str, str]]:
         own = next(at for at, letter in enumerate(row) if letter in "●○◆")
         if own in rails:
             links.add((rails[own], name))
+
         for at, letter in enumerate(row):
             if at % 2:
                 continue
+
             if letter in JOINS:
                 links.add((rails[at], name))
+
             if letter in UP and letter in DOWN:
                 below[at] = rails[at]
             elif letter in DOWN:
                 below[at] = name
+
         rails = {**below, own: name}
+
     return links
 
 
@@ -58,7 +64,9 @@ def test_frames_panels_and_statuses_are_in_the_lines() -> None:
     links = (Link(0, 1), Link(1, 2), Link(0, 2))
     frame = Frame("× 2", frozenset({1}))
     panels = (Panel("one", frozenset({0, 1, 2})), Panel("other", frozenset({3})))
-    assert [str(line) for line in text(Diagram(nodes, links, (frame,), panels, heading=("distance 1",)))] == [
+    assert [
+        str(line) for line in text(Diagram(nodes, links, (frame,), panels, heading=("distance 1",)))
+    ] == [
         "distance 1",
         "",
         "one",

@@ -1,4 +1,5 @@
-"""The official files of NAS-Bench-101 and -201, written as TensorFlow, protoc and the authors' programs write them."""
+"""The official files of NAS-Bench-101 and -201, written as TensorFlow, protoc and the authors'
+programs write them."""
 
 from __future__ import annotations
 
@@ -29,20 +30,33 @@ def message(*fields):
             text += varint(number << 3) + varint(value)
         else:
             text += varint(number << 3 | 2) + varint(len(value)) + value
+
     return text
 
 
 def varint(value):
     text = b""
     while value > 0x7F:
-        text, value = text + bytes([value & 0x7F | 0x80]), value >> 7
+        text = text + bytes([value & 0x7F | 0x80])
+        value = value >> 7
+
     return text + bytes([value])
 
 
 def row(module="a" * 32, epochs=108, valid=0.9, matrix=MATRIX, labels=LABELS):
     stages = [(0.0, 0.0, 0.1), (epochs / 2, 700.5, 0.5), (float(epochs), 1400.25, valid)]
     evaluations = [
-        (1, message((1, epoch), (2, seconds), (3, found + 0.05), (4, found), (5, found - 0.05), (6, b"model.ckpt-1")))
+        (
+            1,
+            message(
+                (1, epoch),
+                (2, seconds),
+                (3, found + 0.05),
+                (4, found),
+                (5, found - 0.05),
+                (6, b"model.ckpt-1"),
+            ),
+        )
         for epoch, seconds, found in stages
     ]
     metrics = base64.b64encode(message(*evaluations, (2, 2_694_282), (3, 1500.0))).decode()
@@ -52,7 +66,9 @@ def row(module="a" * 32, epochs=108, valid=0.9, matrix=MATRIX, labels=LABELS):
 
 def framed(data):
     length = struct.pack("<Q", len(data))
-    return length + struct.pack("<I", masked_crc(length)) + data + struct.pack("<I", masked_crc(data))
+    return (
+        length + struct.pack("<I", masked_crc(length)) + data + struct.pack("<I", masked_crc(data))
+    )
 
 
 def result(dataset, epochs, seed, valid):
@@ -77,8 +93,13 @@ def trainings(index, epochs):
         ("cifar10-valid", 777): 80.0 + index, ("cifar10-valid", 888): 82.0, ("cifar10", 777): 90.0 + epochs / 100,
         ("cifar100", 777): 40.0,
     }  # fmt: skip
-    found = {(dataset, seed): result(dataset, epochs, seed, valid) for (dataset, seed), valid in runs.items()}
-    seeds = collections.OrderedDict({"cifar10-valid": [777, 888], "cifar10": [777], "cifar100": [777]})
+    found = {
+        (dataset, seed): result(dataset, epochs, seed, valid)
+        for (dataset, seed), valid in runs.items()
+    }
+    seeds = collections.OrderedDict(
+        {"cifar10-valid": [777, 888], "cifar10": [777], "cifar100": [777]}
+    )
     return {
         "arch_index": index, "arch_str": CELLS[index], "all_results": found, "dataset_seed": seeds,
         "clear_net_done": True,

@@ -45,7 +45,8 @@ def whole(archive):
 def test_a_load_restores_what_was_dumped(archive, connection, file):
     networks = fill(archive)
     archive.studies.warm_start("one", ["one-source"])
-    before, first = whole(archive), dumped(archive, file)
+    before = whole(archive)
+    first = dumped(archive, file)
     details = archive.architectures.details(networks[0].key)
     keys = [network.key for network in networks[:4]]
     matrix = archive.distances.matrix(keys, "otmann")
@@ -61,6 +62,7 @@ def test_a_load_restores_what_was_dumped(archive, connection, file):
     studies = after.pop("studies")
     for ours, theirs in zip(before.pop("studies"), studies, strict=True):
         assert (ours.study, ours.best) == (theirs.study, theirs.best)
+
     assert after == before
     assert archive.architectures.details(networks[0].key) == details
     assert (archive.distances.matrix(keys, "otmann") == matrix).all()
@@ -97,6 +99,7 @@ def test_a_loaded_study_can_be_continued(archive, connection, file):
         claim = archive.proposals.claim("another", study="one")
         assert not claim.proposal.curve
         archive.proposals.complete(claim.id, claim.token, Result(0.5))
+
     counts = archive.studies.snapshot("one").counts
     assert (counts[State.COMPLETE], counts[State.PRUNED], counts[State.FAILED]) == (4, 1, 1)
 
@@ -119,12 +122,15 @@ def test_two_archives_make_one_in_either_order(archive, connection, tmp_path):
         files[name] = tmp_path / name
         dumped(archive, files[name])
         wipe(connection)
+
     found = []
     for order in (("one", "two"), ("two", "one"), ("two", "one", "two", "one")):
         for name in order:
             load(connection, files[name])
+
         found.append(dumped(archive, tmp_path / "both"))
         wipe(connection)
+
     assert found[0] == found[1] == found[2]
     both = records(tmp_path / "both")
     # Networks 3 to 7 are in both.
@@ -159,6 +165,7 @@ def test_from_one_server_to_the_other_and_back(archive, connection, home, tmp_pa
     with connect(home) as embedded:
         load(embedded.connection, tmp_path / "first")
         assert dumped(embedded, tmp_path / "second") == first
+
     load(connection, tmp_path / "second")
     assert dumped(archive, tmp_path / "third") == first
 
@@ -171,7 +178,10 @@ def test_a_study_brings_all_that_it_refers_to_and_no_more(archive, connection, f
     dumped(archive, file, studies=["one"])
     lines = records(file)
     assert lines[0]["studies"] == ["one"]
-    assert {line["name"] for line in lines if line.get("record") == "study"} == {"one", "one-source"}
+    assert {line["name"] for line in lines if line.get("record") == "study"} == {
+        "one",
+        "one-source",
+    }
     assert {line["kind"] for line in lines if line.get("record") == "agent"} == {"random"}
     assert lines[-1]["counts"]["evaluation"] == 3  # none of the table's
     wipe(connection)
@@ -194,36 +204,44 @@ class Dying:
     """A connection that breaks after some writes."""
 
     def __init__(self, connection, writes):
-        self._connection, self._left = connection, writes
+        self._connection = connection
+        self._left = writes
         self.read = connection.read
 
     def write(self, work, **how):
         if not self._left:
             raise KeyboardInterrupt
+
         self._left -= 1
         return self._connection.write(work, **how)
 
 
 @pytest.mark.parametrize("writes", [1, 3, 5])
-def test_a_load_that_was_cut_off_is_healed_by_the_next(archive, connection, file, monkeypatch, writes):
+def test_a_load_that_was_cut_off_is_healed_by_the_next(
+    archive, connection, file, monkeypatch, writes
+):
     monkeypatch.setattr("archive.exchange.load.BATCH", 4)
     fill(archive)
     first = dumped(archive, file)
     wipe(connection)
     with pytest.raises(KeyboardInterrupt):
         load(Dying(connection, writes), file)
+
     load(Forgetful(connection), file)
     assert dumped(archive, file) == first
 
 
 @pytest.mark.every_server
-def test_a_load_that_was_cut_off_leaves_no_result_in_a_trainer_s_way(archive, connection, tmp_path, monkeypatch):
+def test_a_load_that_was_cut_off_leaves_no_result_in_a_trainer_s_way(
+    archive, connection, tmp_path, monkeypatch
+):
     monkeypatch.setattr("archive.exchange.load.BATCH", 1)
     propose(archive, cells(2))
     dumped(archive, tmp_path / "before")
     result = Result(0.5, {"accuracy": 0.5})
     for each in archive.proposals.list("study"):
         archive.proposals.complete(each.id, None, result)
+
     dumped(archive, tmp_path / "after")
     at = 0
     while True:
@@ -237,9 +255,11 @@ def test_a_load_that_was_cut_off_leaves_no_result_in_a_trainer_s_way(archive, co
             at += 1
         else:
             break
+
         for claim in claims:
             # The file may have completed the proposal already.
             archive.proposals.complete(claim.id, claim.token, result)
+
     assert at == 6
     assert [one.value for one in archive.studies.evaluations("study")] == [0.5, 0.5]
     assert count(connection, "(:Evaluation)-[:OF]->()") == 2
@@ -250,7 +270,9 @@ def test_results_of_a_file_set_the_direction_of_their_task(archive, connection, 
     evaluations = Evaluations(connection, archive.architectures)
     (network,) = cells(1)
     archive.architectures.add([network])
-    evaluations.add("digits", "digits/1", [("table/0", network.key, Result(0.5))], direction="minimise")
+    evaluations.add(
+        "digits", "digits/1", [("table/0", network.key, Result(0.5))], direction="minimise"
+    )
     archive.studies.create(study())  # maximises on the same task
     first = dumped(archive, file)
     wipe(connection)
@@ -259,7 +281,9 @@ def test_results_of_a_file_set_the_direction_of_their_task(archive, connection, 
     assert archive.query("MATCH (t:Task) RETURN t.direction").rows == [("minimise",)]
 
 
-def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connection, file, tmp_path):
+def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(
+    archive, connection, file, tmp_path
+):
     fill(archive, "one", 0)
     archive.studies.warm_start("one", ["one-source"])
     dumped(archive, file)
@@ -268,10 +292,15 @@ def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connect
     mine = dumped(archive, tmp_path / "mine")
     with pytest.raises(StudyConflictError, match=r"another study 'one.*--rename one.*=NEW"):
         load(connection, file)
+
     assert dumped(archive, tmp_path / "mine") == mine
     load(connection, file, rename={"one": "ann", "one-source": "bob"})
     assert archive.studies.sources("ann") == ["bob"]
-    assert [each.id for each in archive.studies.evaluations("ann")] == ["ann#00000", "ann#00001", "ann#00005"]
+    assert [each.id for each in archive.studies.evaluations("ann")] == [
+        "ann#00000",
+        "ann#00001",
+        "ann#00005",
+    ]
     basis = archive.proposals.list("ann")[0].based_on
     assert (set(basis["observations"]), basis["coupling"]) == ({"ann", "bob"}, {"bob": 0.5})
     assert len(archive.studies.evaluations("one")) == 3
@@ -279,18 +308,27 @@ def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connect
         load(connection, file, rename={"one": "carl", "one-source": "dora", "three": "four"})
 
 
-def test_a_renamed_study_is_checked_without_being_loaded_and_stays_apart_from_the_others(connection, archive, file):
+def test_a_renamed_study_is_checked_without_being_loaded_and_stays_apart_from_the_others(
+    connection, archive, file
+):
     fill(archive, "one", 0)
     archive.studies.warm_start("one", ["one-source"])
     dumped(archive, file)
     wipe(connection)
     assert verify(file, rename={"one": "ann"}).counts["study"] == 2
-    for names, message in (({"three": "four"}, "holds no study 'three'"), ({"one": "-a"}, "a new study needs a name")):
+    for names, message in (
+        ({"three": "four"}, "holds no study 'three'"),
+        ({"one": "-a"}, "a new study needs a name"),
+    ):
         with pytest.raises(UsageError, match=message):
             verify(file, rename=names)
+
     for read in (verify, partial(load, connection)):
-        with pytest.raises(UsageError, match="two studies of the file would have the name 'one-source'"):
+        with pytest.raises(
+            UsageError, match="two studies of the file would have the name 'one-source'"
+        ):
             read(file, rename={"one": "one-source"})
+
     assert archive.studies.names() == []
 
 
@@ -305,13 +343,20 @@ def test_diverged_copies_of_a_study_are_refused(archive, connection, tmp_path):
         claim = Archive(connection).proposals.claim("worker", study="one")
         archive.proposals.complete(claim.id, claim.token, Result(value))
         found.append(dumped(archive, tmp_path / str(value)))
-    with pytest.raises(StudyConflictError, match=r"value 0\.5 in the archive, 0\.25 in the file: .*--rename one=NEW"):
+
+    with pytest.raises(
+        StudyConflictError,
+        match=r"value 0\.5 in the archive, 0\.25 in the file: "
+        r".*--rename one=NEW",
+    ):
         load(connection, tmp_path / "0.25")
+
     assert dumped(archive, tmp_path / "same") == found[1]
 
 
 def diverge(archive, connection, folder, mine=lambda: None):
-    """Continue two copies of `study`, dumped as `mine` and as `theirs`, which the archive then has."""
+    """Continue two copies of `study`, dumped as `mine` and as `theirs`, which the archive then
+    has."""
     common = dumped(archive, folder / "common")
     for name, at in (("mine", 3), ("theirs", 5)):
         wipe(connection)
@@ -322,15 +367,20 @@ def diverge(archive, connection, folder, mine=lambda: None):
         archive.proposals.complete(claim.id, claim.token, Result(0.75))
         if name == "mine":
             mine()
+
         dumped(archive, folder / name)
 
 
 def test_the_error_about_diverged_copies_names_the_way_out(archive, connection, tmp_path):
     evaluate(archive, [0.25, 0.5])
     diverge(archive, connection, tmp_path)
-    message = r"study#00002 has the architecture .*copies of the study 'study' diverged; .*--rename study=NEW"
+    message = (
+        r"study#00002 has the architecture .*copies of the study 'study' diverged; "
+        r".*--rename study=NEW"
+    )
     with pytest.raises(StudyConflictError, match=message):
         load(connection, tmp_path / "mine")
+
     load(connection, tmp_path / "mine", rename={"study": "study-mine"})
     found = {name: [each.architecture.key for each in archive.studies.evaluations(name)]
              for name in ("study", "study-mine")}  # fmt: skip
@@ -347,7 +397,11 @@ def test_differing_external_results_have_no_study_to_rename(archive, connection,
     wipe(connection)
     archive.architectures.add(cells(1))
     results.add("table", "table/1", [(id_, cells(1)[0].key, Result(0.25))])
-    with pytest.raises(StudyConflictError, match=r"0\.25 in the archive, 0\.5 in the file: it is an external result"):
+    with pytest.raises(
+        StudyConflictError,
+        match=r"0\.25 in the archive, 0\.5 in the file: it is "
+        r"an external result",
+    ):
         load(connection, file)
 
 
@@ -356,18 +410,26 @@ def test_a_file_that_contradicts_the_archive_changes_nothing(archive, connection
     before = dumped(archive, file)
 
     def lie(lines):
-        next(line for line in lines if line.get("record") == "evaluation")["properties"]["value"] = 0.99
+        next(line for line in lines if line.get("record") == "evaluation")["properties"][
+            "value"
+        ] = 0.99
 
     with pytest.raises(UsageError, match=r"has value .* in the archive, 0\.99 in the file"):
         load(connection, forged(file, lie))
+
     assert dumped(archive, file) == before
 
 
 def test_a_record_that_could_not_be_loaded_is_not_dumped(archive, connection, file):
     fill(archive)
-    run_query(connection, "MATCH (p:Proposal {number: 3}) SET p.hyperparameters = 'fast'", write=True)
-    with pytest.raises(UsageError, match="proposal has an invalid property: 'hyperparameters' = 'fast'"):
+    run_query(
+        connection, "MATCH (p:Proposal {number: 3}) SET p.hyperparameters = 'fast'", write=True
+    )
+    with pytest.raises(
+        UsageError, match="proposal has an invalid property: 'hyperparameters' = 'fast'"
+    ):
         dumped(archive, file)
+
     assert not file.exists()
 
 
@@ -381,9 +443,12 @@ def test_a_study_that_is_deleted_during_its_dump_is_refused(archive, connection,
     fill(archive)
     monkeypatch.setattr(export_queries, "proposals", interrupted)
     with pytest.raises(
-        UsageError, match=r"proposal one#00000 .* refers to the evaluation one#00000, which was deleted"
+        UsageError,
+        match=r"proposal one#00000 .* refers to the evaluation one#00000, which was "
+        r"deleted",
     ):
         dump(connection, file, studies=["one"])
+
     assert not file.exists()
 
 
@@ -392,7 +457,9 @@ def test_numbers_far_apart_take_no_longer_to_read(archive, connection, file):
     dumped(archive, file)
 
     def renumber(lines):
-        waiting = next(line for line in lines if line.get("record") == "proposal" and line["result"] is None)
+        waiting = next(
+            line for line in lines if line.get("record") == "proposal" and line["result"] is None
+        )
         waiting["number"] = 2**31 - 1
 
     wipe(connection)
@@ -419,13 +486,20 @@ def test_a_study_that_used_the_renamed_one_is_left_as_it_is(archive, connection,
 
     def of_user(number):
         (proposal,) = [each for each in archive.proposals.list("user") if each.number == number]
-        (evaluation,) = [each for each in archive.studies.evaluations("user") if each.number == number]
+        (evaluation,) = [
+            each for each in archive.studies.evaluations("user") if each.number == number
+        ]
         return evaluation.answered_from, set(proposal.based_on["observations"])
 
     for _ in range(2):  # again, as after an interruption
         load(connection, tmp_path / "mine", rename={"study": "study-mine"})
-        assert len(archive.studies.evaluations("study")) == len(archive.studies.evaluations("study-mine")) == 3
-        # What both copies have belongs to the archive's study; what only the file has belongs to the file's.
+        assert (
+            len(archive.studies.evaluations("study"))
+            == len(archive.studies.evaluations("study-mine"))
+            == 3
+        )
+        # What both copies have belongs to the archive's study; what only the file has belongs to
+        # the file's.
         assert archive.studies.sources("user") == ["study"]
         assert of_user(0) == ("study#00001", {"study"})
         assert of_user(1) == ("study-mine#00002", {"study-mine"})
@@ -436,7 +510,10 @@ def test_a_dump_of_a_study_holds_all_ancestors_of_its_networks(archive, connecti
     agent = archive.proposals.register_agent("random", {}, "1")
     for name, parent, child in (("other", first, second), ("study", second, third)):
         archive.studies.create(study(name))
-        archive.proposals.create(name, agent, suggest([child], parent=parent, operations=["swap_label"]))
+        archive.proposals.create(
+            name, agent, suggest([child], parent=parent, operations=["swap_label"])
+        )
+
     dump(connection, file, studies=["study"])
     wipe(connection)
     load(connection, file)
@@ -445,12 +522,17 @@ def test_a_dump_of_a_study_holds_all_ancestors_of_its_networks(archive, connecti
 
 
 @pytest.mark.parametrize("names", [{}, {"study": "again"}])
-def test_a_deleted_study_comes_back_from_a_dump_though_another_one_used_it(archive, connection, file, names):
+def test_a_deleted_study_comes_back_from_a_dump_though_another_one_used_it(
+    archive, connection, file, names
+):
     evaluate(archive, [0.25])
     archive.studies.create(study("user"))
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create(
-        "user", agent, suggest(cells(1)), outcomes=[Result(0.25, {"accuracy": 0.25}, answered_from="study#00000")]
+        "user",
+        agent,
+        suggest(cells(1)),
+        outcomes=[Result(0.25, {"accuracy": 0.25}, answered_from="study#00000")],
     )
     dumped(archive, file)
     archive.studies.delete("study")
@@ -476,8 +558,14 @@ def test_a_promotion_that_is_tried_again_is_later_than_the_one_that_was_given_up
                 "properties": given, "claims": []}  # fmt: skip
 
     given_up = proposal("PRUNED", finished=100, reason="crash; given up after 3 attempts")
-    again, done = proposal("WAITING", retried=[200]), proposal("PRUNED", rung_values=[0.5, 0.75], finished=300)
-    for first, second, later in ((given_up, again, "WAITING"), (again, done, "PRUNED"), (given_up, done, "PRUNED")):
+    again = proposal("WAITING", retried=[200])
+    done = proposal("PRUNED", rung_values=[0.5, 0.75], finished=300)
+    for first, second, later in (
+        (given_up, again, "WAITING"),
+        (again, done, "PRUNED"),
+        (given_up, done, "PRUNED"),
+    ):
         for pair in ((first, second), (second, first)):
             assert merged("proposal", *pair)["properties"]["state"] == later
+
     assert merged("proposal", given_up, done)["properties"]["rung_values"] == [0.5, 0.75]

@@ -72,6 +72,7 @@ def path(tmp_path):
     with DumpWriter(file, 1, ["one"]) as writer:
         for kind, record in LINES:
             writer.write(kind, record)
+
     return file
 
 
@@ -79,6 +80,7 @@ def test_what_is_read_is_what_was_written(path):
     found = [(kind, record) for _, kind, record in DumpReader(path)]
     for (kind, record), (wanted, written) in zip(found, LINES, strict=True):
         assert (kind, file_format.text_of(record)) == (wanted, file_format.text_of(written))
+
     whole = verify(path)
     assert (whole.header.studies, whole.counts["architecture"]) == (["one"], 2)
 
@@ -88,6 +90,7 @@ def test_the_same_records_are_the_same_bytes(path, tmp_path):
     with DumpWriter(other, 1, ["one"]) as writer:
         for kind, record in LINES:
             writer.write(kind, dict(reversed(record.items())))
+
     assert other.read_bytes() == path.read_bytes()
 
 
@@ -95,12 +98,17 @@ def test_a_file_that_is_there_is_kept_and_nothing_half_written_is_left(path, tmp
     before = path.read_bytes()
     with pytest.raises(UsageError, match="exists"), DumpWriter(path, 1, None):
         pass
+
     with pytest.raises(KeyboardInterrupt), DumpWriter(path, 1, None, force=True) as writer:
         writer.write(*LINES[0])
         raise KeyboardInterrupt
+
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-    with pytest.raises(UsageError, match=r"nowhere/dump: No such file"), DumpWriter(tmp_path / "nowhere/dump", 1, None):
+    with (
+        pytest.raises(UsageError, match=r"nowhere/dump: No such file"),
+        DumpWriter(tmp_path / "nowhere/dump", 1, None),
+    ):
         pass
 
 
@@ -116,6 +124,7 @@ def test_a_disk_that_is_full_is_named_with_the_file_and_keeps_no_part_of_it(tmp_
                 writer.write("agent", {"id": secrets.token_hex(1000)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
     assert not list(tmp_path.iterdir())
 
 
@@ -130,12 +139,15 @@ def test_names_that_no_file_can_have_are_refused_in_one_line(tmp_path, monkeypat
     ):
         with pytest.raises(UsageError, match=why), DumpWriter(Path(path), 1, None, force=True):
             pass
+
         with pytest.raises(UsageError, match=why):
             new_file.write(Path(path), b"", force=True)
+
     longest = Path("n" * 255)
     new_file.write(longest, b"first", force=False)
     with DumpWriter(longest, 1, None, force=True) as writer:
         writer.write(*LINES[0])
+
     assert sorted(os.listdir()) == [longest.name, "pipe"]
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
@@ -147,22 +159,31 @@ def test_a_file_that_was_made_meanwhile_is_kept(tmp_path, monkeypatch, links):
 
     if not links:
         monkeypatch.setattr(os, "link", refused)
+
     file = tmp_path / "dump.gz"
-    with pytest.raises(UsageError, match="exists: choose another name"), DumpWriter(file, 1, None) as writer:
+    with (
+        pytest.raises(UsageError, match="exists: choose another name"),
+        DumpWriter(file, 1, None) as writer,
+    ):
         writer.write(*LINES[0])
         file.write_bytes(b"of another process")
+
     assert file.read_bytes() == b"of another process"
     with DumpWriter(file, 1, None, force=True) as writer:
         writer.write(*LINES[0])
+
     file.rename(tmp_path / "first.gz")
     with DumpWriter(file, 1, None) as writer:
         writer.write(*LINES[0])
+
     assert file.read_bytes() == (tmp_path / "first.gz").read_bytes()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["dump.gz", "first.gz"]
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_the_rights_of_a_dump_are_those_of_any_file_and_the_umask_stays(tmp_path, monkeypatch, umask):
+def test_the_rights_of_a_dump_are_those_of_any_file_and_the_umask_stays(
+    tmp_path, monkeypatch, umask
+):
     before = os.umask(umask)
     try:
         with monkeypatch.context() as patched:
@@ -172,6 +193,7 @@ def test_the_rights_of_a_dump_are_those_of_any_file_and_the_umask_stays(tmp_path
                 writer.write(*LINES[0])
     finally:
         os.umask(before)
+
     assert stat.S_IMODE((tmp_path / "dump.gz").stat().st_mode) == 0o666 & ~umask
 
 
@@ -192,7 +214,8 @@ def test_a_file_that_is_altered_anywhere_is_refused_or_the_same(tmp_path_factory
     content[at % len(content)] ^= 1 << bit
     file.write_bytes(content)
     try:
-        assert verify(file).sha256 == verify(_written(tmp_path_factory)).sha256  # gzip's own header says nothing
+        # gzip's own header says nothing
+        assert verify(file).sha256 == verify(_written(tmp_path_factory)).sha256
     except UsageError as error:
         assert "\n" not in str(error)
 
@@ -214,12 +237,14 @@ def _written(factory):
     with DumpWriter(file, 1, ["one"]) as writer:
         for kind, record in LINES:
             writer.write(kind, record)
+
     return file
 
 
 def _refused(file):
     with pytest.raises(UsageError) as refused:
         verify(file)
+
     assert str(file) in str(refused.value)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 600
@@ -247,14 +272,19 @@ def again(kind, **properties):
 
 FORGERIES = {
     "layers of another network": (
-        lambda lines: of(lines, "architecture").update(architecture=of(lines, "architecture", 1)["architecture"]),
+        lambda lines: of(lines, "architecture").update(
+            architecture=of(lines, "architecture", 1)["architecture"]
+        ),
         "has layers whose key is",
     ),
     "a network that is none": (
         lambda lines: of(lines, "architecture")["architecture"].update(edges=[[0, 99]]),
         "cannot be read",
     ),
-    "a key of its own": (lambda lines: of(lines, "architecture")["properties"].update(key="0" * 32), "key"),
+    "a key of its own": (
+        lambda lines: of(lines, "architecture")["properties"].update(key="0" * 32),
+        "key",
+    ),
     "a functional key of its own": (
         lambda lines: of(lines, "proposal")["properties"].update(functional_key="0" * 32),
         "functional_key",
@@ -263,53 +293,112 @@ FORGERIES = {
         lambda lines: of(lines, "evaluation").update(architecture=OTHER),
         "of another network",
     ),
-    "a proposal before its study": (lambda lines: lines.remove(of(lines, "study")), "refers to study 'one'"),
-    "a proposal of nobody": (lambda lines: of(lines, "agent").update(version="2"), "refers to agent"),
-    "a state that is none": (lambda lines: of(lines, "proposal")["properties"].update(state="RUNNING"), "state"),
+    "a proposal before its study": (
+        lambda lines: lines.remove(of(lines, "study")),
+        "refers to study 'one'",
+    ),
+    "a proposal of nobody": (
+        lambda lines: of(lines, "agent").update(version="2"),
+        "refers to agent",
+    ),
+    "a state that is none": (
+        lambda lines: of(lines, "proposal")["properties"].update(state="RUNNING"),
+        "state",
+    ),
     "a result of what failed": (
         lambda lines: of(lines, "proposal")["properties"].update(state="FAILED"),
         "FAILED with the result",
     ),
-    "a value that is no number": (lambda lines: of(lines, "evaluation")["properties"].update(value="9"), "value"),
-    "a value too large": (lambda lines: of(lines, "evaluation")["properties"].update(epochs=2**63), "epochs"),
-    "a number beyond all counting": (lambda lines: of(lines, "proposal").update(number=2**31), "number"),
-    "nothing for a value": (lambda lines: of(lines, "evaluation")["properties"].update(seed=None), "seed"),
-    "a nested value": (lambda lines: of(lines, "evaluation")["properties"].update(other={"a": 1}), "other"),
-    "a mixed list": (lambda lines: of(lines, "evaluation")["properties"].update(other=[1, "a"]), "other"),
+    "a value that is no number": (
+        lambda lines: of(lines, "evaluation")["properties"].update(value="9"),
+        "value",
+    ),
+    "a value too large": (
+        lambda lines: of(lines, "evaluation")["properties"].update(epochs=2**63),
+        "epochs",
+    ),
+    "a number beyond all counting": (
+        lambda lines: of(lines, "proposal").update(number=2**31),
+        "number",
+    ),
+    "nothing for a value": (
+        lambda lines: of(lines, "evaluation")["properties"].update(seed=None),
+        "seed",
+    ),
+    "a nested value": (
+        lambda lines: of(lines, "evaluation")["properties"].update(other={"a": 1}),
+        "other",
+    ),
+    "a mixed list": (
+        lambda lines: of(lines, "evaluation")["properties"].update(other=[1, "a"]),
+        "other",
+    ),
     "a curve of two lengths": (
         lambda lines: of(lines, "evaluation")["properties"].update(curve_b=[1.0]),
         "lengths",
     ),
-    "settings that are none": (lambda lines: of(lines, "study")["properties"].update(config="[]"), "config"),
-    "a token of a claim": (lambda lines: of(lines, "proposal")["claims"][0][2].update(token="t"), "claims"),
+    "settings that are none": (
+        lambda lines: of(lines, "study")["properties"].update(config="[]"),
+        "config",
+    ),
+    "a token of a claim": (
+        lambda lines: of(lines, "proposal")["claims"][0][2].update(token="t"),
+        "claims",
+    ),
     "a basis of no numbers": (basis('{"observations": {"one": "0-x"}}'), "based_on"),
-    "a basis of more numbers than memory holds": (basis('{"observations": {"one": "0-999999999"}}'), "based_on"),
+    "a basis of more numbers than memory holds": (
+        basis('{"observations": {"one": "0-999999999"}}'),
+        "based_on",
+    ),
     "a basis of many such ranges": (basis('{"pending": "0-999999,0-999999"}'), "based_on"),
     "a basis of a range that ends before it begins": (basis('{"failed": "0-9,5-3"}'), "based_on"),
     "a basis of a billion suggestions": (basis('{"wanted": 1000000001}'), "based_on"),
     "a basis of no stream": (basis('{"wanted": 1, "stream": -1}'), "based_on"),
     "settings without end": (
-        lambda lines: of(lines, "study")["properties"].update(config='{"a":' + "[" * 90 + "]" * 90 + "}"),
+        lambda lines: of(lines, "study")["properties"].update(
+            config='{"a":' + "[" * 90 + "]" * 90 + "}"
+        ),
         "config",
     ),
     "half a character": (lambda lines: of(lines, "worker").update(id="\ud800"), "id"),
-    "a distance of text": (lambda lines: of(lines, "distances")["to"][max(KEY, OTHER)].update(edit="far"), "to"),
+    "a distance of text": (
+        lambda lines: of(lines, "distances")["to"][max(KEY, OTHER)].update(edit="far"),
+        "to",
+    ),
     "a distance the wrong way": (
         lambda lines: of(lines, "distances").update(of=max(KEY, OTHER), to={min(KEY, OTHER): {}}),
         "smaller key",
     ),
-    "a record that is none": (lambda lines: lines.insert(1, {"record": "code", "run": "rm"}), "no record"),
+    "a record that is none": (
+        lambda lines: lines.insert(1, {"record": "code", "run": "rm"}),
+        "no record",
+    ),
     "a field too many": (lambda lines: of(lines, "agent").update(secret=1), "no field 'secret'"),
     "a field too few": (lambda lines: of(lines, "agent").pop("config"), "no field 'config'"),
-    "a study with a number in its name": (lambda lines: of(lines, "study").update(name="a#1"), "name"),
-    "a newer format": (lambda lines: lines[0].update(version=4), "version 4 .*pip install --upgrade"),
+    "a study with a number in its name": (
+        lambda lines: of(lines, "study").update(name="a#1"),
+        "name",
+    ),
+    "a newer format": (
+        lambda lines: lines[0].update(version=4),
+        "version 4 .*pip install --upgrade",
+    ),
     "another format": (lambda lines: lines[0].update(dump="other"), "no dump of an archive"),
     "no schema": (lambda lines: lines[0].update(schema="new"), "schema"),
-    "a newer schema": (lambda lines: lines[0].update(schema=99), "schema version 99.*knows .*pip install --upgrade"),
+    "a newer schema": (
+        lambda lines: lines[0].update(schema=99),
+        "schema version 99.*knows .*pip install --upgrade",
+    ),
     "a schema below all": (lambda lines: lines[0].update(schema=-1), "names the schema -1"),
     "no number of a schema": (lambda lines: lines[0].update(schema=True), "schema"),
-    "two values of a result": (again("evaluation", value=0.123), "evaluation .* is in the file twice"),
-    "two outcomes of a proposal": (again("proposal", reason="other"), "proposal .* is in the file twice"),
+    "two values of a result": (
+        again("evaluation", value=0.123),
+        "evaluation .* is in the file twice",
+    ),
+    "two outcomes of a proposal": (
+        again("proposal", reason="other"),
+        "proposal .* is in the file twice",
+    ),
     "a line that is no object": (lambda lines: lines.insert(1, [1]), "must be a JSON object"),
 }
 
@@ -322,6 +411,7 @@ def test_inconsistent_content_is_one_clear_line(path, forgery):
         path.write_bytes(gzip.compress(text))
     else:
         forged(path, change)
+
     _refused(path)
     with pytest.raises(UsageError, match=message):
         verify(path)
@@ -340,7 +430,16 @@ def test_inconsistent_content_is_one_clear_line(path, forgery):
         (gzip.compress(b"{}\n"), "no dump of an archive"),
     ],
     # The header of gzip may contain a name and a time, which would differ.
-    ids=["empty", "plain", "nothing", "deep", "large number", "not a number", "not utf-8", "another"],
+    ids=[
+        "empty",
+        "plain",
+        "nothing",
+        "deep",
+        "large number",
+        "not a number",
+        "not utf-8",
+        "another",
+    ],
 )
 def test_a_file_of_another_kind_is_refused(tmp_path, content, message):
     file = tmp_path / "file"
@@ -367,23 +466,36 @@ def test_a_file_made_to_fill_a_disk_is_refused_in_little_memory(tmp_path, monkey
     monkeypatch.setattr(file_format, "MOST_LINE", 2**20)
     monkeypatch.setattr(file_format, "_UNSUSPICIOUS", 2**22)
     file = tmp_path / "bomb"
-    agent = json.dumps({"record": "agent", "kind": "a" * 500_000, "version": "1", "config": "{}", "created": 1})
-    head = json.dumps({"dump": "nas-archive", "version": 1, "schema": 1, "release": "0", "studies": None})
-    for body, message in ((b" " * 2**25, "more than 1,048,576 bytes"), ((agent.encode() + b"\n") * 40, "times its")):
+    agent = json.dumps(
+        {"record": "agent", "kind": "a" * 500_000, "version": "1", "config": "{}", "created": 1}
+    )
+    head = json.dumps(
+        {"dump": "nas-archive", "version": 1, "schema": 1, "release": "0", "studies": None}
+    )
+    for body, message in (
+        (b" " * 2**25, "more than 1,048,576 bytes"),
+        ((agent.encode() + b"\n") * 40, "times its"),
+    ):
         file.write_bytes(gzip.compress(head.encode() + b"\n" + body))
         tracemalloc.start()
         with pytest.raises(UsageError, match=message):
             contents(file)
+
         assert tracemalloc.get_traced_memory()[1] < 2**24
         tracemalloc.stop()
+
     with pytest.raises(UsageError, match="unpacks to more than 100 bytes"):
         verify(file, most_bytes=100)
 
 
-VALUES = st.one_of(st.integers(0, 3), st.floats(0, 2) | st.just(math.nan), st.text("ab", max_size=2))
+VALUES = st.one_of(
+    st.integers(0, 3), st.floats(0, 2) | st.just(math.nan), st.text("ab", max_size=2)
+)
 PROPERTIES = st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES)
 CLAIMS = st.dictionaries(st.tuples(st.sampled_from("vw"), st.integers(0, 2)), PROPERTIES).map(
-    lambda claims: sorted(([*claim, about] for claim, about in claims.items()), key=file_format.text_of)
+    lambda claims: sorted(
+        ([*claim, about] for claim, about in claims.items()), key=file_format.text_of
+    )
 )
 PROPOSALS = st.builds(
     lambda state, finished, created, claims, properties: {
@@ -397,18 +509,31 @@ PROPOSALS = st.builds(
 RECORDS = {
     "proposal": PROPOSALS,
     "architecture": st.builds(lambda p: {"key": KEY, "properties": p}, PROPERTIES),
-    "worker": st.builds(lambda p, at: {"id": "w", "properties": {**p, "heartbeat": at}}, PROPERTIES, st.integers(0, 2)),
+    "worker": st.builds(
+        lambda p, at: {"id": "w", "properties": {**p, "heartbeat": at}},
+        PROPERTIES,
+        st.integers(0, 2),
+    ),
     "agent": st.builds(lambda at: {"kind": "k", "created": at}, st.none() | st.integers(0, 3)),
-    "morph": st.builds(lambda ops: {"operations": ops}, st.lists(st.sampled_from("ab"), max_size=3)),
-    "distances": st.builds(lambda p, q: {"of": KEY, "to": {OTHER: p, "x": q}}, PROPERTIES, PROPERTIES),
+    "morph": st.builds(
+        lambda ops: {"operations": ops}, st.lists(st.sampled_from("ab"), max_size=3)
+    ),
+    "distances": st.builds(
+        lambda p, q: {"of": KEY, "to": {OTHER: p, "x": q}}, PROPERTIES, PROPERTIES
+    ),
     "proxies": st.builds(
-        lambda p: {"of": KEY, "task": "t", "protocol": "p", "source": "s", "properties": p}, PROPERTIES
+        lambda p: {"of": KEY, "task": "t", "protocol": "p", "source": "s", "properties": p},
+        PROPERTIES,
     ),
 }
 
 
 @examples(5)
-@given(st.sampled_from(sorted(RECORDS)).flatmap(lambda kind: st.tuples(st.just(kind), *[RECORDS[kind]] * 3)))
+@given(
+    st.sampled_from(sorted(RECORDS)).flatmap(
+        lambda kind: st.tuples(st.just(kind), *[RECORDS[kind]] * 3)
+    )
+)
 def test_merging_is_commutative_and_associative(drawn):
     kind, a, b, c = drawn
 
@@ -427,7 +552,10 @@ def test_merging_is_commutative_and_associative(drawn):
 @given(st.integers(1, 3), st.integers(1, 3))
 def test_merged_results_must_agree(first, second):
     one, other = (
-        {**EVALUATION, "properties": {**EVALUATION["properties"], "value": float(value), "created": value}}
+        {
+            **EVALUATION,
+            "properties": {**EVALUATION["properties"], "value": float(value), "created": value},
+        }
         for value in (first, second)
     )
     if first == second:

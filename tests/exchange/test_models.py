@@ -23,6 +23,7 @@ RESULT = Result(0.9, {"accuracy": 0.9, "loss": 0.3}, environment={"imported": "h
 def test_an_architecture_alone(archive, connection):
     for _ in range(2):
         assert add_model(archive, NET, params=898, flops=4) is None
+
     details = archive.architectures.details(NET.key)
     assert (details["params"], details["flops"]) == (898, 4)
     assert count(connection, "(e:Evaluation)") == 0
@@ -51,8 +52,14 @@ def test_a_result_in_a_study(archive):
     assert [each.value for each in archive.studies.evaluations("mine")] == [0.9, 0.9]
     with pytest.raises(UsageError, match=f"the study 'mine' has this network already: {NET.key}"):
         add_model(archive, NET, place=STUDY, result=Result(0.5))
+
     with pytest.raises(StudyConflictError, match="task digits, got iris"):
-        add_model(archive, NET, place=Place("iris", "iris/own", "accuracy", "maximise", "mine"), result=RESULT)
+        add_model(
+            archive,
+            NET,
+            place=Place("iris", "iris/own", "accuracy", "maximise", "mine"),
+            result=RESULT,
+        )
 
 
 @pytest.mark.every_server
@@ -60,13 +67,16 @@ def test_only_an_added_network_raises_the_budget(archive):
     for _ in range(3):
         add_model(archive, NET, place=STUDY, result=RESULT)
         assert archive.studies.get("mine").budget == 1
+
     with pytest.raises(UsageError, match="has this network already"):
         add_model(archive, NET, place=STUDY, result=Result(0.5))
+
     assert archive.studies.get("mine").budget == 1
     archive.studies.set_budget("mine", 3)
     for at, op in enumerate(("relu", "gelu", "silu"), 2):
         add_model(archive, chain(layer(op)), place=STUDY)
         assert archive.studies.get("mine").budget == max(3, at)
+
     assert len(archive.proposals.list("mine")) == 4
 
 
@@ -75,8 +85,11 @@ def test_imports_at_once_into_a_study_without_room_all_get_a_place(archive, open
     networks = [chain(layer(op)) for op in ("relu", "gelu", "silu", "tanh", "sigmoid", "elu")]
     add_model(archive, NET, place=STUDY, result=RESULT)
     with ThreadPoolExecutor(len(networks)) as pool:
-        made = pool.map(lambda each: add_model(Archive(open_connection()), each, place=STUDY), networks)
+        made = pool.map(
+            lambda each: add_model(Archive(open_connection()), each, place=STUDY), networks
+        )
         assert sorted(made) == [f"mine#{number:05}" for number in range(1, 7)]
+
     assert archive.studies.get("mine").budget == 7
 
 

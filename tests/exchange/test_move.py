@@ -1,4 +1,5 @@
-"""The move of an embedded archive to a Neo4j server, by the command that refusals of other machines show."""
+"""The move of an embedded archive to a Neo4j server, by the command that refusals of other machines
+show."""
 
 from __future__ import annotations
 
@@ -29,16 +30,24 @@ def test_the_shown_pipe_moves_an_embedded_archive_to_neo4j(archive, store_settin
         schema.migrate(connection)
         fill(Archive(connection))
         before = dumped(Archive(connection), tmp_path / "before")
+
     secret = tmp_path / "password"
     secret.touch(mode=0o600)
     secret.write_text(store_settings.password)
     command = re.search(r"\((archive --home .*? archive load)\)", way_to_neo4j(home.home))[1]
-    command = command.replace("neo4j://HOST:7687", store_settings.uri).replace("=FILE", f"={secret}")
+    command = command.replace("neo4j://HOST:7687", store_settings.uri).replace(
+        "=FILE", f"={secret}"
+    )
     own = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"
     moved = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
-        env={**own, "PATH": path, "ARCHIVE_USER": store_settings.user or "neo4j", "ARCHIVE_HOME": str(tmp_path / "no")},
+        env={
+            **own,
+            "PATH": path,
+            "ARCHIVE_USER": store_settings.user or "neo4j",
+            "ARCHIVE_HOME": str(tmp_path / "no"),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

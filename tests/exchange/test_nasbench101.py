@@ -1,4 +1,5 @@
-"""The official format of NAS-Bench-101, written here byte by byte as TensorFlow and protoc write it, and damaged."""
+"""The official format of NAS-Bench-101, written here byte by byte as TensorFlow and protoc write
+it, and damaged."""
 
 from __future__ import annotations
 
@@ -60,13 +61,19 @@ def test_the_compiled_checksum_is_the_plain_one(data):
 
 def test_each_training_is_one_result(file):
     first, second, third = external_results(file, 108)
-    assert first.architecture.key == codec.from_nasbench101(MATRIX, LABELS).key == second.architecture.key
+    assert (
+        first.architecture.key
+        == codec.from_nasbench101(MATRIX, LABELS).key
+        == second.architecture.key
+    )
     assert third.architecture.key != first.architecture.key
     assert len({first.id, second.id, third.id}) == 3
     assert first.params == 2_694_282
     result = first.result
     assert (result.value, result.epochs, result.seconds) == (0.9, 108, 1400.25)
-    assert result.metrics == pytest.approx({"train_accuracy": 0.95, "valid_accuracy": 0.9, "test_accuracy": 0.85})
+    assert result.metrics == pytest.approx(
+        {"train_accuracy": 0.95, "valid_accuracy": 0.9, "test_accuracy": 0.85}
+    )
     assert result.curve["epoch"] == [0, 54, 108]
     assert result.curve["valid_accuracy"] == [0.1, 0.5, 0.9]
     assert [each.result.value for each in external_results(file, 36)] == [0.8]
@@ -75,6 +82,7 @@ def test_each_training_is_one_result(file):
 def test_they_become_evaluations_once(archive, file):
     for _ in range(2):
         assert add(archive, "nb101", "nb101/108", external_results(file, 108)) == 3
+
     found: list[Evaluation] = archive.studies.evaluations(task="nb101", protocol="nb101/108")
     assert sorted(each.value for each in found) == [0.7, 0.9, 0.91]
     assert len({each.architecture.key for each in found}) == 2
@@ -116,6 +124,7 @@ def test_an_invalid_record_is_refused(tmp_path, data, why):
     path.write_bytes(framed(data))
     with pytest.raises(UsageError, match=why) as refused:
         list(external_results(path, 108))
+
     assert "\n" not in str(refused.value)
     assert str(path) in str(refused.value)
 
@@ -129,6 +138,7 @@ def test_a_file_of_another_format_is_refused(tmp_path, file):
     ):
         with pytest.raises(UsageError, match=why):
             list(external_results(path, 108))
+
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(UsageError, match="cut off in record 3"):
         list(external_results(file, 108))

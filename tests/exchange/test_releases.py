@@ -1,4 +1,5 @@
-"""Tables that are made of official files: the files hold published numbers, and other readers agree on their form."""
+"""Tables that are made of official files: the files hold published numbers, and other readers agree
+on their form."""
 
 from __future__ import annotations
 
@@ -58,7 +59,13 @@ def test_a_row_of_nasbench101_is_the_mean_of_its_trainings(shared_data, tmp_path
     release.write_bytes(
         b"".join(
             framed(
-                row(each["module_hash"], epochs, spread(each[f"val_acc_{epochs}ep"], number), matrix(each), ops(each))
+                row(
+                    each["module_hash"],
+                    epochs,
+                    spread(each[f"val_acc_{epochs}ep"], number),
+                    matrix(each),
+                    ops(each),
+                )
             )
             for number in range(3)
             for epochs in LENGTHS
@@ -71,9 +78,12 @@ def test_a_row_of_nasbench101_is_the_mean_of_its_trainings(shared_data, tmp_path
         assert [found[name] for name in ("n_vertices", "adjacency_rowmajor", "ops")] == [
             each[name] for name in ("n_vertices", "adjacency_rowmajor", "ops")
         ]
-        assert [float(found[name]) for name in columns] == pytest.approx([float(each[name]) for name in columns])
+        assert [float(found[name]) for name in columns] == pytest.approx(
+            [float(each[name]) for name in columns]
+        )
         assert float(found["test_acc_36ep"]) == pytest.approx(float(each["val_acc_36ep"]) - 0.05)
         assert (found["params"], float(found["train_time_108ep_s"])) == ("2694282", 1400.25)
+
     assert (len(table), table.cost_column) == (30, "train_time_108ep_s")
     # The task has test accuracies where the table has, unlike the sample of the table.
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path / "home"))
@@ -85,9 +95,9 @@ def test_a_row_of_nasbench101_is_the_mean_of_its_trainings(shared_data, tmp_path
 
 def test_a_release_with_one_length_has_no_other_columns(tmp_path):
     (tmp_path / "release").write_bytes(framed(row()))
-    assert [name for name in made("nb101", tmp_path / "release", tmp_path)[1][0] if "ep" in name] == [
-        *("val_acc_108ep", "test_acc_108ep", "train_time_108ep_s")
-    ]
+    assert [
+        name for name in made("nb101", tmp_path / "release", tmp_path)[1][0] if "ep" in name
+    ] == [*("val_acc_108ep", "test_acc_108ep", "train_time_108ep_s")]
 
 
 @pytest.fixture(params=["pth", "pbz2", "folder"])
@@ -97,18 +107,27 @@ def nasbench201(request, tmp_path):
     meta = {"meta_archs": list(CELLS), "evaluated_indexes": {0, 1}}
     if request.param == "pth":
         names = {"12": "less", "200": "full"}
-        infos = {index: {names[length]: held for length, held in cell.items()} for index, cell in infos.items()}
+        infos = {
+            index: {names[length]: held for length, held in cell.items()}
+            for index, cell in infos.items()
+        }
         path = tmp_path / "NAS-Bench-201-v1_1-096897.pth"
         torch.save({**meta, "arch2infos": infos}, path, _use_new_zipfile_serialization=False)
         return path
+
     if request.param == "pbz2":
         path = tmp_path / "NATS-tss-v1_0-3ffb9.pickle.pbz2"
         path.write_bytes(bz2.compress(pickle.dumps({**meta, "arch2infos": infos})))
         return path
+
     path = tmp_path / "NATS-tss-v1_0-3ffb9-simple"
     path.mkdir()
-    for name, content in {"meta": meta, **{f"{index:06d}": cell for index, cell in infos.items()}}.items():
+    for name, content in {
+        "meta": meta,
+        **{f"{index:06d}": cell for index, cell in infos.items()},
+    }.items():
         (path / f"{name}.pickle.pbz2").write_bytes(bz2.compress(pickle.dumps(content)))
+
     return path
 
 
@@ -144,13 +163,16 @@ def test_the_package_of_nats_bench_reads_the_same(nasbench201, tmp_path):
                 other["test-accuracy"],
             ]
             names = [
-                f"{name}_{length}ep" for name in ("cifar10_valid", "cifar10_test", "cifar100_valid", "cifar100_test")
+                f"{name}_{length}ep"
+                for name in ("cifar10_valid", "cifar10_test", "cifar100_valid", "cifar100_test")
             ]
             assert [float(found[name]) for name in names] == pytest.approx(expected)
+
         cost = api.get_cost_info(index, "cifar10-valid", hp="200")
-        assert [float(found[name]) for name in ("params_millions", "flops_millions", "train_seconds_200ep")] == [
-            *(pytest.approx(cost[name]) for name in ("params", "flops", "T-train@total"))
-        ]
+        assert [
+            float(found[name])
+            for name in ("params_millions", "flops_millions", "train_seconds_200ep")
+        ] == [*(pytest.approx(cost[name]) for name in ("params", "flops", "T-train@total"))]
         assert float(found["latency_ms"]) == pytest.approx(1000 * cost["latency"])
 
 
@@ -159,11 +181,20 @@ def test_a_wrong_size_in_nasbench201_is_that_of_the_trusted_seed(tmp_path):
     cell["all_results"]["cifar10-valid", 777]["params"] = np.float64(9.0)
     path = tmp_path / "one.pickle.pbz2"
     path.write_bytes(
-        bz2.compress(pickle.dumps({"arch2infos": {0: {"12": cell}}, "meta_archs": CELLS[:1], "evaluated_indexes": {0}}))
+        bz2.compress(
+            pickle.dumps(
+                {"arch2infos": {0: {"12": cell}}, "meta_archs": CELLS[:1], "evaluated_indexes": {0}}
+            )
+        )
     )
     (found,) = tables.nb201(path)
     assert found["params_millions"] == 0.073306
-    assert nats_bench.create(str(path), "tss", verbose=False).get_cost_info(0, "cifar10-valid")["params"] == 0.073306
+    assert (
+        nats_bench.create(str(path), "tss", verbose=False).get_cost_info(0, "cifar10-valid")[
+            "params"
+        ]
+        == 0.073306
+    )
 
 
 def test_a_compressed_pickle_that_would_run_code_is_refused(tmp_path):
@@ -176,6 +207,7 @@ def test_a_compressed_pickle_that_would_run_code_is_refused(tmp_path):
     for name in ("nb201", "transnas-micro"):
         with pytest.raises(UsageError, match=r"is refused: it names (posix|nt)\.system"):
             list(tables.RELEASES[name].rows(path))
+
     assert not (tmp_path / "ran").exists()
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(UsageError, match="it cannot be read"):
@@ -195,19 +227,29 @@ def transnas_name(text: str) -> str:
 def test_transnas_is_the_last_epoch_of_each_task(shared_data, tmp_path):
     assert NB201_SLOTS == ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
     expected = published(shared_data, "transnas_micro_three_tasks.csv.gz", 200)[::7]
-    metrics = {"class_scene": "valid_top1", "class_object": "valid_top1", "autoencoder": "valid_ssim"}
+    metrics = {
+        "class_scene": "valid_top1",
+        "class_object": "valid_top1",
+        "autoencoder": "valid_ssim",
+    }
     micro = {
         transnas_name(each["arch_str"]): {
             task: {
                 "total_epochs": 2,
-                "metrics": {metric: [99.0, float(each[task])], "valid_loss": [0.0, 0.0], "train_top1": [1.0, 1.0]},
+                "metrics": {
+                    metric: [99.0, float(each[task])],
+                    "valid_loss": [0.0, 0.0],
+                    "train_top1": [1.0, 1.0],
+                },
             }
             for task, metric in metrics.items()
         }
         for each in expected
     }
     path = tmp_path / "transnas-bench_v10141024.pth"
-    torch.save({"task_list": [*metrics], "data": {"macro": {"64-1234-basic": {}}, "micro": micro}}, path)
+    torch.save(
+        {"task_list": [*metrics], "data": {"macro": {"64-1234-basic": {}}, "micro": micro}}, path
+    )
     table, rows = made("transnas-micro", path, tmp_path)
     assert rows == expected
     assert table.space == "nasbench201"
@@ -215,6 +257,7 @@ def test_transnas_is_the_last_epoch_of_each_task(shared_data, tmp_path):
         torch.save({"data": {"micro": {name: {}}}}, path)
         with pytest.raises(UsageError, match="has another form"):
             list(tables.transnas_micro(path))
+
     torch.save({"data": {"macro": {}}}, path)
     with pytest.raises(UsageError, match="no data of the micro space"):
         list(tables.transnas_micro(path))
@@ -253,7 +296,8 @@ def test_nasbench_macro_is_its_json(shared_data, tmp_path):
 def test_a_made_table_is_found(archive, store_settings, shared_data, tmp_path):
     """`archive table make` writes into the folder of the archive, where tasks look for it."""
     expected = published(shared_data, "nasbenchmacro_cifar10.csv.gz", 40)
-    release, home = tmp_path / "nas-bench-macro_cifar10.json", tmp_path / "home"
+    release = tmp_path / "nas-bench-macro_cifar10.json"
+    home = tmp_path / "home"
     release.write_text(json.dumps(macro(expected)))
     with shell(store_settings, tmp_path) as user:
         of_server = dict(user.environment)
@@ -268,7 +312,9 @@ def test_a_made_table_is_found(archive, store_settings, shared_data, tmp_path):
         assert "exists" in user.types("table", "make", "nbmacro", str(release), code=2).stderr
         user.types("table", "make", "nbmacro", str(release), "--force")
         listed = json.loads(user.types("table", "list", "--json").stdout)["tables"]
-        assert {each["table"]: each["file"] for each in listed if each["file"]} == {"nbmacro": document["file"]}
+        assert {each["table"]: each["file"] for each in listed if each["file"]} == {
+            "nbmacro": document["file"]
+        }
         assert "make a missing table" in user.types("table", "list").stderr
         for arguments, why in (
             (("nb301", str(release)), "unknown table 'nb301'"),
@@ -277,11 +323,20 @@ def test_a_made_table_is_found(archive, store_settings, shared_data, tmp_path):
             (("nb201", str(tmp_path)), "is no folder of NAS-Bench-201"),
         ):
             assert why in user.types("table", "make", *arguments, code=2).stderr
+
         assert [each.name for each in (home / "data").iterdir()] == ["nbmacro.csv.gz"]
         user.environment = of_server | {"ARCHIVE_DATA_DIR": str(home)}
-        assert json.loads(user.types("import", "table", "nbmacro", "--json").stdout)["evaluations"] == 40
-    values = [each.value for each in archive.studies.evaluations(task="nbmacro", protocol="nbmacro/1")]
-    assert sorted(values) == pytest.approx(sorted(float(each["mean_acc"]) / 100 for each in expected))
+        assert (
+            json.loads(user.types("import", "table", "nbmacro", "--json").stdout)["evaluations"]
+            == 40
+        )
+
+    values = [
+        each.value for each in archive.studies.evaluations(task="nbmacro", protocol="nbmacro/1")
+    ]
+    assert sorted(values) == pytest.approx(
+        sorted(float(each["mean_acc"]) / 100 for each in expected)
+    )
 
 
 def test_a_table_is_made_where_searches_find_it(shared_data, tmp_path, monkeypatch):
@@ -289,7 +344,9 @@ def test_a_table_is_made_where_searches_find_it(shared_data, tmp_path, monkeypat
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "nbmacro.csv.gz").write_bytes(b"old")
-    (tmp_path / "release.json").write_text(json.dumps(macro(published(shared_data, "nasbenchmacro_cifar10.csv.gz", 5))))
+    (tmp_path / "release.json").write_text(
+        json.dumps(macro(published(shared_data, "nasbenchmacro_cifar10.csv.gz", 5)))
+    )
     arguments = ["table", "make", "nbmacro", str(tmp_path / "release.json")]
     assert "exists" in str(CliRunner().invoke(archive_command, arguments).exception)
     assert CliRunner().invoke(archive_command, [*arguments, "--force"]).exit_code == 0
@@ -328,7 +385,15 @@ def test_a_pickle_that_makes_addresses_of_bytes_is_refused(tmp_path, kind):
 
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 @pytest.mark.parametrize(
-    "number", [np.float64(0.1), np.float32(0.5), np.int64(-7), np.uint8(200), np.bool_(True), np.array([2.5], ">f8")[0]]
+    "number",
+    [
+        np.float64(0.1),
+        np.float32(0.5),
+        np.int64(-7),
+        np.uint8(200),
+        np.bool_(True),
+        np.array([2.5], ">f8")[0],
+    ],
 )
 def test_numbers_of_numpy_are_read_from_a_compressed_pickle(tmp_path, number, protocol):
     path = tmp_path / "numbers.pickle.pbz2"
@@ -342,19 +407,25 @@ def test_a_release_without_networks_is_refused(tmp_path, monkeypatch):
     (tmp_path / "empty.json").write_text("{}")
     (tmp_path / "empty.tfrecord").write_bytes(b"")
     for name, file in (("nbmacro", "empty.json"), ("nb101", "empty.tfrecord")):
-        done = CliRunner().invoke(archive_command, ["table", "make", name, file, "--to", "table.csv"])
+        done = CliRunner().invoke(
+            archive_command, ["table", "make", name, file, "--to", "table.csv"]
+        )
         assert "has no networks" in str(done.exception)
         assert not (tmp_path / "table.csv").exists()
+
     (tmp_path / "one.tfrecord").write_bytes(framed(row()))
     assert (
-        CliRunner().invoke(archive_command, ["table", "make", "nb101", "one.tfrecord", "--to", "table.csv"]).exit_code
+        CliRunner()
+        .invoke(archive_command, ["table", "make", "nb101", "one.tfrecord", "--to", "table.csv"])
+        .exit_code
         == 0
     )
     assert Table.load("table.csv").column("val_acc_108ep").tolist() == [0.9]
 
 
 def matrix(each):
-    n, digits = int(each["n_vertices"]), each["adjacency_rowmajor"]
+    n = int(each["n_vertices"])
+    digits = each["adjacency_rowmajor"]
     return [[int(digit) for digit in digits[at : at + n]] for at in range(0, n * n, n)]
 
 

@@ -1,6 +1,8 @@
-"""Real damage to the files of an archive: it is noticed, never answered from, and repaired with the last dump.
+"""Real damage to the files of an archive: it is noticed, never answered from, and repaired with the
+last dump.
 
-That damaged files are not opened is tested without a database, in `tests/server/test_data_files.py`.
+That damaged files are not opened is tested without a database, in
+`tests/server/test_data_files.py`.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ def intact(tmp_path_factory):
         # More proposals than a page holds.
         evaluate(archive, [0.5] * 110, "many")
         content = dumped(archive, home / "whole.jsonl.gz", distances=False)
+
     automatic_dumps.make(own, 3, 0.5)
     embedded.stop(own)
     return home, content
@@ -87,11 +90,17 @@ def test_damage_is_noticed_and_repaired(intact, copied, tmp_path, damage, lost, 
     folder = Folder(copied.home)
     damage(folder.database / "archive")
     if recorded:
-        with pytest.raises(DamagedError, match=r"is damaged \(.*\): run archive db repair, .* automatic dump is .*gz"):
+        with pytest.raises(
+            DamagedError,
+            match=r"is damaged \(.*\): run archive db repair, .* "
+            r"automatic dump is .*gz",
+        ):
             connect(copied)
+
         assert embedded.status(copied).state == "failed"
     else:
         folder.database.joinpath("files.json").unlink()
+
     outcome = repair.repair(copied)
     assert outcome.damage
     assert outcome.remaining == []
@@ -107,12 +116,16 @@ def test_damage_is_noticed_and_repaired(intact, copied, tmp_path, damage, lost, 
 def test_what_can_be_read_is_dumped_and_the_archive_stays_as_it_is(copied, tmp_path):
     folder = Folder(copied.home)
     truncate("Evaluation_0.*.bucket", 8000)(folder.database / "archive")
-    before = {path.name: path.read_bytes() for path in folder.database.joinpath("archive").iterdir()}
+    before = {
+        path.name: path.read_bytes() for path in folder.database.joinpath("archive").iterdir()
+    }
     counts, left_out = repair.salvage(copied, tmp_path / "rest.jsonl.gz")
     assert counts["proposal"] == 116
     assert "evaluation" not in counts
     assert any("of the records Evaluation" in sentence for sentence in left_out)
-    assert {path.name: path.read_bytes() for path in folder.database.joinpath("archive").iterdir()} == before
+    assert {
+        path.name: path.read_bytes() for path in folder.database.joinpath("archive").iterdir()
+    } == before
     assert list(folder.copies.iterdir()) == []
 
 
@@ -135,11 +148,17 @@ def test_a_newer_engine_checks_the_archive_and_an_older_one_is_refused(copied, c
     folder = Folder(copied.home)
     record = data_files.read(folder)
     data_files._write(folder, replace(record, engine="99.1.1"))
-    with pytest.raises(ServerStartError, match=r"ArcadeDB 99\.1\.1 last wrote .* is older: .*dump .*gz"):
+    with pytest.raises(
+        ServerStartError,
+        match=r"ArcadeDB 99\.1\.1 last wrote .* is older: "
+        r".*dump .*gz",
+    ):
         connect(copied)
+
     data_files._write(folder, replace(record, engine="26.8.1"))
     with caplog.at_level(logging.WARNING, "archive.store"), connect(copied) as archive:
         assert integrity.faults(archive.connection) == []
+
     (line,) = caplog.messages
     assert "which 26.8.1 wrote: checked, 18 indexes built again" in line
     assert (Path(line.rpartition("copy ")[2].partition(",")[0]) / "archive").is_dir()
@@ -156,26 +175,38 @@ def test_a_damaged_record_is_left_out_on_request(archive, tmp_path):
     damage = "MATCH (e:Evaluation {id: 'one#00000'}) SET e.value = 'x'"
     archive.connection.write(lambda transaction: transaction.run(damage).consume())
     file = tmp_path / "dump.jsonl.gz"
-    with pytest.raises(UsageError, match=r"evaluation one#00000 of this archive: .*; --skip-damaged leaves it out"):
+    with pytest.raises(
+        UsageError,
+        match=r"evaluation one#00000 of this archive: .*; "
+        r"--skip-damaged leaves it out",
+    ):
         dump(archive.connection, file)
+
     left_out = []
     counts = dump(archive.connection, file, left_out=left_out)
-    assert [sentence.partition(":")[0] for sentence in left_out] == ["evaluation one#00000", "proposal one#00000"]
+    assert [sentence.partition(":")[0] for sentence in left_out] == [
+        "evaluation one#00000",
+        "proposal one#00000",
+    ]
     assert (counts["evaluation"], counts["proposal"]) == (3, 5)
 
 
 # Automatic dumps
 
 
-def test_automatic_dumps_are_kept_in_number_and_within_a_share_of_the_disk(archive, store_settings, monkeypatch):
+def test_automatic_dumps_are_kept_in_number_and_within_a_share_of_the_disk(
+    archive, store_settings, monkeypatch
+):
     if not store_settings.embedded:
         pytest.skip("automatic dumps are those of the embedded server")
+
     fill(archive)
     folder = Folder(store_settings.home)
     for day in range(1, 5):
         stamp = f"2026010{day}T000000Z"
         monkeypatch.setattr("time.strftime", lambda *_, stamp=stamp: stamp)
         assert stamp in automatic_dumps.make(store_settings, 3, 0.5)
+
     kept = [path.name for path in dumps(folder)]
     assert kept == [f"automatic-2026010{day}T000000Z.jsonl.gz" for day in (4, 3, 2)]
     assert "the disk is short" in automatic_dumps.make(store_settings, 3, 1e-12)
@@ -208,6 +239,7 @@ def test_a_dump_is_due(tmp_path, monkeypatch, seconds, age, changed, waited, due
         path.touch()
         os.utime(path, (time.time() - age,) * 2)
         os.utime(bucket, (time.time() - age + (10 if changed else -10),) * 2)
+
     started = []
     monkeypatch.setattr("subprocess.Popen", lambda command, **_: started.append(command))
     schedule = DumpSchedule(folder, seconds, 3, 0.1)

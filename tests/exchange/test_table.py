@@ -1,4 +1,5 @@
-"""Import of a table on each server: every network once with every column, also when repeated; entries of any kind."""
+"""Import of a table on each server: every network once with every column, also when repeated;
+entries of any kind."""
 
 from __future__ import annotations
 
@@ -41,6 +42,7 @@ def rows():
     grouped = defaultdict(list)
     for row in chosen:
         grouped[codec.from_nasbench201(row["arch_str"]).functional_key].append(row)
+
     return grouped
 
 
@@ -52,13 +54,18 @@ def task(rows, tmp_path_factory):
         writer = csv.DictWriter(file, every[0])
         writer.writeheader()
         writer.writerows(every)
+
     return registry.get(f"table:{path}#{COLUMN}")
 
 
 def imported(archive, task, most=None):
     protocol = task.protocol().name
     return add(
-        archive, task.name, protocol, itertools.islice(external_results(task, protocol), most), direction=task.direction
+        archive,
+        task.name,
+        protocol,
+        itertools.islice(external_results(task, protocol), most),
+        direction=task.direction,
     )
 
 
@@ -75,7 +82,11 @@ def test_every_network_is_an_evaluation_with_the_means_of_its_rows(archive, task
         def mean(column, group=group):
             return sum(float(row[column]) for row in group) / len(group)
 
-        assert (each.study, each.direction, each.protocol) == (None, "maximise", task.protocol().name)
+        assert (each.study, each.direction, each.protocol) == (
+            None,
+            "maximise",
+            task.protocol().name,
+        )
         assert each.value == pytest.approx(mean(COLUMN))
         assert each.metrics["cifar100_test_12ep"] == pytest.approx(mean("cifar100_test_12ep"))
         assert each.metrics["latency_ms_raspi4"] == pytest.approx(mean("latency_ms_raspi4"))
@@ -109,19 +120,30 @@ def is_number(text):
         float(text)
     except ValueError:
         return False
+
     return "_" not in text
 
 
 @st.composite
 def tables(draw):
-    """Texts of tables: cells, a value and costs, with blank lines, missing entries and repeated networks."""
+    """Texts of tables: cells, a value and costs, with blank lines, missing entries and repeated
+    networks."""
     names = draw(st.lists(st.sampled_from([*COSTS]), unique=True))
-    entry = st.one_of(st.sampled_from(ENTRIES[:12]), st.sampled_from(ENTRIES), st.floats().map(repr))
+    entry = st.one_of(
+        st.sampled_from(ENTRIES[:12]), st.sampled_from(ENTRIES), st.floats().map(repr)
+    )
     lines = [["arch_str", "acc", *names]]
     for _ in range(draw(st.integers(1, 6))):
         cell = codec.to_nasbench201(cells(4)[draw(st.integers(0, 3))])
-        lines.append([cell, draw(st.sampled_from(["0.5", "1", "", "-inf", "1e308"])), *(draw(entry) for _ in names)])
+        lines.append(
+            [
+                cell,
+                draw(st.sampled_from(["0.5", "1", "", "-inf", "1e308"])),
+                *(draw(entry) for _ in names),
+            ]
+        )
         lines += [[draw(st.sampled_from(["", "  ", "," * len(names)]))]] * draw(st.integers(0, 1))
+
     return "\n".join(map(",".join, lines)) + draw(st.sampled_from(["", "\n", "\n\n"]))
 
 
@@ -140,7 +162,12 @@ def test_any_table_is_read_or_refused_in_one_line(text):
         except ArchiveError as error:
             assert len(str(error).splitlines()) == 1
             return
-    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if any(entry.strip() for entry in row)]
+
+    rows = [
+        row
+        for row in csv.reader(io.StringIO(text, newline=""))
+        if any(entry.strip() for entry in row)
+    ]
     head = rows.pop(0)
     keys = [codec.from_nasbench201(row[0]).functional_key for row in rows]
     for external in results:
@@ -150,38 +177,58 @@ def test_any_table_is_read_or_refused_in_one_line(text):
             "latency_ms": stored.get("metric_latency_ms"),
         }  # fmt: skip
         for name, factor in COSTS.items():
-            column = [row[head.index(name)].strip() or "nan" for row in rows] if name in head else []
+            column = (
+                [row[head.index(name)].strip() or "nan" for row in rows] if name in head else []
+            )
             if not all(map(is_number, column)):
                 assert found[name] is None
                 continue
+
             of_network = zip(keys, map(float, column), strict=False)
-            numbers = [number for key, number in of_network if key == external.architecture.functional_key]
+            numbers = [
+                number for key, number in of_network if key == external.architecture.functional_key
+            ]
             numbers = [number for number in numbers if not math.isnan(number)]
             if numbers and all(is_cost(number, factor) for number in numbers):
                 mean = sum(numbers) / len(numbers) * (factor or 1.0)
                 expected = mean if factor is None else round(mean)
-                assert found[name] == pytest.approx(expected, abs=0.5 if factor else None) or math.isinf(mean)
+                assert found[name] == pytest.approx(
+                    expected, abs=0.5 if factor else None
+                ) or math.isinf(mean)
             else:
                 assert found[name] is None
-                assert not numbers or any(f"the column {name!r} is left out" in line for line in lines)
+                assert not numbers or any(
+                    f"the column {name!r} is left out" in line for line in lines
+                )
 
 
 def test_entries_that_are_no_costs_are_named_by_row_and_column(archive, tmp_path):
     path = tmp_path / "cells.csv"
     costs = ["10,1", "-1,1", "1e30,nan", "inf,1e305", "5,-3"]
-    texts = [f"{codec.to_nasbench201(cell)},0.5,{cost}" for cell, cost in zip(cells(5), costs, strict=True)]
+    texts = [
+        f"{codec.to_nasbench201(cell)},0.5,{cost}"
+        for cell, cost in zip(cells(5), costs, strict=True)
+    ]
     path.write_text("\n\n".join(["arch_str,acc,params,train_time_s", *texts]))
     task = registry.get(f"table:{path}#acc")
     assert imported(archive, task) == 5
     assert list(left_out(task.table)) == [
-        f"the column 'params' is left out for 3 networks of {path}: row 4 has '-1', which is not a size from 0 to "
+        f"the column 'params' is left out for 3 networks of {path}: row 4 has '-1', which is not "
+        "a size from 0 to "
         "2^63 - 1",
-        f"the column 'train_time_s' is left out for 1 network of {path}: row 10 has '-3', which is not a finite "
+        f"the column 'train_time_s' is left out for 1 network of {path}: row 10 has '-3', which "
+        "is not a finite "
         "number >= 0",
     ]
     found = {each.architecture.key: each for each in archive.studies.evaluations()}
     assert [found[cell.key].seconds for cell in cells(5)] == [1.0, 1.0, None, 1e305, None]
-    assert [found[cell.key].metrics.get("params") for cell in cells(5)] == [10.0, None, None, None, 5.0]
+    assert [found[cell.key].metrics.get("params") for cell in cells(5)] == [
+        10.0,
+        None,
+        None,
+        None,
+        5.0,
+    ]
     sizes = [archive.architectures.details(cell.key).get("params") for cell in cells(5)]
     assert sizes == [10, None, None, None, 5]
     # As the value of a task, a column is read as it is.

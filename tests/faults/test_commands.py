@@ -18,9 +18,17 @@ PROGRAMS = {"chaos.py": chaos, "kill_everything.py": kill_everything}
 @pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_documented_command_starts(program, elsewhere, tmp_path):
-    documented = next(line for line in str(PROGRAMS[program].__doc__).splitlines() if line.startswith("    python "))
+    documented = next(
+        line
+        for line in str(PROGRAMS[program].__doc__).splitlines()
+        if line.startswith("    python ")
+    )
     file = shlex.split(documented)[1]
-    done = run(str(chaos.ROOT / file) if elsewhere else file, "--help", folder=tmp_path if elsewhere else chaos.ROOT)
+    done = run(
+        str(chaos.ROOT / file) if elsewhere else file,
+        "--help",
+        folder=tmp_path if elsewhere else chaos.ROOT,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: {program}")
 

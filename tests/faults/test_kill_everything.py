@@ -14,4 +14,5 @@ def test_nothing_is_lost_or_doubled_when_processes_are_killed(tmp_path):
         assert wrong(verdict(study), study.budget) == [], study.killed
     finally:
         study.stop()
+
     assert len(study.killed) == 6

@@ -1,4 +1,5 @@
-"""Small networks and a task that needs no file: images of ten noisy patterns, in 256 values a channel."""
+"""Small networks and a task that needs no file: images of ten noisy patterns, in 256 values a
+channel."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ def chain(words: str) -> Architecture:
     for word in words.split():
         op, _, units = word.partition("/")
         layers.append(Layer(op, int(units) if units else None, 2 if op.endswith("pool") else 1))
+
     layers.append(Layer("op"))
     return Architecture("cnn", layers, [(at, at + 1) for at in range(len(layers) - 1)])
 
@@ -36,6 +38,7 @@ def load(protocol) -> Splits:
         targets = rng.integers(0, 10, n)
         raw = np.clip(patterns[targets] + rng.integers(0, 56, (n, 16, 16, 3)), 0, 255)
         parts.append(DataPart(np.moveaxis(((raw - 128) / 64).astype(np.float32), -1, 1), targets))
+
     return Splits(*parts)
 
 
@@ -43,5 +46,13 @@ def patterns(**changes) -> Task:
     """Return the task, with changes of its protocol."""
     own = registry.DIGITS.protocol("digits/1")
     sizes = dict(zip(("train", "valid", "test"), SIZES, strict=True))
-    protocol = replace(own, **{"name": "patterns/1", "batch": 48, "epochs": 4, "patience": 9, **sizes, **changes})
-    return replace(registry.DIGITS, name="patterns", input_shape=(3, 16, 16), protocols=(protocol,), loader=load)
+    protocol = replace(
+        own, **{"name": "patterns/1", "batch": 48, "epochs": 4, "patience": 9, **sizes, **changes}
+    )
+    return replace(
+        registry.DIGITS,
+        name="patterns",
+        input_shape=(3, 16, 16),
+        protocols=(protocol,),
+        loader=load,
+    )

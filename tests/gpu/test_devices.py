@@ -21,7 +21,11 @@ from tests.gpu.test_spare import finished
 def test_each_gpu_is_found_with_its_own_name_for_trials():
     found = devices.find("auto")
     assert len(found) == torch.cuda.device_count()
-    assert len({device.visible for device in found}) == len({device.uuid for device in found}) == len(found)
+    assert (
+        len({device.visible for device in found})
+        == len({device.uuid for device in found})
+        == len(found)
+    )
     assert found[0].memory_bytes == torch.cuda.get_device_properties(0).total_memory
     assert devices.find("0") == devices.find("cuda") == found[:1]
     devices.check(found[0])
@@ -35,8 +39,11 @@ def test_free_memory_is_what_other_programs_see():
 
 
 def test_trial_trains_on_the_gpu_that_it_is_given(tmp_path):
-    device, task = devices.find("0")[0], patterns(epochs=2)
-    spec = TrialSpec(SMALL, task, task.protocols[0], 1, device.name, 1, tmp_path, visible=device.visible)
+    device = devices.find("0")[0]
+    task = patterns(epochs=2)
+    spec = TrialSpec(
+        SMALL, task, task.protocols[0], 1, device.name, 1, tmp_path, visible=device.visible
+    )
     last = finished(TrialProcess(spec))
     assert isinstance(last, TrialFinished), last
     assert last.result.hardware == device.hardware
@@ -55,6 +62,7 @@ def test_memory_need_of_a_trial_that_took_the_whole_gpu():
     held = torch.empty(total // 4, dtype=torch.uint8, device="cuda")
     with pytest.raises(RuntimeError) as caught:
         torch.empty(total, dtype=torch.uint8, device="cuda")
+
     assert failure_of(caught.value).cause is Cause.OUT_OF_MEMORY
     need = memory_need("cuda", caught.value)
     assert need.capacity == total

@@ -1,4 +1,5 @@
-"""Trials on a GPU in spare processes: each has a separate process, whose context was there before."""
+"""Trials on a GPU in spare processes: each has a separate process, whose context was there
+before."""
 
 from __future__ import annotations
 
@@ -23,11 +24,14 @@ def finished(trial):
     messages = []
     try:
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and not (messages and not isinstance(messages[-1], EpochReport)):
+        while time.monotonic() < deadline and not (
+            messages and not isinstance(messages[-1], EpochReport)
+        ):
             trial.connection.poll(0.1)
             messages += trial.messages()
     finally:
         trial.kill()
+
     return messages[-1]
 
 

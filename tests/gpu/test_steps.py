@@ -27,6 +27,7 @@ def no_waiting():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
         torch.cuda.set_sync_debug_mode("error")
+
     try:
         yield
     finally:
@@ -49,12 +50,14 @@ def test_no_step_waits_for_the_gpu(rule, hyperparameters):
     order = torch.Generator().manual_seed(0)
     for inputs, targets in part.epoch(protocol, order):
         steps.take(inputs, targets)
+
     assert (steps.graphs is None) == ("dropout" in hyperparameters)
     assert steps.graphs is None or len(steps.graphs) == 2
     batches = part.epoch(protocol, order)
     steps.take(*next(batches))  # The draws of an epoch are copied at its begin.
     with no_waiting():
         losses = [steps.take(inputs, targets) for inputs, targets in batches]
+
     assert torch.stack(losses).isfinite().all()
 
 
@@ -63,7 +66,8 @@ class Dropping(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer, self.drop = nn.Linear(3 * 16 * 16, 10), nn.Dropout(0.5)
+        self.layer = nn.Linear(3 * 16 * 16, 10)
+        self.drop = nn.Dropout(0.5)
         self.register_buffer("scale", torch.ones(()), persistent=False)
 
     def set_progress(self, share: float) -> None:
@@ -83,7 +87,8 @@ def test_recorded_steps_draw_new_numbers_and_follow_the_progress():
     steps = steps_of(Dropping(), task, total=1000)
     losses = [float(steps.take(inputs, targets)) for _ in range(WARMUP + 20)]
     assert len(steps.graphs) == 1
-    # The first step has the scale zero, and all classes are equally likely; later ones differ in what is dropped.
+    # The first step has the scale zero, and all classes are equally likely; later ones differ in
+    # what is dropped.
     assert losses[0] == pytest.approx(32 * torch.tensor(10.0).log().item(), rel=1e-5)
     assert len(set(losses[WARMUP:])) == 20
 
@@ -97,6 +102,7 @@ def test_steps_are_recorded_after_an_earlier_use_of_much_memory():
     steps = steps_of(Dropping(), patterns(), total=1000)
     for _ in range(WARMUP + 1):
         steps.take(inputs, targets)
+
     assert len(steps.graphs) == 1
 
 
@@ -114,7 +120,9 @@ class Choosing(Dropping):
         return super().forward(x) * (1.0 if random.random() < 0.5 else 0.9)
 
 
-@pytest.mark.parametrize(("kind", "reason"), [(Reading, "a step waits"), (Choosing, "random numbers on the CPU")])
+@pytest.mark.parametrize(
+    ("kind", "reason"), [(Reading, "a step waits"), (Choosing, "random numbers on the CPU")]
+)
 def test_network_that_cannot_be_recorded_is_trained_all_the_same(caplog, kind, reason):
     inputs, targets = batch()
     steps = steps_of(kind(), patterns())
@@ -130,13 +138,15 @@ class Breaking(Dropping):
     def forward(self, x):
         if torch.cuda.is_current_stream_capturing():
             torch.cuda.synchronize()
+
         return super().forward(x)
 
 
 def test_failed_recording_leaves_generator_stream_and_memory_usable(caplog):
     """Without its repair, the next dropout raises "Offset increment outside graph capture"."""
     inputs, targets = batch()
-    stream, steps = torch.cuda.current_stream(), steps_of(Breaking(), patterns())
+    stream = torch.cuda.current_stream()
+    steps = steps_of(Breaking(), patterns())
     losses = [float(steps.take(inputs, targets)) for _ in range(WARMUP + 10)]
     assert (len(steps.graphs), caplog.text.count("steps not recorded")) == (0, 1)
     assert torch.cuda.current_stream() == stream
@@ -154,13 +164,15 @@ def test_numbers_after_a_failed_recording_continue_the_stream():
         torch.manual_seed(1)
         steps = steps_of(kind(), patterns(learning_rate=0.0, weight_decay=0.0), total=1000)
         losses.append([float(steps.take(inputs, targets)) for _ in range(WARMUP + 5)])
+
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_images_are_bytes_on_the_gpu_and_equal_to_the_last_bit():
     task = patterns()
     part = task.load(task.protocols[0]).train
-    coded, floats = Batches.of(part, CUDA), Batches.of(part, CUDA, compact=False)
+    coded = Batches.of(part, CUDA)
+    floats = Batches.of(part, CUDA, compact=False)
     assert (coded.inputs.dtype, floats.inputs.dtype) == (torch.uint8, torch.float32)
     assert torch.equal(torch.cat(list(coded.parts(300))), floats.inputs)
 
@@ -170,12 +182,15 @@ def test_evaluation_frees_outputs_that_no_layer_needs():
     part = Batches.of(task.load(task.protocols[0]).train, CUDA)
     peaks = []
     for depth in (4, 16):
-        network = builders.build(deep(depth), task.form(), 0).to(CUDA, memory_format=torch.channels_last)
+        network = builders.build(deep(depth), task.form(), 0).to(
+            CUDA, memory_format=torch.channels_last
+        )
         evaluate(network, part, task)
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         evaluate(network, part, task)
         peaks.append(torch.cuda.max_memory_allocated() - before)
+
     assert peaks[1] < 1.5 * peaks[0]
 
 

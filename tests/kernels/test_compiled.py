@@ -1,4 +1,5 @@
-"""Compiled functions: without a usable cache, and with machine code that only their own file makes stale."""
+"""Compiled functions: without a usable cache, and with machine code that only their own file makes
+stale."""
 
 from __future__ import annotations
 
@@ -56,6 +57,7 @@ def test_machine_code_that_cannot_be_read_is_compiled_again(cached, ending, chan
         # A class that this release does not have.
         file.write_bytes(content.replace(b"numba.core.types", b"numba.core.tipes"))
         assert file.read_bytes() != content
+
     assert compiled(double)(21) == 42
     again = compiled(double)
     assert (again(4), hits(again)) == (8, 1)
@@ -81,7 +83,11 @@ SOURCES = {
 
 
 def test_compiled_modules_are_found():
-    known = {"kernels/distances/transport.py", "kernels/features/l1/rows.py", "agents/surrogates/ensemble/descent.py"}
+    known = {
+        "kernels/distances/transport.py",
+        "kernels/features/l1/rows.py",
+        "agents/surrogates/ensemble/descent.py",
+    }
     assert known <= SOURCES.keys()
 
 
@@ -99,4 +105,6 @@ def test_compiled_code_depends_on_its_own_file_alone(name):
             ast.unparse(one) == "compiled" for one in function.decorator_list
         ):
             used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-            assert not used & imported, f"{function.name} compiles {used & imported} of another file"
+            assert not used & imported, (
+                f"{function.name} compiles {used & imported} of another file"
+            )

@@ -21,18 +21,24 @@ every = pytest.mark.parametrize("name", kernels.names())
 def sample(space: str) -> list:
     if space == "torch":
         return classifiers()
-    rng, made = np.random.default_rng(5), space_of(space)
+
+    rng = np.random.default_rng(5)
+    made = space_of(space)
     networks = made.initial_pool()[:4]
     return [*networks, *(made.mutate(network, rng).child for network in networks)]
 
 
 @every
-@pytest.mark.parametrize("space", ["choices", "cnn", "darts", "mlp", "nasbench101", "nasbench201", "torch"])
+@pytest.mark.parametrize(
+    "space", ["choices", "cnn", "darts", "mlp", "nasbench101", "nasbench201", "torch"]
+)
 def test_contract(name, space):
-    kernel, networks = kernels.get(name), sample(space)
+    kernel = kernels.get(name)
+    networks = sample(space)
     assert kernel.name == name
     distances = kernel.distances(networks)
-    m, c = len(networks), len(kernel.components)
+    m = len(networks)
+    c = len(kernel.components)
     assert len(distances.unnormalised) == kernel.unnormalised
     assert distances.stack.shape == (c, m, m)
     assert np.isfinite(distances.stack).all()
@@ -41,15 +47,19 @@ def test_contract(name, space):
     assert not distances.stack[:, range(m), range(m)].any()
     np.testing.assert_allclose(distances.stack, distances.stack.transpose(0, 2, 1), rtol=1e-9)
     shuffled = [relabelled(network, at) for at, network in enumerate(networks)]
-    np.testing.assert_allclose(kernel.distances(shuffled, networks).stack, distances.stack, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        kernel.distances(shuffled, networks).stack, distances.stack, rtol=1e-9, atol=1e-9
+    )
     prepared = pickle.loads(pickle.dumps([kernel.prepare(network) for network in networks]))
     np.testing.assert_array_equal(kernel.distances(prepared).stack, distances.stack)
 
 
 @every
 def test_its_covariance_takes_its_distances(name):
-    kernel, networks = kernels.get(name), sample("nasbench101")
-    covariance, stack = kernel.default_covariance(), kernel.distances(networks).stack
+    kernel = kernels.get(name)
+    networks = sample("nasbench101")
+    covariance = kernel.default_covariance()
+    stack = kernel.distances(networks).stack
     theta = covariance.bounds(stack).mean(axis=1)
     actual = covariance.value(stack, theta)
     assert actual.shape == (len(networks),) * 2
@@ -66,19 +76,24 @@ def test_bad_input(name):
     kernel = kernels.get(name)
     assert kernel.distances([]).stack.shape == (len(kernel.components), 0, 0)
     with pytest.raises(InvalidArchitectureError, match="space"):
-        kernel.distances([kernel_oracle.chain("mlp", ("relu", 8))], [kernel_oracle.chain("cnn", ("conv3", 8))])
+        kernel.distances(
+            [kernel_oracle.chain("mlp", ("relu", 8))], [kernel_oracle.chain("cnn", ("conv3", 8))]
+        )
 
 
 def test_unknown_names():
     with pytest.raises(UnknownNameError, match="unknown kernel 'otman': did you mean otmann"):
         kernels.get("otman")
+
     with pytest.raises(UnknownNameError, match="unknown setting of the kernel otmann 'nu': "):
         kernels.get("otmann", nu=1)
 
 
 def test_importing_loads_no_compiler():
     code = "import sys; from archive import kernels; kernels.get('otmann'); print(*sys.modules)"
-    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    output = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
     assert not {"numba", "scipy", "ot", "torch"} & set(output)
     assert "archive.kernels.distances.otmann" in output
 

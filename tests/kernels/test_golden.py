@@ -25,9 +25,12 @@ def test_distances(networks, variant, title, space):
     expected = golden("otmann.json")["distances"][title][space]
     otmann = OTMANN(variant, expected["nu_str"])
     distances = otmann.distances([networks[name] for name in expected["names"]])
-    for kind, atol in (("unnormalised", 0.0), ("normalised", 5.1e-10)):  # nine decimals are given of the latter
+    # nine decimals are given of the latter
+    for kind, atol in (("unnormalised", 0.0), ("normalised", 5.1e-10)):
         values = np.array([expected[kind][str(nu)] for nu in expected["nu_str"]])
-        np.testing.assert_allclose(getattr(distances, kind), values, rtol=1e-7, atol=atol, err_msg=kind)
+        np.testing.assert_allclose(
+            getattr(distances, kind), values, rtol=1e-7, atol=atol, err_msg=kind
+        )
 
 
 def test_path_lengths(networks):
@@ -36,8 +39,12 @@ def test_path_lengths(networks):
         table = penalties(vocabulary(architecture.space))
         counted = table.counted[[table.index[layer.op] for layer in architecture.layers]]
         delta_ip, delta_op = path_lengths(architecture, counted)
-        np.testing.assert_allclose(delta_ip, network["path_lengths"]["from_ip"], rtol=1e-12, err_msg=network["name"])
-        np.testing.assert_allclose(delta_op, network["path_lengths"]["to_op"], rtol=1e-12, err_msg=network["name"])
+        np.testing.assert_allclose(
+            delta_ip, network["path_lengths"]["from_ip"], rtol=1e-12, err_msg=network["name"]
+        )
+        np.testing.assert_allclose(
+            delta_op, network["path_lengths"]["to_op"], rtol=1e-12, err_msg=network["name"]
+        )
 
 
 def test_masses_of_the_released_code(networks):
@@ -51,4 +58,6 @@ def test_label_penalties_of_the_released_code():
         ours = penalties(vocabulary(space), released_code=True)
         rows = [ours.index[label] for label in table["labels"]]
         expected = np.array(table["matrix"], dtype=float)
-        np.testing.assert_allclose(ours.matrix[np.ix_(rows, rows)], np.where(np.isnan(expected), np.inf, expected))
+        np.testing.assert_allclose(
+            ours.matrix[np.ix_(rows, rows)], np.where(np.isnan(expected), np.inf, expected)
+        )

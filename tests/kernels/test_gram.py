@@ -25,7 +25,8 @@ class Counting(OTMANN):
 
     def __init__(self):
         super().__init__()
-        self.prepared, self.solved = 0, 0
+        self.prepared = 0
+        self.solved = 0
 
     def prepare(self, architecture):
         self.prepared += 1
@@ -39,13 +40,19 @@ class Counting(OTMANN):
 choices = st.lists(st.integers(0, len(NETWORKS) - 1), max_size=8)
 
 
-@given(st.lists(st.tuples(choices, choices | st.none()), max_size=8), st.integers(1, 60), st.integers(1, 8))
+@given(
+    st.lists(st.tuples(choices, choices | st.none()), max_size=8),
+    st.integers(1, 60),
+    st.integers(1, 8),
+)
 def test_any_sequence_of_blocks_is_right(blocks, max_pairs, max_networks):
     gram = Gram(OTMANN(), max_pairs=max_pairs, max_networks=max_networks)
     for rows, columns in blocks:
         second = None if columns is None else [NETWORKS[at] for at in columns]
         distances = gram.distances([NETWORKS[at] for at in rows], second)
-        np.testing.assert_allclose(distances.stack, FULL[np.ix_(range(8), rows, rows if columns is None else columns)])
+        np.testing.assert_allclose(
+            distances.stack, FULL[np.ix_(range(8), rows, rows if columns is None else columns)]
+        )
         networks, pairs = gram.remembered
         assert networks <= max_networks
         assert pairs <= max(max_pairs, 2)
@@ -69,6 +76,7 @@ def test_what_is_in_use_survives_the_bound():
     for candidate in NETWORKS[4:]:
         gram.distances(history)
         gram.distances([candidate], history)
+
     assert distance.solved == 6 + 4 * 8
 
 
@@ -95,19 +103,26 @@ def test_symmetric_exactly():
 def test_threads_may_share_one():
     gram = Gram(OTMANN())
     with ThreadPoolExecutor(4) as pool:
-        blocks = list(pool.map(lambda at: gram.distances(NETWORKS[at:], NETWORKS[: at + 3]).stack, range(10)))
+        blocks = list(
+            pool.map(lambda at: gram.distances(NETWORKS[at:], NETWORKS[: at + 3]).stack, range(10))
+        )
+
     for at, block in enumerate(blocks):
         np.testing.assert_allclose(block, FULL[:, at:, : at + 3])
 
 
 def test_a_distance_that_is_not_pairwise_is_prepared_once():
     class Masses(Distance):
-        name, components, unnormalised = "masses", ("masses",), 1
+        name = "masses"
+        components = ("masses",)
+        unnormalised = 1
         prepare = OTMANN().prepare
 
         def distances(self, first, second=None):
             columns = first if second is None else second
-            gaps = np.abs(np.subtract.outer([one.total for one in first], [one.total for one in columns]))
+            gaps = np.abs(
+                np.subtract.outer([one.total for one in first], [one.total for one in columns])
+            )
             return Components(gaps[None], np.empty((0, *gaps.shape)))
 
     gram = Gram(Masses())
@@ -118,8 +133,10 @@ def test_a_distance_that_is_not_pairwise_is_prepared_once():
 def test_bad_input():
     with pytest.raises(UsageError, match="max_pairs must be >= 1, got 0"):
         Gram(OTMANN(), max_pairs=0)
+
     with pytest.raises(InvalidArchitectureError, match="got cnn and mlp"):
         Gram(OTMANN()).distances(NETWORKS[:1], [kernel_oracle.chain("mlp", ("relu", 8))])
+
     assert Gram(OTMANN()).distances([]).stack.shape == (8, 0, 0)
 
 
@@ -131,6 +148,9 @@ def test_large_blocks_are_computed_in_bands(block, monkeypatch):
     at = [*range(12), *range(3)]
     np.testing.assert_allclose(gram.distances(repeated).stack, FULL[np.ix_(range(8), at, at)])
     assert distance.solved == 66
-    rows, columns = repeated[2:9], repeated[5:]
-    np.testing.assert_allclose(gram.distances(rows, columns).stack, FULL[np.ix_(range(8), at[2:9], at[5:])])
+    rows = repeated[2:9]
+    columns = repeated[5:]
+    np.testing.assert_allclose(
+        gram.distances(rows, columns).stack, FULL[np.ix_(range(8), at[2:9], at[5:])]
+    )
     assert distance.solved == 66

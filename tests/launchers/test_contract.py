@@ -1,4 +1,5 @@
-"""The contract of launchers, for every one that is installed and whose engine can run on this machine."""
+"""The contract of launchers, for every one that is installed and whose engine can run on this
+machine."""
 
 from __future__ import annotations
 
@@ -29,30 +30,44 @@ def settings(tmp_path, monkeypatch):
 def test_trainers_start_and_end(name, settings, tmp_path, monkeypatch):
     diary = stand_in(monkeypatch, tmp_path / "stand-in")
     with engine(name, tmp_path / "engine") as running:
-        launcher, own = registry.create(name, running.options, settings), fleet(settings, name)
+        launcher = registry.create(name, running.options, settings)
+        own = fleet(settings, name)
         assert launcher.running(own) == []
         launcher.start(own, 2)
         until(lambda: len(ids(launcher, own, "running")) == 2, running.seconds, "two trainers run")
         launcher.start(own, 1)
-        three = until(lambda: len(found := ids(launcher, own, "running")) == 3 and found, running.seconds, "a third")
+        three = until(
+            lambda: len(found := ids(launcher, own, "running")) == 3 and found,
+            running.seconds,
+            "a third",
+        )
         assert all(trainer.host for trainer in launcher.running(own))
-        until(lambda: len(diary.read_text().splitlines()) == 3, running.seconds, "they have started")
+        until(
+            lambda: len(diary.read_text().splitlines()) == 3, running.seconds, "they have started"
+        )
         started = f"started {settings.home} {own.password_file} []"
         assert diary.read_text().splitlines() == [started] * 3
 
         # Another process of the user, which knows the fleet by its record.
-        other, same = registry.create(name, running.options, settings), records.get(settings, own.name)
+        other = registry.create(name, running.options, settings)
+        same = records.get(settings, own.name)
         assert same == own and ids(other, same) == three
         other.stop(same, [three[1], "999999"])
-        until(lambda: diary.read_text().endswith("returned\n"), running.seconds, "SIGTERM reached it")
-        left = until(lambda: len(found := ids(launcher, own)) == 2 and found, running.seconds, "it has ended")
+        until(
+            lambda: diary.read_text().endswith("returned\n"), running.seconds, "SIGTERM reached it"
+        )
+        left = until(
+            lambda: len(found := ids(launcher, own)) == 2 and found, running.seconds, "it has ended"
+        )
         assert left == [three[0], three[2]] and diary.read_text().count("returned") == 1
 
         assert launcher.failures(own, three) == []
         (tmp_path / "stand-in" / "end").write_text("2")
         until(lambda: not launcher.running(own), running.seconds, "they have failed")
         failures = launcher.failures(own, three)
-        assert [(each.id, each.code) for each in sorted(failures, key=lambda each: three.index(each.id))] == [
+        assert [
+            (each.id, each.code) for each in sorted(failures, key=lambda each: three.index(each.id))
+        ] == [
             (three[0], 2),
             (three[2], 2),
         ]
@@ -62,13 +77,16 @@ def test_trainers_start_and_end(name, settings, tmp_path, monkeypatch):
 
 
 @every
-def test_a_trainer_that_is_stopped_while_it_starts_is_no_failure(name, settings, tmp_path, monkeypatch):
+def test_a_trainer_that_is_stopped_while_it_starts_is_no_failure(
+    name, settings, tmp_path, monkeypatch
+):
     """Without a handler, SIGTERM ends it with an exit code of its own."""
     diary = stand_in(monkeypatch, tmp_path / "stand-in")
     script = diary.with_name("trainer.sh")
     script.write_text(f"echo started >> {diary}\nwhile :; do sleep 0.1; done\n")
     with engine(name, tmp_path / "engine") as running:
-        launcher, own = registry.create(name, running.options, settings), fleet(settings, name)
+        launcher = registry.create(name, running.options, settings)
+        own = fleet(settings, name)
         launcher.start(own, 1)
         (trainer,) = until(lambda: ids(launcher, own, "running"), running.seconds, "it runs")
         until(diary.exists, running.seconds, "it starts")
@@ -101,7 +119,8 @@ def test_options_have_defaults_and_survive_a_record(name, settings):
         "size": "2GB",
     }
     given = {
-        key: ["one", "two"] if each.kind == "texts" else samples[each.kind] for key, each in options_of(kind).items()
+        key: ["one", "two"] if each.kind == "texts" else samples[each.kind]
+        for key, each in options_of(kind).items()
     }
     launcher = registry.create(name, given, settings)
     assert registry.create(name, values(launcher), settings) == launcher
@@ -124,5 +143,9 @@ def test_a_fleet_keeps_the_options_that_it_was_started_with(name, tmp_path):
 
 def test_a_table_of_no_launcher_is_refused(tmp_path):
     settings = Settings(tmp_path, launch={"slrum": {"partition": "gpu"}})
-    with pytest.raises(SettingsError, match=r"\[launch.slrum\] in .*config.toml: unknown launcher 'slrum': .*slurm"):
+    with pytest.raises(
+        SettingsError,
+        match=r"\[launch.slrum\] in .*config.toml: unknown "
+        r"launcher 'slrum': .*slurm",
+    ):
         registry.create("local", {}, settings)

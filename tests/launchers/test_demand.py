@@ -25,15 +25,23 @@ def test_demand_carries_the_work_within_its_bounds(work, slots, lower, more):
 class Engine:
     """An engine in memory, on which the test ends trainers."""
 
-    poll_seconds, where = 10.0, "the engine"
+    poll_seconds = 10.0
+    where = "the engine"
 
     def __init__(self, capacity=100):
-        self.capacity, self.number, self.ids, self.stopped = capacity, 0, [], []
-        self.away, self.room, self.codes, self.now = False, 10_000, {}, 0.0
+        self.capacity = capacity
+        self.number = 0
+        self.ids = []
+        self.stopped = []
+        self.away = False
+        self.room = 10_000
+        self.codes = {}
+        self.now = 0.0
 
     def running(self, fleet):
         if self.away:
             raise LaunchError("the controller does not answer")
+
         return [
             LaunchedTrainer(id_, "running" if at < self.capacity else "pending", reason="Priority")
             for at, id_ in enumerate(self.ids)
@@ -52,17 +60,23 @@ class Engine:
         self.ids = [id_ for id_ in self.ids if id_ not in ids]
 
     def failures(self, fleet, ids):
-        return [TrainerFailure(id_, code, "no such device") for id_, code in self.codes.items() if id_ in ids]
+        return [
+            TrainerFailure(id_, code, "no such device")
+            for id_, code in self.codes.items()
+            if id_ in ids
+        ]
 
     def end(self, code=0):
         if code:
             self.codes |= dict.fromkeys(self.ids, code)
+
         self.ids.clear()
 
 
 @pytest.fixture
 def keeping(tmp_path):
-    """Gives a function that adjusts a fleet of an engine, each time at the end of the polling interval."""
+    """Gives a function that adjusts a fleet of an engine, each time at the end of the polling
+    interval."""
 
     def keeper(engine, name="engine", **bounds):
         fleet = TrainerFleet("name", name, Settings(tmp_path), **bounds)
@@ -108,6 +122,7 @@ def test_trainers_that_end_without_results_are_not_started_for_ever(keeping):
         for _ in range(100):
             engine.end(1)
             keep(2, 0)
+
     assert engine.number <= 2 * (RESTART_LIMIT + 2)
     fortunate = Engine()
     keep = keeping(fortunate, lower=2, upper=2)
@@ -117,14 +132,19 @@ def test_trainers_that_end_without_results_are_not_started_for_ever(keeping):
 
 
 @pytest.mark.parametrize("code", [0, 3])
-@pytest.mark.parametrize(("work", "bounds"), [(9, {"lower": 0, "upper": 1}), (0, {"lower": 2, "upper": 8})])
-def test_trainers_that_end_at_their_time_limit_or_without_work_are_replaced(keeping, code, work, bounds):
+@pytest.mark.parametrize(
+    ("work", "bounds"), [(9, {"lower": 0, "upper": 1}), (0, {"lower": 2, "upper": 8})]
+)
+def test_trainers_that_end_at_their_time_limit_or_without_work_are_replaced(
+    keeping, code, work, bounds
+):
     engine = Engine()
     keep = keeping(engine, **bounds)
     for _ in range(100):
         keep(work, 0)
         keep(work, 0, later=600.0)
         engine.end(code)
+
     assert engine.number == 100 * max(1, bounds["lower"])
 
 
@@ -139,26 +159,33 @@ def test_early_ends_and_failures_count(keeping, capacity, seconds, code):
             keep(2, 0, later=seconds)
             engine.codes |= {} if code == 0 else dict.fromkeys(engine.ids, code)
             engine.end()
+
     # Each end is counted, also where all trainers end at once.
     assert engine.number == 2 * (RESTART_LIMIT + 1)
 
 
 def test_ends_without_work_are_forgiven_and_remembered(tmp_path):
     engine = Engine()
-    keeper = FleetKeeper(engine, TrainerFleet("name", "engine", Settings(tmp_path), lower=0), lambda: engine.now)
+    keeper = FleetKeeper(
+        engine, TrainerFleet("name", "engine", Settings(tmp_path), lower=0), lambda: engine.now
+    )
     for _ in range(5 * RESTART_LIMIT):
         for work in (1, 0):
             engine.end()
             engine.now += engine.poll_seconds
             keeper.keep(work, 0)
+
     assert keeper.left_seconds == 0.0
     engine.now += 5.0
     assert keeper.left_seconds == 5.0
-    failing = FleetKeeper(engine, TrainerFleet("name", "engine", Settings(tmp_path)), lambda: engine.now)
+    failing = FleetKeeper(
+        engine, TrainerFleet("name", "engine", Settings(tmp_path)), lambda: engine.now
+    )
     for _ in range(2):
         engine.now += engine.poll_seconds
         failing.keep(1, 0)
         engine.end(1)
+
     assert failing.left_seconds is None
 
 
@@ -170,6 +197,7 @@ def test_an_end_counts_once_where_the_engine_accepts_no_other_trainer(keeping):
     engine.room = 0
     for _ in range(3 * RESTART_LIMIT):
         assert keep(1, 0).refusal == "no more jobs are accepted"
+
     engine.room = 1
     assert keep(1, 0).running == 1
 
@@ -179,7 +207,10 @@ def test_trainers_count_although_the_engine_refuses_others(keeping):
     keep = keeping(engine, lower=0, upper=5)
     engine.room = 3
     for _ in range(2):
-        assert str(keep(5, 0)) == "3 of 5 trainers run; the start of others failed: no more jobs are accepted"
+        assert str(keep(5, 0)) == (
+            "3 of 5 trainers run; the start of others failed: no more jobs are accepted"
+        )
+
     engine.room = 2
     assert str(keep(5, 0)) == "5 of 5 trainers run" and engine.number == 5
 
@@ -192,6 +223,7 @@ def test_refused_settings_end_it_at_once(keeping):
     for _ in range(RESTART_LIMIT):
         keep(1, 0)
         engine.end()
+
     keep(1, 0)
     engine.end(2)
     with pytest.raises(SettingsError, match="cannot run on the engine; no such device"):
@@ -205,4 +237,5 @@ def test_a_machine_on_which_trials_cannot_begin_gets_no_further_trainers(keeping
         for _ in range(UNFIT_LIMIT + 1):
             keep(1, 0, later=600.0)
             engine.end(4)
+
     assert engine.number == UNFIT_LIMIT

@@ -24,12 +24,21 @@ REQUEST = {
 @pytest.mark.parametrize("request_", [{}, REQUEST], ids=["defaults", "everything"])
 def test_jobs_are_valid_and_have_no_privileges(request_, tmp_path):
     settings = Settings(tmp_path, uri="bolt+s://db:7687", password="geheim")
-    own = fleet(settings, "kubernetes", arguments=("--study", "Größe 1", "--slots", "2"), grace_seconds=100.0)
+    own = fleet(
+        settings,
+        "kubernetes",
+        arguments=("--study", "Größe 1", "--slots", "2"),
+        grace_seconds=100.0,
+    )
     jobs = list(yaml.safe_load_all(KubernetesLauncher(**request_).preview(own, 3)))
     assert len({job["metadata"]["name"] for job in jobs}) == 3
     for job in jobs:
         check(job)
-        assert all(len(name) <= 63 for name in (job["metadata"]["name"], *job["metadata"]["labels"].values()))
+        assert all(
+            len(name) <= 63
+            for name in (job["metadata"]["name"], *job["metadata"]["labels"].values())
+        )
+
     (_, pod), *_ = pods(jobs)
     assert unprivileged(pod) == [] and pod["spec"]["terminationGracePeriodSeconds"] > 100
     (container,) = containers(pod)
@@ -37,11 +46,16 @@ def test_jobs_are_valid_and_have_no_privileges(request_, tmp_path):
     assert command == "trainer" and words == ["--study", "Größe 1", "--slots", "2"]
     parsed("trainer", "start", *words)
     variables = {each["name"]: each["value"] for each in container["env"]}
-    assert variables["ARCHIVE_DB"] == "bolt+s://db:7687" and variables["ARCHIVE_HOME"] == "/var/lib/archive"
+    assert (
+        variables["ARCHIVE_DB"] == "bolt+s://db:7687"
+        and variables["ARCHIVE_HOME"] == "/var/lib/archive"
+    )
     assert int(variables["OMP_NUM_THREADS"]) >= 1
     # Not the file of this machine: the one of the secret.
     assert variables["ARCHIVE_PASSWORD_FILE"] == "/run/secrets/archive/password"
-    assert {mount["name"] for mount in container["volumeMounts"]} == {each["name"] for each in pod["spec"]["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == {
+        each["name"] for each in pod["spec"]["volumes"]
+    }
     if request_:
         assert variables["AWS_ENDPOINT_URL"] == "http://minio:9000?a=b"
         assert container["resources"]["limits"] == {"memory": 32 * 10**9, "nvidia.com/gpu": 2}
@@ -71,6 +85,7 @@ def test_equal_refusals_of_many_jobs_are_one_line_with_their_number(tmp_path, mo
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(LaunchError) as refused:
         KubernetesLauncher().start(own, 40)
+
     assert str(refused.value) == f"kubectl create failed: {lines[0]} (40 such lines)"
 
     # Of many kinds, the first ones are shown.
@@ -78,5 +93,6 @@ def test_equal_refusals_of_many_jobs_are_one_line_with_their_number(tmp_path, mo
     (tmp_path / "stderr").write_text("\n".join(["Warning: old", *lines]))
     with pytest.raises(LaunchError) as refused:
         KubernetesLauncher().start(own, 20)
+
     kinds = f"{lines[0]} (3 such lines) {lines[1]} (3 such lines)"
     assert str(refused.value) == f"kubectl create failed: Warning: old {kinds} (and 14 other lines)"

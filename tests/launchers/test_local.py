@@ -42,8 +42,13 @@ def children(monkeypatch):
 
 def test_a_trainer_without_a_record_is_ended(own, children):
     (own.folder / "local").write_text("no folder")
-    with pytest.raises(LaunchError, match=r"a trainer was ended, as its record .*0\.json cannot be written: "):
+    with pytest.raises(
+        LaunchError,
+        match=r"a trainer was ended, as its record .*0\.json cannot "
+        r"be written: ",
+    ):
         LocalLauncher().start(own, 2)
+
     (child,) = children
     assert child.poll() is not None
     assert LocalLauncher().running(own) == []
@@ -56,6 +61,7 @@ def test_ctrl_c_before_the_record_is_written_ends_the_trainer(own, children, mon
     monkeypatch.setattr(local, "write_atomically", interrupted)
     with pytest.raises(KeyboardInterrupt):
         LocalLauncher().start(own, 1)
+
     assert children[0].poll() is not None
 
 
@@ -63,11 +69,13 @@ def test_a_folder_of_logs_that_cannot_be_made_is_named(own, children):
     (own.settings.home / "logs").write_text("no folder")
     with pytest.raises(LaunchError, match=r"a trainer cannot be started: .*logs"):
         LocalLauncher().start(own, 1)
+
     assert children == []
 
 
 def test_trainers_are_known_again_after_the_clock_was_set(own, children, monkeypatch):
-    launcher, start = LocalLauncher(), psutil.Process.create_time
+    launcher = LocalLauncher()
+    start = psutil.Process.create_time
     launcher.start(own, 1)
     (trainer,) = launcher.running(own)
     monkeypatch.setattr(psutil.Process, "create_time", lambda self: start(self) + 3600.0)

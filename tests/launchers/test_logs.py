@@ -9,7 +9,8 @@ from archive.launchers.logs import tail
 
 
 @pytest.mark.parametrize(
-    ("code", "shown"), [(base.UNFIT_CODE, "cannot train: no file"), (1, "b | c | cannot train: no file")]
+    ("code", "shown"),
+    [(base.UNFIT_CODE, "cannot train: no file"), (1, "b | c | cannot train: no file")],
 )
 def test_the_reason_of_a_trainer_is_shown_without_what_is_before_it(tmp_path, code, shown):
     log = tmp_path / "study-0.log"

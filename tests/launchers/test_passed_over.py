@@ -33,7 +33,9 @@ def test_what_no_trainer_of_a_fleet_can_run(archive, store_settings):
         f"1 proposal waits in the study one, {both} it: it has no recipe 'mine'",
         f"3 proposals wait in the study two, {both} them: it has no recipe 'other'",
     ]
-    assert [each.split(",")[0] for each in lines(study="one")] == ["1 proposal waits in the study one"]
+    assert [each.split(",")[0] for each in lines(study="one")] == [
+        "1 proposal waits in the study one"
+    ]
     workers.arrive(archive.connection, "able", recipes=["default", "mine"])
     assert [each.split(",")[0] for each in lines()] == ["3 proposals wait in the study two"]
     archive.proposals.claim_many("able", 3, study="two")

@@ -24,19 +24,23 @@ def test_the_queue_of_all_studies_or_of_one(archive):
     assert queue_length(archive, "one") == (2, 1) and queue_length(archive, None) == (2, 3)
     with pytest.raises(UnknownNameError):
         queue_length(archive, "none")
+
     archive.studies.delete("two")
     assert queue_length(archive, None) == (2, 1)
 
 
 def test_a_study_is_counted_after_a_users_query(archive):
     evaluate(archive, [0.5, 0.25], "one")
-    run_query(archive.connection, "MATCH (p:Proposal {id: 'one#00000'}) DETACH DELETE p", write=True)
+    run_query(
+        archive.connection, "MATCH (p:Proposal {id: 'one#00000'}) DETACH DELETE p", write=True
+    )
     assert queue_length(archive, "one") == queue_length(archive, None) == (0, 1)
 
 
 def test_a_look_reads_no_proposals_that_have_ended(archive, monkeypatch):
     evaluate(archive, [0.5, 0.25], "one")
-    asked, read = [], archive.connection.read
+    asked = []
+    read = archive.connection.read
 
     def recorded(work, **options):
         class Recorder:
@@ -52,5 +56,6 @@ def test_a_look_reads_no_proposals_that_have_ended(archive, monkeypatch):
     monkeypatch.setattr(archive.connection, "read", recorded)
     for study in (None, "one"):
         assert queue_length(archive, study) == (0, 2)
+
     assert asked and not {COUNTS, COUNTS_OF} & set(asked)
     assert not any("PROPOSED" in statement for statement in asked)

@@ -1,4 +1,5 @@
-"""Trainers and trials on a real Ray cluster: nothing is lost and nothing doubled when a node dies."""
+"""Trainers and trials on a real Ray cluster: nothing is lost and nothing doubled when a node
+dies."""
 
 from __future__ import annotations
 
@@ -32,7 +33,15 @@ RETURN p.id AS id, p.state AS state, p.attempts AS attempts, count(e) AS evaluat
 def proposed(archive, name: str, task, space: str, architectures) -> None:
     protocol = task.protocol().name
     archive.studies.create(
-        Study(name, task.name, protocol, space, task.objective, budget=len(architectures), direction=task.direction)
+        Study(
+            name,
+            task.name,
+            protocol,
+            space,
+            task.objective,
+            budget=len(architectures),
+            direction=task.direction,
+        )
     )
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create(name, agent, suggest(architectures))
@@ -41,11 +50,14 @@ def proposed(archive, name: str, task, space: str, architectures) -> None:
 def outcome(archive, study: str) -> tuple[Counter, int]:
     """Return the number of proposals by state and evaluations, and the number of lost attempts."""
     rows = archive.connection.read(lambda tx: tx.run(COSTS, study=study).data())
-    return Counter((row["state"], row["evaluations"]) for row in rows), sum(row["attempts"] for row in rows)
+    return Counter((row["state"], row["evaluations"]) for row in rows), sum(
+        row["attempts"] for row in rows
+    )
 
 
 def states(launcher: RayLauncher, fleet: TrainerFleet) -> Counter[str]:
-    """Return the number of trainers by state, from one look: on a busy machine, an actor may not answer each one."""
+    """Return the number of trainers by state, from one look: on a busy machine, an actor may not
+    answer each one."""
     return Counter(trainer.state for trainer in launcher.running(fleet))
 
 
@@ -74,11 +86,21 @@ def test_trainers_follow_their_actors_to_another_node(archive, store_settings, t
         )
         launcher.start(own, 5)
         # The fifth has no room.
-        until(lambda: states(launcher, own) == {"running": 4, "pending": 1}, 600.0, "four trainers run")
+        until(
+            lambda: states(launcher, own) == {"running": 4, "pending": 1},
+            600.0,
+            "four trainers run",
+        )
         until(lambda: complete(archive, "table") >= 6, 600.0, "they work")
-        nodes.remove_node(next(node for node in nodes.worker_nodes if node is not nodes.head_node), False)
+        nodes.remove_node(
+            next(node for node in nodes.worker_nodes if node is not nodes.head_node), False
+        )
         without = {"running": 2, "pending": 3}
-        until(lambda: states(launcher, own) == without, 600.0, "the trainers of the node wait for another one")
+        until(
+            lambda: states(launcher, own) == without,
+            600.0,
+            "the trainers of the node wait for another one",
+        )
         nodes.add_node(num_cpus=2, object_store_memory=80_000_000)
         until(lambda: states(launcher, own)["running"] == 4, 600.0, "they run there")
         until(lambda: complete(archive, "table") == 60, 900.0, "all is done")
@@ -86,6 +108,7 @@ def test_trainers_follow_their_actors_to_another_node(archive, store_settings, t
         launcher.stop(own, actors)
         until(lambda: not launcher.running(own), 60.0, "all actors have ended")
         assert launcher.failures(own, actors) == []
+
     ended, lost = outcome(archive, "table")
     print(f"60 evaluations, {lost} attempts lost with the node")
     assert ended == {("COMPLETE", 1): 60}
@@ -93,18 +116,29 @@ def test_trainers_follow_their_actors_to_another_node(archive, store_settings, t
 
 
 def test_one_daemon_trains_on_all_nodes(archive, store_settings, tmp_path):
-    """10 trainings in actors on two nodes, of which one dies; the nodes get no way to the database."""
-    space, rng = spaces.get("mlp"), np.random.default_rng(0)
-    networks = list({network.key: network for network in (space.sample(rng) for _ in range(40))}.values())[:10]
+    """10 trainings in actors on two nodes, of which one dies; the nodes get no way to the
+    database."""
+    space = spaces.get("mlp")
+    rng = np.random.default_rng(0)
+    networks = list(
+        {network.key: network for network in (space.sample(rng) for _ in range(40))}.values()
+    )[:10]
     proposed(archive, "trained", tasks.get("diabetes"), "mlp", networks)
     with cluster() as nodes:
         executor = RayExecutor(nodes.address, {"num_cpus": 1}, device="cpu")
         with serving(archive, executor=executor, slots=5, latency_seconds=0) as trainer:
             until(lambda: complete(archive, "trained") >= 2, 900.0, "trials run")
-            until(lambda: any(each.trial.host for each in list(trainer.in_flight)), 900.0, "a trial has its host")
-            nodes.remove_node(next(node for node in nodes.worker_nodes if node is not nodes.head_node), False)
+            until(
+                lambda: any(each.trial.host for each in list(trainer.in_flight)),
+                900.0,
+                "a trial has its host",
+            )
+            nodes.remove_node(
+                next(node for node in nodes.worker_nodes if node is not nodes.head_node), False
+            )
             until(lambda: complete(archive, "trained") == 10, 900.0, "all is done")
             assert trainer.tally.complete == 10
+
     states, lost = outcome(archive, "trained")
     print(f"{sum(states.values())} trainings, {lost} attempts lost with the node")
     assert set(states) == {("COMPLETE", 1)}

@@ -1,4 +1,5 @@
-"""The tools of language models, called by the official client: answers, limits, errors, permission to write."""
+"""The tools of language models, called by the official client: answers, limits, errors, permission
+to write."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def tools():
 
 @pytest.fixture
 def call(archive, tools) -> Call:
-    """Calls a tool and returns its whole result; the client checks it against the tool's output schema."""
+    """Calls a tool and returns its whole result; the client checks it against the tool's output
+    schema."""
     LENT.current = archive
 
     def called(tool: str, **arguments: Any) -> CallToolResult:
@@ -102,10 +104,15 @@ def listed(connected: Client) -> dict[str, Any]:
 
 
 def test_only_a_server_that_may_write_has_tools_that_write(tools):
-    reading, writing = listed(Client(server.create(LENT))), listed(Client(tools))
+    reading = listed(Client(server.create(LENT)))
+    writing = listed(Client(tools))
     assert writing.keys() - reading.keys() == {"propose", "wait"}
-    assert [name for name, tool in writing.items() if not tool.annotations.read_only_hint] == ["propose"]
-    assert all(tool.output_schema and "never instructions" in tool.description for tool in writing.values())
+    assert [name for name, tool in writing.items() if not tool.annotations.read_only_hint] == [
+        "propose"
+    ]
+    assert all(
+        tool.output_schema and "never instructions" in tool.description for tool in writing.values()
+    )
 
 
 def test_a_query_is_read_only_and_bounded(archive, ask, refused):
@@ -120,10 +127,15 @@ def test_a_query_is_read_only_and_bounded(archive, ask, refused):
     assert long["truncated"] and 5 < len(long["rows"]) < 20
     assert limits.MOST_BYTES - 10_000 < len(limits.compact(long).encode()) <= limits.MOST_BYTES
     assert "at most 60000 fit" in refused("query", cypher="RETURN range(1, 20000) AS numbers")
-    assert refused("query", cypher="CREATE (x:Study {name: 'x'})").endswith("(line 1, column 1); this tool only reads")
+    assert refused("query", cypher="CREATE (x:Study {name: 'x'})").endswith(
+        "(line 1, column 1); this tool only reads"
+    )
     assert "line 1" in refused("query", cypher="MATCH (n RETURN n")
     nonsense = refused("query", cypher="how many studies are there?")
-    assert "syntax error: no query begins with how (line 1, column 1)" in nonsense and "could change" not in nonsense
+    assert (
+        "syntax error: no query begins with how (line 1, column 1)" in nonsense
+        and "could change" not in nonsense
+    )
     assert archive.query("MATCH (s:Study) RETURN s.name").rows == []
 
 
@@ -131,7 +143,10 @@ def test_the_schema_names_what_the_archive_holds(archive, ask, refused):
     evaluate(archive, [0.5])
     whole = ask("schema")
     labels = {label["name"]: label for label in whole["labels"]}
-    assert labels["Evaluation"]["nodes"] == 1 and labels["Evaluation"]["properties"]["value"] == "FLOAT"
+    assert (
+        labels["Evaluation"]["nodes"] == 1
+        and labels["Evaluation"]["properties"]["value"] == "FLOAT"
+    )
     assert "(:Proposal)-[:RESULTED_IN]->(:Evaluation)" in whole["patterns"]
     (one,) = ask("schema", label="Proposal")["labels"]
     assert one["properties"]["motivation"].startswith("STRING: reason for the proposal")
@@ -146,7 +161,9 @@ def test_an_empty_archive_and_unknown_names_have_clear_answers(ask, refused):
     assert "unknown task 'none'" in refused("top", task="none")
     assert "unknown architecture 'deadbeef'" in refused("is_known", network="deadbeef")
     assert "give either a study or a task" in refused("top")
-    assert refused("run_saved_query", name="frontier").endswith("needs the parameter 'task': Name of the task.")
+    assert refused("run_saved_query", name="frontier").endswith(
+        "needs the parameter 'task': Name of the task."
+    )
 
 
 def test_studies_and_their_best_networks(archive, ask, refused):
@@ -180,7 +197,12 @@ def test_a_network_is_known_wherever_it_was_evaluated(archive, ask):
 def test_an_invalid_network_is_answered_with_the_reason(archive, ask):
     wrong = ask("is_known", network="|nor_conv_3x3~0|+|none~0|nope~1|+|none~0|none~1|none~2|")
     assert not wrong["valid"] and "'nope'" in wrong["reason"] and wrong["key"] is None
-    nowhere = {"schema": 1, "space": "nowhere", "layers": [{"op": "ip"}, {"op": "op"}], "edges": [[0, 1]]}
+    nowhere = {
+        "schema": 1,
+        "space": "nowhere",
+        "layers": [{"op": "ip"}, {"op": "op"}],
+        "edges": [[0, 1]],
+    }
     assert "'nowhere'" in ask("is_known", network=nowhere)["reason"]
     archive.studies.create(Study("layers", "digits", "digits/1", "cnn", budget=10))
     other = ask("is_known", network=text(0), study="layers")
@@ -192,7 +214,11 @@ def test_networks_are_compared_and_found_near_each_other(archive, ask, refused):
     near = ask("nearest", network=text(0), k=2)
     assert near["among"] == 2 and [len(one["values"]) for one in near["networks"]] == [1, 1]
     compared = ask("compare", first=text(0), second=text(1), names=["edit", "hamming", "arc"])
-    assert not compared["same"] and [one["kernel"] for one in compared["distances"]] == ["edit", "hamming", "arc"]
+    assert not compared["same"] and [one["kernel"] for one in compared["distances"]] == [
+        "edit",
+        "hamming",
+        "arc",
+    ]
     total = sum(change["cost"] for change in compared["changes"])
     assert compared["distances"][0]["distance"] == pytest.approx(total) and total > 0
     assert ["nor_conv_1x1" in change["second"] for change in compared["changes"]].count(True) == 1
@@ -200,8 +226,16 @@ def test_networks_are_compared_and_found_near_each_other(archive, ask, refused):
     other = ask("compare", first=text(0), second=layers)
     assert other["changes"] is None and "one space" in other["distances"][0]["reason"]
     (mean,) = compared["first_values"]
-    assert mean == {"task": "digits", "protocol": "digits/1", "value": 0.2, "direction": "maximise", "results": 1}
-    assert "unknown kernel 'otman': did you mean otmann" in refused("nearest", network=text(0), kernel="otman")
+    assert mean == {
+        "task": "digits",
+        "protocol": "digits/1",
+        "value": 0.2,
+        "direction": "maximise",
+        "results": 1,
+    }
+    assert "unknown kernel 'otman': did you mean otmann" in refused(
+        "nearest", network=text(0), kernel="otman"
+    )
     unlike = refused("nearest", network=text(0), kernel="#")
     assert unlike.endswith(f"unknown kernel '#': known: {', '.join(kernels.names())}")
 
@@ -211,9 +245,14 @@ def test_lists_of_permitted_names_are_whole(tools):
         for name, schema in tool.input_schema["properties"].items():
             # A form of text may have parts that are left out; a list of names may not.
             assert not schema.get("description", "").rstrip(".").endswith("…"), (tool.name, name)
-    properties = {name: tool.input_schema["properties"] for name, tool in listed(Client(tools)).items()}
+
+    properties = {
+        name: tool.input_schema["properties"] for name, tool in listed(Client(tools)).items()
+    }
     for tool, argument in (("nearest", "kernel"), ("compare", "names")):
-        assert set(kernels.names()) <= set(re.findall(r"[\w-]+", properties[tool][argument]["description"]))
+        assert set(kernels.names()) <= set(
+            re.findall(r"[\w-]+", properties[tool][argument]["description"])
+        )
 
 
 LIMITED = (
@@ -239,25 +278,41 @@ LIMITED = (
 
 
 def test_no_answer_is_longer_than_the_limit(archive, call, monkeypatch):
-    """All tools under limits that cut their answers at every place: the envelope counts, and a cut is told."""
-    parent, *others = [each.architecture_key for each in evaluate(archive, [at / 16 for at in range(16)])]
+    """All tools under limits that cut their answers at every place: the envelope counts, and a cut
+    is told."""
+    parent, *others = [
+        each.architecture_key for each in evaluate(archive, [at / 16 for at in range(16)])
+    ]
     for at in range(4):
         evaluate(archive, [0.5, 0.6], name=f'study {at} "é" {"x" * 60}', protocol=f"digits/{at}")
-    decisions = [[f"decision {d} {'n' * 50}", [f"option {at}" for at in range(16)]] for d in range(20)]
-    archive.studies.create(Study("choices", "d", "d/1", "choices", space_config={"decisions": decisions}, budget=1))
+
+    decisions = [
+        [f"decision {d} {'n' * 50}", [f"option {at}" for at in range(16)]] for d in range(20)
+    ]
+    archive.studies.create(
+        Study("choices", "d", "d/1", "choices", space_config={"decisions": decisions}, budget=1)
+    )
     archive.studies.create(Study("warm", "digits", "digits/1", "nasbench201", budget=10))
     agent = archive.proposals.register_agent("evolution", {}, "1")
     children = [
-        Suggestion(child, parent=cells(16)[0], operations=("swap_label",) * 3, hyperparameters={"rate": 0.1})
+        Suggestion(
+            child,
+            parent=cells(16)[0],
+            operations=("swap_label",) * 3,
+            hyperparameters={"rate": 0.1},
+        )
         for child in cells(16)[1:]
     ]
     metrics = {f"metric_{at}": 1 / 3 for at in range(60)}
-    archive.proposals.create("warm", agent, children, outcomes=[Result(0.5, metrics)] * len(children))
+    archive.proposals.create(
+        "warm", agent, children, outcomes=[Result(0.5, metrics)] * len(children)
+    )
     assert parent not in others
 
     def named(arguments):
         return {
-            name: text(value) if name in ("network", "first", "second") else value for name, value in arguments.items()
+            name: text(value) if name in ("network", "first", "second") else value
+            for name, value in arguments.items()
         }
 
     cut = set()
@@ -272,13 +327,21 @@ def test_no_answer_is_longer_than_the_limit(archive, call, monkeypatch):
             if answer.is_error:
                 assert limit < size and f"at most {limit}" in answer.content[0].text
                 continue
+
             assert len(answer.content[0].text.encode()) <= limit
             assert len(limits.compact(answer.structured_content).encode()) <= limit
             if limit < size:
                 assert answer.structured_content["truncated"], (tool, limit)
                 cut.add(tool)
+
     # Tools whose answer is worth nothing in parts refuse instead.
-    assert {name for name, _ in LIMITED} - cut <= {"saved_queries", "run_saved_query", "schema", "draw", "wait"}
+    assert {name for name, _ in LIMITED} - cut <= {
+        "saved_queries",
+        "run_saved_query",
+        "schema",
+        "draw",
+        "wait",
+    }
 
 
 @settings(max_examples=30)
@@ -290,6 +353,7 @@ def test_as_many_rows_as_fit_are_in_an_answer(rows, limit):
     with mock.patch.object(limits, "MOST_BYTES", limit):
         kept = len(limits.largest(answer, len(rows)).rows)
         fits = [limits.size_of(answer(count)) <= limit for count in range(len(rows) + 1)]
+
     # One more row changes `truncated`, which a whole answer need not have.
     assert fits[kept] and (kept == len(rows) or not any(fits[kept + 1 :]))
 
@@ -307,13 +371,17 @@ def test_a_proposal_keeps_its_motivation_and_gets_its_result(archive, ask, refus
     parent = evaluate(archive, [0.2])[0].architecture_key
     motivation = f"a skip beside the convolution; {ODD}"
     given = {"study": "study", "network": text(1), "motivation": motivation, "model": "some-model"}
-    made = ask("propose", **given, parent=parent[:8], operations=["skip added"], inspired_by=[parent])
+    made = ask(
+        "propose", **given, parent=parent[:8], operations=["skip added"], inspired_by=[parent]
+    )
     assert made["new"] and made["state"] == "WAITING"
     again = ask("propose", **given)
     assert not again["new"] and again["proposal"] == made["proposal"]
     assert not ask("wait", proposal="study#1", seconds=0)["ended"]
     claim = archive.proposals.claim("trainer")
-    archive.proposals.complete(claim.id, claim.token, Result(0.7, {"accuracy": 0.7, "broken": float("nan")}))
+    archive.proposals.complete(
+        claim.id, claim.token, Result(0.7, {"accuracy": 0.7, "broken": float("nan")})
+    )
     ended = ask("wait", proposal="study#1")
     assert ended["ended"] and ended["value"] == 0.7 and ended["metrics"]["broken"] is None
     rows = archive.query(
@@ -333,7 +401,9 @@ def test_a_known_result_answers_a_proposal_at_once(archive, ask, refused):
     assert made(network=text(1))["value"] == 0.9
     assert made(network=text(0), retrain=True)["state"] == State.WAITING
     spent = refused("propose", study="new", network=text(2), motivation="one more")
-    assert "the study 'new' has spent its budget of 2 evaluations: raise it by archive search" in spent
+    assert (
+        "the study 'new' has spent its budget of 2 evaluations: raise it by archive search" in spent
+    )
     assert "motivation" in refused("propose", study="new", network=text(2), motivation="")
     layers = codec.to_dict(spaces.get("mlp").initial_pool()[0])
     other = refused("propose", study="new", network=layers, motivation="smaller")
@@ -360,13 +430,27 @@ def test_texts_of_others_stay_data(archive, ask):
     ("tool", "arguments", "line"),
     [
         ("study", {"name": "mine"}, "unknown argument 'name'; study: required; it takes study"),
-        ("top", {"study": "mine", "kk": 3}, "unknown argument 'kk'; it takes study, task, protocol, k"),
-        ("top", {"study": "mine", "k": 0}, "k: Input should be greater than or equal to 1; it takes study, task"),
+        (
+            "top",
+            {"study": "mine", "kk": 3},
+            "unknown argument 'kk'; it takes study, task, protocol, k",
+        ),
+        (
+            "top",
+            {"study": "mine", "k": 0},
+            "k: Input should be greater than or equal to 1; it takes study, task",
+        ),
         ("studies", {"study": "mine"}, "unknown argument 'study'; it takes no arguments"),
-        ("is_known", {"network": 3}, "network: Input should be a valid string or Input should be a valid dictionary;"),
+        (
+            "is_known",
+            {"network": 3},
+            "network: Input should be a valid string or Input should be a valid dictionary;",
+        ),
     ],
 )
-def test_arguments_outside_of_the_schema_are_refused_in_one_line(refused, tools, tool, arguments, line):
+def test_arguments_outside_of_the_schema_are_refused_in_one_line(
+    refused, tools, tool, arguments, line
+):
     said = refused(tool, **arguments)
     assert said.startswith(f"Error executing tool {tool}: {line}") and "\n" not in said
     assert not listed(Client(tools))[tool].input_schema["additionalProperties"]
@@ -379,6 +463,7 @@ def test_an_archive_that_cannot_be_opened_is_an_error_of_the_call_and_is_tried_a
         calls.append(1)
         if len(calls) == 1:
             raise StoreUnavailableError("no server answers at neo4j://host")
+
         return archive
 
     async def work():

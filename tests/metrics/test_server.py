@@ -24,7 +24,9 @@ from tests.support.commands import propose, table
 
 @contextmanager
 def served(connection, address="127.0.0.1"):
-    server = MetricsServer(ArchiveReader(connection, clock=iter(range(0, 10_000, 60)).__next__), address, port=0)
+    server = MetricsServer(
+        ArchiveReader(connection, clock=iter(range(0, 10_000, 60)).__next__), address, port=0
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -66,6 +68,7 @@ def test_the_queue_is_counted_by_study_and_state(archive, tmp_path):
         assert read("/queue?study=study") == (200, '{"waiting": 3, "running": 1, "open": 4}')
         status, text = read("/metrics")
         chosen = values(read("/metrics?name[]=archive_up&name[]=archive_trainer_capacity")[1])
+
     assert chosen == {("archive_up",): 1, ("archive_trainer_capacity",): 4}
     metrics = values(text)
     assert status == 200 and metrics["archive_up",] == 1
@@ -87,7 +90,10 @@ def test_an_unknown_study_is_an_error_and_no_empty_queue(archive, tmp_path):
     with served(archive.connection) as read:
         assert read("/queue?study=first") == (200, '{"waiting": 0, "running": 0, "open": 0}')
         status, text = read("/queue?study=frist")
-        assert (status, json.loads(text)) == (404, {"error": "unknown study 'frist': did you mean first?"})
+        assert (status, json.loads(text)) == (
+            404,
+            {"error": "unknown study 'frist': did you mean first?"},
+        )
         assert read("/queue?study=first&study=frist")[0] == 404
         # A variable that is not set in an autoscaler's address.
         assert read("/queue?study=")[0] == 404
@@ -168,6 +174,7 @@ def test_an_address_of_ipv6_is_served(archive):
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("this machine has no IPv6")
+
     with served(archive.connection, "::1") as read:
         assert (read("/queue")[0], "archive_up 1" in read("/metrics")[1]) == (200, True)
 
@@ -175,6 +182,7 @@ def test_an_address_of_ipv6_is_served(archive):
 def test_a_port_that_cannot_be_used_is_one_clear_error():
     with pytest.raises(SettingsError, match="try another port"):
         MetricsServer(ArchiveReader(None), port=99_999)
+
     with pytest.raises(SettingsError, match=r"nowhere\.invalid:0: .*; try another port or address"):
         MetricsServer(ArchiveReader(None), "nowhere.invalid", port=0)
 
@@ -194,6 +202,7 @@ def test_clients_that_leave_print_nothing(capfd):
             with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
                 client.sendall(part)
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", reset, 0))
+
     assert get(f"http://127.0.0.1:{server.port}/healthz")[0] == 200
     server.stop()
     thread.join()

@@ -1,4 +1,5 @@
-"""Numbers that are too large to draw: the plots are drawn without them, and say how many there are."""
+"""Numbers that are too large to draw: the plots are drawn without them, and say how many there
+are."""
 
 from __future__ import annotations
 
@@ -28,13 +29,16 @@ KINDS = {
 
 @pytest.fixture(params=["maximise", "minimise"])
 def filled(archive, request):
-    """A function that adds a study of eight results, some of whose numbers are so large, and returns the archive."""
+    """A function that adds a study of eight results, some of whose numbers are so large, and
+    returns the archive."""
 
     def fill(large):
         archive.studies.create(study(objective="accuracy", direction=request.param))
         agent = archive.proposals.register_agent("nasbot", {}, "1")
-        networks, values = cells(8), [0.5, large, -large, 0.6, 0.7, 0.8, 0.9, 0.4]
-        means, stds = {5: large}, {6: large}
+        networks = cells(8)
+        values = [0.5, large, -large, 0.6, 0.7, 0.8, 0.9, 0.4]
+        means = {5: large}
+        stds = {6: large}
         rates = {2: large, 4: large}
         costs = {3: large, 4: -large}
         suggestions = [
@@ -73,17 +77,23 @@ def test_plots_leave_out_what_cannot_be_drawn(filled, large):
     archive = filled(large)
     for kind, count in KINDS.items():
         figure = getattr(plots, kind)(archive, "study")
-        assert notes(figure) == (f"{count} numbers are left out, beyond 1e150" if large == 1e308 else ""), kind
+        assert notes(figure) == (
+            f"{count} numbers are left out, beyond 1e150" if large == 1e308 else ""
+        ), kind
         assert files.rendered(figure, "png")
+
     (axes,) = plots.best_so_far(archive, "study", against="seconds").axes
     assert notes(axes.figure) == ("3 numbers are left out, beyond 1e150" if large == 1e308 else "")
-    assert notes(plots.best_so_far(archive, "study", by="agent")) == notes(plots.best_so_far(archive, "study"))
+    assert notes(plots.best_so_far(archive, "study", by="agent")) == notes(
+        plots.best_so_far(archive, "study")
+    )
 
 
 def test_a_report_leaves_out_what_cannot_be_drawn(filled):
     text = report.html(filled(1e308), "study")
     for count in (2, 3, 4, 16):
         assert f" {count} numbers are left out, beyond 1e150." in text
+
     assert ">1e+308<" in text  # in the table
 
 
@@ -92,8 +102,13 @@ def test_a_report_of_objectives_that_cannot_be_drawn(archive):
     archive.studies.create(study(objective="accuracy", further=further))
     agent = archive.proposals.register_agent("parego", {}, "1")
     rows = [(0.5, 3.0, 1.0), (1e308, 1e308, 2.0), (-1e308, -1e308, 1e308), (0.3, 4.0, 4.0)]
-    outcomes = [Result(value, {"accuracy": value, "loss": loss, "params": params}) for value, loss, params in rows]
-    archive.proposals.create("study", agent, [Suggestion(one) for one in cells(4)], outcomes=outcomes)
+    outcomes = [
+        Result(value, {"accuracy": value, "loss": loss, "params": params})
+        for value, loss, params in rows
+    ]
+    archive.proposals.create(
+        "study", agent, [Suggestion(one) for one in cells(4)], outcomes=outcomes
+    )
     text = report.html(archive, "study")
     assert " 4 numbers are left out, beyond 1e150." in text  # accuracy and loss
     assert "no hypervolume can be drawn; 4 numbers are left out, beyond 1e150" in text
@@ -103,11 +118,18 @@ def test_a_study_of_large_values_says_why_it_has_no_plot(archive):
     archive.studies.create(study(objective="accuracy"))
     agent = archive.proposals.register_agent("nasbot", {}, "1")
     outcomes = [Result(1e200, {"params": 1e200}), Result(-1e200, {"params": 1.0})]
-    archive.proposals.create("study", agent, [Suggestion(one) for one in cells(2)], outcomes=outcomes)
+    archive.proposals.create(
+        "study", agent, [Suggestion(one) for one in cells(2)], outcomes=outcomes
+    )
     for kind in ("best_so_far", "parallel_coordinates"):
-        with pytest.raises(UsageError, match="no evaluation with a value yet; 2 numbers are left out, beyond 1e150"):
+        with pytest.raises(
+            UsageError, match="no evaluation with a value yet; 2 numbers are left out, beyond 1e150"
+        ):
             getattr(plots, kind)(archive, "study")
-    with pytest.raises(UsageError, match="shows the costs on record; 3 numbers are left out, beyond 1e150"):
+
+    with pytest.raises(
+        UsageError, match="shows the costs on record; 3 numbers are left out, beyond 1e150"
+    ):
         plots.value_and_cost(archive, "study")
 
 

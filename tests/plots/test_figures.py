@@ -49,6 +49,7 @@ def filled(archive):
             for at, value in enumerate(values)
         ]
         archive.proposals.create(name, agent, suggestions, outcomes=outcomes)
+
     return archive
 
 
@@ -65,7 +66,10 @@ def test_lines_are_the_best_so_far(filled):
     assert first.get_drawstyle() == "steps-post"
     assert first.get_xydata().tolist() == [[60.0, 0.5], [180.0, 0.7], [360.0, 0.8], [360.0, 0.8]]
     np.testing.assert_allclose(second.get_ydata(), [0.4, 0.6, 0.7, 0.7])
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("training time (s)", "best accuracy (maximise) so far")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (
+        "training time (s)",
+        "best accuracy (maximise) so far",
+    )
     assert first.get_color() != second.get_color()
     (axes,) = plots.best_so_far(filled, ["study", ODD], by="agent").axes
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.45, 0.65, 0.75])
@@ -75,7 +79,12 @@ def test_lines_are_the_best_so_far(filled):
 def test_the_front_of_each_study_is_drawn_over_the_results(filled):
     (axes,) = plots.value_and_cost(filled, ["study", ODD]).axes
     first, second = axes.lines
-    assert first.get_xydata().tolist() == [[1000.0, 0.5], [3000.0, 0.7], [6000.0, 0.8], [6000.0, 0.8]]
+    assert first.get_xydata().tolist() == [
+        [1000.0, 0.5],
+        [3000.0, 0.7],
+        [6000.0, 0.8],
+        [6000.0, 0.8],
+    ]
     assert second.get_ydata()[-1] == pytest.approx(0.7)
     assert first.get_color() != second.get_color()
     assert "study: front of 3" in labels(axes.figure)
@@ -106,7 +115,9 @@ def test_curves_of_the_best_are_on_top(filled):
     (axes,) = plots.learning_curves(filled, "study", best=2, others=1).axes
     assert [line.get_ydata()[-1] for line in axes.lines] == [0.5, 0.7, 0.8]
     assert {"#5  0.8", "others (1)"} <= set(labels(axes.figure))
-    with pytest.raises(UnknownNameError, match="unknown metric of the curves 'accurac': did you mean accuracy"):
+    with pytest.raises(
+        UnknownNameError, match="unknown metric of the curves 'accurac': did you mean accuracy"
+    ):
         plots.learning_curves(filled, "study", metric="accurac")
 
 
@@ -134,6 +145,7 @@ def test_the_time_line_has_a_row_for_each_worker(archive):
     for worker in ("one", "two"):
         claim = archive.proposals.claim(worker, study="study")
         archive.proposals.complete(claim.id, claim.token, Result(0.5, {}))
+
     archive.proposals.claim("two", study="study")
     (axes,) = plots.worker_timeline(archive, "study").axes
     assert [text.get_text() for text in axes.get_yticklabels()] == ["one", "two"]
@@ -142,6 +154,7 @@ def test_the_time_line_has_a_row_for_each_worker(archive):
     archive.studies.create(study("other"))
     with pytest.raises(UsageError, match="no worker has claimed a proposal in the last 2 hours"):
         plots.worker_timeline(archive, "other", hours=2)
+
     for hours in (1e300, float("inf")):
         (axes,) = plots.worker_timeline(archive, "study", hours=hours).axes
         assert [text.get_text() for text in axes.get_yticklabels()] == ["one", "two"]
@@ -168,8 +181,11 @@ def test_names_of_others_stay_text(filled):
 
 def test_studies_without_a_common_axis_are_refused(filled):
     filled.studies.create(study("other", task="naval", protocol="naval/1"))
-    with pytest.raises(UsageError, match="'study' and 'other' have no common axis: task 'digits' and 'naval'"):
+    with pytest.raises(
+        UsageError, match="'study' and 'other' have no common axis: task 'digits' and 'naval'"
+    ):
         plots.best_so_far(filled, ["study", "other"])
+
     with pytest.raises(UsageError, match="the study 'other' has no evaluation with a value yet"):
         plots.best_so_far(filled, "other")
 

@@ -1,4 +1,5 @@
-"""Columns of parallel coordinates: hyperparameters, decisions under their names, sizes; and what is said of none."""
+"""Columns of parallel coordinates: hyperparameters, decisions under their names, sizes; and what is
+said of none."""
 
 from __future__ import annotations
 
@@ -23,13 +24,19 @@ def size(*values):
 def shown(settings, decisions=None, names=(), **sizes):
     """Return the axes of results with these hyperparameters as columns by name."""
     columns = hyperparameters._together(hyperparameters._own(settings), decisions or {}, sizes)
-    return {name: list(column.values) for name, column in hyperparameters._shown("study", columns, names).items()}
+    return {
+        name: list(column.values)
+        for name, column in hyperparameters._shown("study", columns, names).items()
+    }
 
 
 def test_a_list_has_an_axis_for_its_mean():
     settings = [{"rate": [1.0, 3.0], "width": 4}, {"rate": [5.0], "width": 4}]
     assert shown(settings, layers=size(7, 8)) == {"rate (mean)": [2.0, 5.0]}
-    assert shown(settings, layers=size(7, 8), names=["rate[1]", "layers"]) == {"rate[1]": [3.0, None], "layers": [7, 8]}
+    assert shown(settings, layers=size(7, 8), names=["rate[1]", "layers"]) == {
+        "rate[1]": [3.0, None],
+        "layers": [7, 8],
+    }
     assert shown([{"width": 4}] * 2, layers=size(7, 8)) == {"layers": [7, 8]}
     turned = [{"rate": [1.0, 3.0]}, {"rate": [3.0, 1.0]}]
     assert shown(turned, layers=size(7, 8)) == {"rate[0]": [1.0, 3.0], "rate[1]": [3.0, 1.0]}
@@ -45,12 +52,17 @@ def test_what_is_alike_is_named_and_nothing_else():
     ):
         with pytest.raises(UsageError) as raised:
             shown(settings, decisions, layers=size(7, 7))
+
         assert f"of the study 'study' have the same {alike}: no axis" in str(raised.value)
 
 
 def test_equal_names_are_told_apart():
-    decisions = {name: AxisColumn("decision", ["a", "b"], ["a", "b"]) for name in ("width", "depth")}
-    columns = hyperparameters._together(hyperparameters._own([{"width": 4}]), decisions, {"depth": size(1, 2)})
+    decisions = {
+        name: AxisColumn("decision", ["a", "b"], ["a", "b"]) for name in ("width", "depth")
+    }
+    columns = hyperparameters._together(
+        hyperparameters._own([{"width": 4}]), decisions, {"depth": size(1, 2)}
+    )
     assert list(columns) == ["width", "width (decision)", "depth", "depth (size)"]
 
 
@@ -76,6 +88,7 @@ def test_decisions_of_a_study_on_choices_are_axes_under_their_names(archive, for
         names = space.named(members[number])
         assert depth.places[at] == DECISIONS["depth"].index(names["depth"])
         assert act.places[at] == DECISIONS["act"].index(names["act"]) / 2
+
     assert {"rate", "layers", "depth (size)"} <= set(data.known)
     (rate, _) = hyperparameters.parallel_coordinates(archive, "study", ["rate"]).axes
     assert set(rate.places) == {0.0}
@@ -84,9 +97,16 @@ def test_decisions_of_a_study_on_choices_are_axes_under_their_names(archive, for
 
 
 def test_decisions_that_this_version_cannot_read_leave_the_sizes(archive):
-    archive.studies.create(study(space="choices", space_config={"decisions": [["act", ["relu"]]], "later": 1}))
+    archive.studies.create(
+        study(space="choices", space_config={"decisions": [["act", ["relu"]]], "later": 1})
+    )
     agent = archive.proposals.register_agent("random", {}, "1")
     networks = list(itertools.islice(cells(3), 3))
-    archive.proposals.create("study", agent, suggest(networks), outcomes=[Result(0.1), Result(0.2), Result(0.3)])
-    names = {axis.kind for axis in hyperparameters.parallel_coordinates(archive, "study", ["layers"]).axes}
+    archive.proposals.create(
+        "study", agent, suggest(networks), outcomes=[Result(0.1), Result(0.2), Result(0.3)]
+    )
+    names = {
+        axis.kind
+        for axis in hyperparameters.parallel_coordinates(archive, "study", ["layers"]).axes
+    }
     assert names == {"size", "objective"}

@@ -34,8 +34,11 @@ def recorded(values, direction="maximise", partial=None, **columns):
     values = np.array(values, np.float64)
     n = len(values)
     partial = np.zeros(n, np.bool_) if partial is None else np.array(partial)
-    created, feasible = np.arange(n, dtype=np.float64), np.ones(n, np.bool_)
-    return RecordedResults(study(direction=direction), np.arange(n), values, partial, created, columns, feasible)
+    created = np.arange(n, dtype=np.float64)
+    feasible = np.ones(n, np.bool_)
+    return RecordedResults(
+        study(direction=direction), np.arange(n), values, partial, created, columns, feasible
+    )
 
 
 @given(st.lists(VALUES, max_size=12), st.sampled_from(["maximise", "minimise"]))
@@ -46,8 +49,11 @@ def test_the_best_so_far_is_the_best_of_each_beginning(values, direction):
     for end in range(1, len(values) + 1):
         known = [value for value in values[:end] if value == value]
         expected.append(best(known) if known else math.nan)
+
     np.testing.assert_array_equal(traced.best, expected)
-    changes = [at for at, now in enumerate(expected) if now == now and (at == 0 or expected[at - 1] != now)]
+    changes = [
+        at for at, now in enumerate(expected) if now == now and (at == 0 or expected[at - 1] != now)
+    ]
     assert traced.improvements.tolist() == changes
 
 
@@ -62,8 +68,11 @@ def test_reused_results_cost_nothing_and_partial_ones_are_no_best():
     assert traced.x.tolist() == [10.0, 30.0, 30.0, 30.0]
     np.testing.assert_array_equal(traced.best, [math.nan, 0.5, 0.7, 0.7])
     paused = progress.progress(recorded([0.2, 0.4], partial=[True, True]))
-    assert paused.best.tolist() == [0.2, 0.4]  # without a whole training, the paused ones are compared
-    with pytest.raises(UsageError, match="no training of the study 'study' has a record of its epochs"):
+    # without a whole training, the paused ones are compared
+    assert paused.best.tolist() == [0.2, 0.4]
+    with pytest.raises(
+        UsageError, match="no training of the study 'study' has a record of its epochs"
+    ):
         progress.progress(recorded([1.0], epochs=[None], answered_from=[None]), "epochs")
 
 
@@ -75,7 +84,10 @@ def test_the_front_is_what_nothing_dominates(points):
     costs, scores = (np.array([point[side] for point in points], np.float64) for side in (0, 1))
     found = [points[at] for at in pareto.front(costs, scores)]
     dominated = {
-        one for one in points for other in points if other != one and other[0] <= one[0] and other[1] >= one[1]
+        one
+        for one in points
+        for other in points
+        if other != one and other[0] <= one[0] and other[1] >= one[1]
     }
     assert found == sorted(set(points) - dominated)
 
@@ -86,7 +98,11 @@ def test_the_front_spans_the_studies_and_leaves_out_what_has_no_cost():
     costs = [np.array([1.0, 9.0, 1.0]), np.array([4.0, np.nan])]
     data = tradeoff.tradeoff([first, second], costs, "params")
     assert [data.architecture[at] for at in data.front] == ["a", "d", "b"]
-    assert (data.missing, data.study.tolist(), data.value.tolist()) == (2, [0, 0, 1], [3.0, 1.0, 2.0])
+    assert (data.missing, data.study.tolist(), data.value.tolist()) == (
+        2,
+        [0, 0, 1],
+        [3.0, 1.0, 2.0],
+    )
     assert tradeoff.on_front(data).all()
     with pytest.raises(UsageError, match="no result of 'study' has the cost 'watts'"):
         tradeoff.tradeoff([recorded([1.0], architecture=["a"])], [np.array([np.nan])], "watts")
@@ -96,17 +112,27 @@ def test_a_cost_is_the_first_number_on_record():
     columns = {"network_params": [5, None, None, None], "metric_params": [9.0, 7.0, True, "x"]}
     results = recorded([1.0] * 4, **columns, answered_from=[None] * 4)
     np.testing.assert_array_equal(
-        tradeoff.cost_of(results, ["network_params", "metric_params"]), [5.0, 7.0, math.nan, math.nan]
+        tradeoff.cost_of(results, ["network_params", "metric_params"]),
+        [5.0, 7.0, math.nan, math.nan],
     )
-    reused = recorded([1.0] * 3, seconds=[2.0, 0.0, None], epochs=[4, 4, 4], answered_from=[None, "s#00000", None])
+    reused = recorded(
+        [1.0] * 3, seconds=[2.0, 0.0, None], epochs=[4, 4, 4], answered_from=[None, "s#00000", None]
+    )
     np.testing.assert_array_equal(tradeoff.cost_of(reused, ["seconds"]), [2.0, math.nan, math.nan])
     np.testing.assert_array_equal(tradeoff.cost_of(reused, ["epochs"]), [4.0, 4.0, 4.0])
 
 
 def test_curves_are_those_of_the_best_and_of_others_in_even_steps():
     results = recorded([1, 9, 3, 8, 5, 6, 7, 2, 4, 9], "maximise")
-    assert curves.choice(results, best=2, others=3) == {0: "other", 5: "other", 8: "other", 9: "best", 1: "best"}
-    assert list(curves.choice(results, 2, 3))[-1] == 1  # of equal values, the earlier one is better and on top
+    assert curves.choice(results, best=2, others=3) == {
+        0: "other",
+        5: "other",
+        8: "other",
+        9: "best",
+        1: "best",
+    }
+    # of equal values, the earlier one is better and on top
+    assert list(curves.choice(results, 2, 3))[-1] == 1
     assert curves.choice(results, 20, 20).keys() == set(range(10))
     assert curves.evenly(1000, 3).tolist() == [0, 500, 999]
 
@@ -185,7 +211,9 @@ def test_gains_are_counted_for_each_operation_and_raises_add_up():
     assert sum(raised.values()) == pytest.approx(0.8 - 0.2)
     fewer = gains.gains(recorded([0.2, 0.5], "minimise", architecture=["a", "b"]), steps[:1])
     assert fewer.operations[0].gains.tolist() == pytest.approx([-0.3])
-    with pytest.raises(UsageError, match="its agent does not change known networks, or has not begun to"):
+    with pytest.raises(
+        UsageError, match="its agent does not change known networks, or has not begun to"
+    ):
         gains.gains(results, [(2, "elsewhere", ["wider"])])
 
 
@@ -204,7 +232,10 @@ def test_trials_of_one_worker_at_a_time_have_lanes_of_their_own():
     ]
     found = timeline.timeline(rows, now=1000)
     assert found.workers == {"a": 3, "b": 2}
-    placed = {(one.worker, one.number): (one.lane, one.begin, one.end, one.outcome) for one in found.trials}
+    placed = {
+        (one.worker, one.number): (one.lane, one.begin, one.end, one.outcome)
+        for one in found.trials
+    }
     assert placed == {
         ("a", 0): (0, 100, 300, "complete"),
         ("a", 1): (1, 200, 500, "complete"),
@@ -225,10 +256,15 @@ def test_points_of_a_plane_keep_their_distances():
     between = np.linalg.norm(points[:, None] - points[None], axis=2)
     plane = Plane.fit(between[:6, :6])
     places = place_all(plane, 40, lambda rows: between[rows, :6])
-    np.testing.assert_allclose(np.linalg.norm(places[:, None] - places[None], axis=2), between, atol=1e-9)
+    np.testing.assert_allclose(
+        np.linalg.norm(places[:, None] - places[None], axis=2), between, atol=1e-9
+    )
     assert plane.kept == pytest.approx(1.0)
-    corner = Plane.fit(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]]))  # a right angle
-    assert np.linalg.norm(corner.place(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0]])), axis=1).shape == (2,)
+    # a right angle
+    corner = Plane.fit(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]]))
+    assert np.linalg.norm(
+        corner.place(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0]])), axis=1
+    ).shape == (2,)
     line = Plane.fit(np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))))
     assert line.basis[1].tolist() == [0.0] * 4  # no second direction
     assert Plane.fit(np.zeros((1, 1))).place(np.zeros((3, 1))).tolist() == [[0.0, 0.0]] * 3
@@ -261,7 +297,9 @@ def test_a_map_is_the_same_whatever_the_order_of_the_networks(distance):
     keys = list(codes)
     results = recorded([0.1, 0.3, 0.2, 0.4], architecture=[keys[3], keys[5], keys[3], keys[0]])
     one = network_map.of_codes("nasbench201", codes, [results], distance=distance, landmarks=10)
-    two = network_map.of_codes("nasbench201", dict(reversed(codes.items())), [results], distance=distance, landmarks=10)
+    two = network_map.of_codes(
+        "nasbench201", dict(reversed(codes.items())), [results], distance=distance, landmarks=10
+    )
     np.testing.assert_array_equal(one.places, two.places)
     assert list(one.architecture) == sorted(codes)
     (path,) = one.paths

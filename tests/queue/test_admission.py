@@ -45,7 +45,9 @@ def test_counts_are_kept_and_made_again_after_a_user_s_query(archive):
     assert [one.number for one in added] == [3, 4]
     assert counts(archive) == (True, True)
     archive.studies.set_budget("study", 7)
-    assert [one.number for one in archive.proposals.create("study", agent, suggest(networks[4:9]))] == [5, 6]
+    assert [
+        one.number for one in archive.proposals.create("study", agent, suggest(networks[4:9]))
+    ] == [5, 6]
     assert counts(archive) == (True, True)
 
 

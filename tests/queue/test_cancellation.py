@@ -17,7 +17,16 @@ from archive.store.architectures import Architectures
 from archive.store.records import Result, State
 from tests.conftest import wipe
 from tests.support.dumped import dumped
-from tests.support.stores import STRAYS, Forgetful, cells, count, evaluate, everywhere, propose, suggest
+from tests.support.stores import (
+    STRAYS,
+    Forgetful,
+    cells,
+    count,
+    evaluate,
+    everywhere,
+    propose,
+    suggest,
+)
 
 LONG = 600.0
 
@@ -40,7 +49,11 @@ def test_a_waiting_proposal_is_cancelled_once(archive):
     assert archive.proposals.cancel(first.id) is True
     assert archive.proposals.cancel(first.id, "again") is False
     cancelled = archive.proposals.get(first.id)
-    assert (cancelled.state, cancelled.reason, cancelled.cancelled) == (State.FAILED, "cancelled", True)
+    assert (cancelled.state, cancelled.reason, cancelled.cancelled) == (
+        State.FAILED,
+        "cancelled",
+        True,
+    )
     assert cancelled.finished is not None
     assert claim(archive).id == second.id and claim(archive) is None
     assert events(archive, first.id) == ["proposed", "cancelled"]
@@ -54,8 +67,10 @@ def test_a_running_proposal_loses_its_lease(archive):
     assert archive.proposals.cancel(proposal.id, "too slow")
     with pytest.raises(LeaseLostError):
         archive.proposals.heartbeat(held.id, held.token)
+
     with pytest.raises(LeaseLostError):
         archive.proposals.release(held.id, held.token)
+
     # A failure that the trainer reports afterwards changes nothing.
     archive.proposals.fail(held.id, held.token, "crash", retry=True)
     assert state(archive, held.id) == (State.FAILED, "cancelled: too slow")
@@ -79,15 +94,23 @@ def test_what_has_ended_is_refused_with_its_state(archive):
     archive.proposals.complete(held.id, held.token, Result(0.5))
     held = claim(archive)
     archive.proposals.fail(held.id, held.token, "crash")
-    with pytest.raises(ProposalStateError, match=r"cannot be cancelled: it has its result \(state COMPLETE\)"):
+    with pytest.raises(
+        ProposalStateError,
+        match=r"cannot be cancelled: it has its result "
+        r"\(state COMPLETE\)",
+    ):
         archive.proposals.cancel(done.id)
+
     with pytest.raises(ProposalStateError, match=r"it has failed \(state FAILED\)"):
         archive.proposals.cancel(failed.id)
+
     with pytest.raises(UnknownNameError):
         archive.proposals.cancel("study#00009")
+
     # A refused one leaves the other proposals of the call unchanged.
     with pytest.raises(ProposalStateError):
         cancellation.cancel(archive.connection, [waits.id, done.id])
+
     assert state(archive, waits.id) == (State.WAITING, None)
     assert cancellation.cancel(archive.connection, [waits.id, waits.id]) == [True, True]
 
@@ -97,11 +120,13 @@ def test_a_retry_brings_back_what_failed_or_was_cancelled_with_all_attempts(arch
     for attempt in range(3):
         held = claim(archive, f"w{attempt}")
         archive.proposals.fail(held.id, held.token, "crash", retry=True)
+
     archive.proposals.cancel(cancelled.id)
     assert claim(archive) is None
     for one in (failed, cancelled):
         assert archive.proposals.retry(one.id) is True
         assert archive.proposals.retry(one.id) is False
+
     assert [one.attempts for one in archive.proposals.list("study")] == [0, 0]
     assert count(archive.connection, STRAYS) == 0
     held = claim(archive)
@@ -109,6 +134,7 @@ def test_a_retry_brings_back_what_failed_or_was_cancelled_with_all_attempts(arch
     assert state(archive, failed.id)[0] is State.WAITING
     with pytest.raises(ProposalStateError, match="it is being trained"):
         archive.proposals.retry(claim(archive).id)
+
     attempts = [
         entry.details["attempt"]
         for entry in event_log.read(archive.connection, "study", failed.id)
@@ -156,6 +182,7 @@ def test_a_cancellation_and_a_completion_at_once_keep_the_result(archive):
         one = held[at // 2]
         if at % 2:
             return archive.proposals.complete(one.id, one.token, Result(0.1 * at))
+
         try:
             return archive.proposals.cancel(one.id)
         except ProposalStateError as error:
@@ -200,6 +227,7 @@ def test_cancelled_proposals_are_no_fault_of_a_study(archive):
     for _ in proposals:
         held = claim(archive)
         archive.proposals.fail(held.id, held.token, "crash")
+
     with pytest.raises(SearchError, match="crash"):
         limit.check(archive.studies.snapshot("study"))
 
@@ -211,12 +239,15 @@ def test_a_cancelled_promotion_keeps_the_result_of_its_rung_and_can_go_on(archiv
         held = claim(archive)
         notice = Completion(held.id, held.token, Result(value, epochs=2), pruned=True, rung=0)
         assert archive.proposals.settle([notice]) == [True]
+
     promoted, paused = archive.proposals.list("study")
     assert (promoted.state, promoted.rung, paused.state) == (State.WAITING, 1, State.PRUNED)
     with pytest.raises(ProposalStateError):
         archive.proposals.cancel(paused.id)
+
     with pytest.raises(ProposalStateError):
         archive.proposals.retry(paused.id)
+
     assert archive.proposals.cancel(promoted.id)
     assert state(archive, promoted.id) == (State.PRUNED, "cancelled")
     assert [each.value for each in archive.studies.evaluations("study")] == [0.9, 0.1]
@@ -230,7 +261,8 @@ def test_a_cancelled_promotion_keeps_the_result_of_its_rung_and_can_go_on(archiv
 def test_a_retry_survives_the_load_of_an_older_dump(archive, connection, tmp_path):
     (proposal,) = propose(archive, cells(1))
     archive.proposals.cancel(proposal.id)
-    older, newer = tmp_path / "older.gz", tmp_path / "newer.gz"
+    older = tmp_path / "older.gz"
+    newer = tmp_path / "newer.gz"
     dumped(archive, older)
     archive.proposals.retry(proposal.id)
     dumped(archive, newer)
@@ -238,5 +270,6 @@ def test_a_retry_survives_the_load_of_an_older_dump(archive, connection, tmp_pat
         wipe(connection)
         for file in files:
             load(connection, file)
+
         assert state(archive, proposal.id) == (State.WAITING, None)
         assert events(archive, proposal.id) == ["proposed", "cancelled", "retried"]

@@ -16,7 +16,9 @@ LONG = 600.0
 
 
 def claim(archive, worker, **limits):
-    (held,) = archive.proposals.claim_many(worker, 1, lease_seconds=LONG, claim_filter=ClaimFilter(**limits)) or (None,)
+    (held,) = archive.proposals.claim_many(
+        worker, 1, lease_seconds=LONG, claim_filter=ClaimFilter(**limits)
+    ) or (None,)
     return held
 
 
@@ -25,9 +27,9 @@ def exhaust(archive, worker, capacity, *, alone, needed=3 * GIB):
     held = claim(archive, worker, memory_bytes=capacity)
     memory = MemoryNeed(needed, capacity, alone)
     cause = Cause.OUT_OF_MEMORY
-    assert archive.proposals.settle([Failure(held.id, held.token, "out of memory", cause=cause, memory=memory)]) == [
-        True
-    ]
+    assert archive.proposals.settle(
+        [Failure(held.id, held.token, "out of memory", cause=cause, memory=memory)]
+    ) == [True]
     return archive.proposals.get(held.id)
 
 
@@ -46,7 +48,11 @@ def test_a_refused_proposal_goes_to_another_worker_without_an_attempt(archive, m
     assert claim(archive, "broken").id == second.id
     assert claim(archive, "broken") is None
     assert claim(archive, "sound").id == first.id
-    log = [entry for entry in event_log.read(archive.connection, "study", first.id) if entry.event == "returned"]
+    log = [
+        entry
+        for entry in event_log.read(archive.connection, "study", first.id)
+        if entry.event == "returned"
+    ]
     assert [(entry.who, entry.details["cause"], entry.log) for entry in log] == [
         ("broken", "device", "the end of the log")
     ]
@@ -80,7 +86,9 @@ def test_a_claim_leaves_out_studies_that_the_worker_cannot_run(archive):
     propose(archive, cells(40), "tables", task="nb201-cifar10", protocol="nb201/200")
     propose(archive, cells(2), "mine", protocol="digits/1+recipe:mine")
     (wanted,) = propose(archive, cells(1), "wanted")
-    capabilities = Capabilities(tasks=("digits", "csv:"), spaces=("nasbench201",), recipes=("default",))
+    capabilities = Capabilities(
+        tasks=("digits", "csv:"), spaces=("nasbench201",), recipes=("default",)
+    )
     claim_filter = ClaimFilter(capabilities)
     held = [archive.proposals.claim_many("w", 1, claim_filter=claim_filter) for _ in range(2)]
     assert [[each.id for each in claims] for claims in held] == [[wanted.id], []]
@@ -105,18 +113,29 @@ def test_what_a_worker_lacks(capabilities, lacking):
 
 def test_a_table_stands_for_its_tasks_with_noise():
     capabilities = Capabilities(("cifar10", "table:"))
-    assert all(capabilities.lacks(name, "table/1", "mlp") is None for name in ("cifar10~0.005", "table:/a.csv#y~0.1"))
-    assert capabilities.lacks("cifar100~0.005", "table/1", "mlp") == "it has no task 'cifar100~0.005'"
+    assert all(
+        capabilities.lacks(name, "table/1", "mlp") is None
+        for name in ("cifar10~0.005", "table:/a.csv#y~0.1")
+    )
+    assert capabilities.lacks("cifar100~0.005", "table/1", "mlp") == (
+        "it has no task 'cifar100~0.005'"
+    )
 
 
 @pytest.mark.every_server
 def test_out_of_memory_is_final_alone_on_the_largest_device_only(archive):
     for worker, gib in (("small", 4), ("large", 8), ("larger", 16)):
         workers.arrive(archive.connection, worker, memory_bytes=gib * GIB)
+
     workers.leave(archive.connection, "larger")
     propose(archive, cells(1))
     again = exhaust(archive, "small", 4 * GIB, alone=False)
-    assert (again.state, again.attempts, again.alone, again.memory_bytes) == (State.WAITING, 0, True, 3 * GIB)
+    assert (again.state, again.attempts, again.alone, again.memory_bytes) == (
+        State.WAITING,
+        0,
+        True,
+        3 * GIB,
+    )
     assert claim(archive, "large", memory_bytes=8 * GIB, alone_bytes=2 * GIB) is None
     assert claim(archive, "tiny", memory_bytes=2 * GIB) is None
     again = exhaust(archive, "small", 4 * GIB, alone=True)
@@ -138,7 +157,9 @@ def test_out_of_memory_beside_foreign_programs_ends(archive):
 @pytest.mark.every_server
 def test_proposals_out_of_reach_of_all_living_workers(archive):
     def reasons(proposal=None):
-        found = reachability.unreachable(archive.connection, workers.statuses(archive.connection), proposal)
+        found = reachability.unreachable(
+            archive.connection, workers.statuses(archive.connection), proposal
+        )
         return [(one.study, one.proposals, dict(one.reasons)) for one in found]
 
     propose(archive, cells(3), "tables", task="nb201-cifar10", protocol="nb201/200")
@@ -148,7 +169,11 @@ def test_proposals_out_of_reach_of_all_living_workers(archive):
     workers.arrive(archive.connection, "b", study="study", memory_bytes=2 * GIB)
     workers.arrive(archive.connection, "gone")
     workers.leave(archive.connection, "gone")
-    no_task = ("tables", 3, {"a": "it has no task 'nb201-cifar10'", "b": "it serves the study 'study'"})
+    no_task = (
+        "tables",
+        3,
+        {"a": "it has no task 'nb201-cifar10'", "b": "it serves the study 'study'"},
+    )
     assert reasons() == [no_task]
     held = {each.id: each for each in archive.proposals.claim_many("a", 1, study="study")}
     held |= {each.id: each for each in archive.proposals.claim_many("b", 1, study="study")}
@@ -156,10 +181,13 @@ def test_proposals_out_of_reach_of_all_living_workers(archive):
     archive.proposals.settle(
         [
             Release(refused.id, held[refused.id].token, "no driver", Cause.DEVICE),
-            Failure(needy.id, held[needy.id].token, "out", cause=Cause.OUT_OF_MEMORY, memory=memory),
+            Failure(
+                needy.id, held[needy.id].token, "out", cause=Cause.OUT_OF_MEMORY, memory=memory
+            ),
         ]
     )
-    # Worker b can still run the proposal that a has refused, and a the one that needs more memory than b has.
+    # Worker b can still run the proposal that a has refused, and a the one that needs more memory
+    # than b has.
     assert reasons() == [no_task]
     workers.leave(archive.connection, "a")
     needs = "its largest device has 2.0 GiB, and the training needs 3.0 GiB"

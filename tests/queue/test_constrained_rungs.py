@@ -1,4 +1,5 @@
-"""Promotions under measured constraints: networks that meet them come first, on each server and after a dump."""
+"""Promotions under measured constraints: networks that meet them come first, on each server and
+after a dump."""
 
 from __future__ import annotations
 
@@ -21,13 +22,21 @@ RUNGS = Rungs((2, 6, 18), 3)
 def limited(archive, *bounds):
     """Propose ten networks in a study with rungs and constraints."""
     config = {"rungs": RUNGS.as_config()}
-    propose(archive, cells(10), config=config, objective="valid_accuracy", constraints=tuple(map(parse, bounds)))
+    propose(
+        archive,
+        cells(10),
+        config=config,
+        objective="valid_accuracy",
+        constraints=tuple(map(parse, bounds)),
+    )
 
 
 def measures(archive, value, latency=None, *, early=False):
-    """Report the result of the next claim at its rung, with a latency; returns the number of the proposal."""
+    """Report the result of the next claim at its rung, with a latency; returns the number of the
+    proposal."""
     held = archive.proposals.claim("w", study="study", lease_seconds=600.0)
-    rung, metrics = held.proposal.rung, {} if latency is None else {"latency_ms": latency}
+    rung = held.proposal.rung
+    metrics = {} if latency is None else {"latency_ms": latency}
     paused = rung < 2 and not early
     told = Result(value, {"valid_accuracy": value, **metrics}, epochs=RUNGS.epochs[rung])
     assert archive.proposals.settle([Completion(held.id, held.token, told, paused, rung)]) == [True]
@@ -38,7 +47,10 @@ def promoted(archive):
     return [one.number for one in archive.proposals.list("study", [State.WAITING]) if one.rung]
 
 
-CONSTRAINED = "MATCH (p:Proposal) WHERE p.rung_values IS NOT NULL RETURN p.number, p.rung_constrained ORDER BY p.number"
+CONSTRAINED = (
+    "MATCH (p:Proposal) WHERE p.rung_values IS NOT NULL RETURN p.number, "
+    "p.rung_constrained ORDER BY p.number"
+)
 
 
 def constrained(archive):
@@ -46,17 +58,22 @@ def constrained(archive):
 
 
 @pytest.mark.every_server
-def test_a_network_that_violates_a_measured_constraint_is_not_promoted_before_one_that_meets_it(archive):
+def test_a_network_that_violates_a_measured_constraint_is_not_promoted_before_one_that_meets_it(
+    archive,
+):
     limited(archive, "latency_ms<=5")
     for value, latency in ((0.9, 9.0), (0.5, 4.0), (0.8, None)):
         measures(archive, value, latency)
+
     assert promoted(archive) == [1]
     known = constrained(archive)
     assert (known[0], known[1], math.isnan(known[2][0])) == ([9.0], [4.0], True)
-    # Measured again after six epochs it violates the bound; at the first rung it met it, and was promoted.
+    # Measured again after six epochs it violates the bound; at the first rung it met it, and was
+    # promoted.
     assert measures(archive, 0.6, 5.5) == 1
     for value, latency in ((0.7, 6.0), (0.95, 7.0), (0.99, 8.0)):
         measures(archive, value, latency)
+
     # The second place of six is that of the smallest violation.
     assert promoted(archive) == [3]
     assert constrained(archive)[1] == [4.0, 5.5]
@@ -68,7 +85,9 @@ def test_a_training_that_ends_by_itself_has_its_quantities_at_all_rungs_above(ar
     assert constrained(archive)[0] == [4.0, 0.9] * 3
     for value, latency in ((0.95, 6.0), (0.5, 4.0)):
         measures(archive, value, latency)
-    # The best of three at the first rung is whole already; that there are better values changes nothing.
+
+    # The best of three at the first rung is whole already; that there are better values changes
+    # nothing.
     assert not [one for one in archive.proposals.list("study", [State.WAITING]) if one.rung]
 
 
@@ -76,6 +95,7 @@ def test_promotions_under_constraints_go_on_after_a_dump(archive, connection, tm
     limited(archive, "latency_ms<=5")
     for value, latency in ((0.9, 9.0), (0.8, None)):
         measures(archive, value, latency)
+
     before = archive.query(CONSTRAINED).rows
     dump.dump(connection, tmp_path / "file")
     wipe(connection)
@@ -89,6 +109,7 @@ def test_rungs_of_an_earlier_release_count_as_unknown_quantities(archive, connec
     limited(archive, "latency_ms<=5")
     for value, latency in ((0.9, 4.0), (0.6, 4.0)):
         measures(archive, value, latency)
+
     run_query(connection, "MATCH (p:Proposal) SET p.rung_constrained = null", write=True)
     measures(archive, 0.5, 5.5)
     assert promoted(archive) == [2]

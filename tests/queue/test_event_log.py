@@ -29,7 +29,10 @@ def test_a_life_from_suggestion_to_value(archive, read):
     agent = archive.proposals.register_agent("random", {}, "1")
     basis = {"observations": {"study": "0-19"}, "pending": "", "failed": "", "wanted": 1}
     archive.proposals.create(
-        "study", agent, suggest(cells(1), acquisition=0.25, hyperparameters={"dropout": 0.5}), basis=basis
+        "study",
+        agent,
+        suggest(cells(1), acquisition=0.25, hyperparameters={"dropout": 0.5}),
+        basis=basis,
     )
     held = claim(archive, "w")
     result = Result(0.9, {"accuracy": 0.9}, {"loss": [2.0, 1.0]}, seconds=12.0, device="cpu")
@@ -50,9 +53,14 @@ def test_every_attempt_keeps_its_reason_and_its_log(archive, read):
     propose(archive, cells(1))
     for attempt, worker in enumerate(("w", "v", "u")):
         held = claim(archive, worker)
-        archive.proposals.fail(held.id, held.token, f"crash {attempt}", retry=True, log=f"line\nof {worker}")
+        archive.proposals.fail(
+            held.id, held.token, f"crash {attempt}", retry=True, log=f"line\nof {worker}"
+        )
+
     entries = [entry for entry in read() if entry.event == "failed"]
-    assert [(entry.who, entry.log) for entry in entries] == [(who, f"line\nof {who}") for who in "wvu"]
+    assert [(entry.who, entry.log) for entry in entries] == [
+        (who, f"line\nof {who}") for who in "wvu"
+    ]
     assert [entry.details["reason"] for entry in entries] == [
         "crash 0",
         "crash 1",
@@ -65,7 +73,9 @@ def test_every_attempt_keeps_its_reason_and_its_log(archive, read):
 def test_only_the_end_of_a_long_log_is_kept(archive, read):
     propose(archive, cells(1))
     held = claim(archive, "w")
-    archive.proposals.fail(held.id, held.token, "NaN", log="".join(f"line {number}\n" for number in range(5000)))
+    archive.proposals.fail(
+        held.id, held.token, "NaN", log="".join(f"line {number}\n" for number in range(5000))
+    )
     kept = read()[-1].log
     assert kept.endswith("line 4999\n")
     assert len(kept) <= 4000
@@ -77,7 +87,12 @@ def test_an_expired_lease_names_its_worker(archive, read):
     wait_until(lambda: archive.proposals.expire("study"))
     held = claim(archive, "v")
     archive.proposals.release(held.id, held.token)
-    assert told(read())[1:] == [(0, "claimed", "w"), (0, "lost", "w"), (0, "claimed", "v"), (0, "returned", "v")]
+    assert told(read())[1:] == [
+        (0, "claimed", "w"),
+        (0, "lost", "w"),
+        (0, "claimed", "v"),
+        (0, "returned", "v"),
+    ]
     assert "without a report from worker w" in read()[2].details["reason"]
     assert read()[4].details == {"attempt": 2}
     claim(archive, "u")
@@ -90,6 +105,7 @@ def test_a_proposal_that_was_lost_too_often_ends_with_its_failure(archive, read)
     for worker in "wvu":
         claim(archive, worker, 0.002)
         wait_until(lambda: archive.proposals.expire("study"))
+
     assert [entry.event for entry in read()] == ["proposed", *["claimed", "lost"] * 3, "failed"]
     assert "given up after 3 attempts" in read()[-1].details["reason"]
     assert read()[-1].at >= read()[-2].at
@@ -139,6 +155,7 @@ def test_one_proposal_alone(archive, read):
 def test_unknown_names(archive, read):
     with pytest.raises(UnknownNameError, match="unknown study 'study'"):
         read()
+
     propose(archive, cells(1))
     with pytest.raises(UnknownNameError, match="unknown proposal 'study#00009'"):
         read("study#00009")
@@ -159,7 +176,9 @@ def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
     assert [(entry.number, entry.event) for entry in told] == [(0, "claimed")]
     asked = []
     entries = event_log._entries
-    monkeypatch.setattr(event_log, "_entries", lambda *given: asked.append(entries(*given)) or asked[-1])
+    monkeypatch.setattr(
+        event_log, "_entries", lambda *given: asked.append(entries(*given)) or asked[-1]
+    )
     wait_until(lambda: not follower.look() and not asked[-1], what="a look at which nothing is new")
     archive.proposals.complete(held.id, held.token, Result(0.5))
     told = wait_until(follower.look)
@@ -170,6 +189,7 @@ def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
     for value in (0.6, 0.7):
         held = claim(archive, "w")
         archive.proposals.complete(held.id, held.token, Result(value))
+
     wait_until(lambda: follower.look() is not None and follower.done)
 
 
@@ -178,6 +198,8 @@ def test_following_an_unknown_study(archive):
     archive.studies.create(study())
     with pytest.raises(UnknownNameError, match="studi"):
         event_log.EventFollower(archive.connection, "studi").look()
+
     with pytest.raises(UnknownNameError, match="study#00007"):
         event_log.EventFollower(archive.connection, "study", "study#00007").look()
+
     assert event_log.EventFollower(archive.connection, "study").look() == []

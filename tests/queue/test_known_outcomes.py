@@ -17,7 +17,9 @@ def agent(archive):
 
 def test_results_and_reasons_are_stored_with_their_proposals(archive, agent):
     a, b, c = cells(3)
-    result = Result(0.5, {"accuracy": 0.5}, epochs=12, seconds=3.0, weights=Weights("file:w", "00", 8))
+    result = Result(
+        0.5, {"accuracy": 0.5}, epochs=12, seconds=3.0, weights=Weights("file:w", "00", 8)
+    )
     basis = {"observations": {}, "pending": "", "failed": "", "wanted": 3}
     answered = [
         (Suggestion(a, mean=0.25), result),
@@ -27,7 +29,11 @@ def test_results_and_reasons_are_stored_with_their_proposals(archive, agent):
     ids = answer(archive, "study", agent, answered, after=0, basis=basis, seconds=1.5)
     assert ids == ["study#00000", "study#00001", "study#00002"]
     first, failed, last = archive.proposals.list("study")
-    assert [one.state for one in (first, failed, last)] == [State.COMPLETE, State.FAILED, State.COMPLETE]
+    assert [one.state for one in (first, failed, last)] == [
+        State.COMPLETE,
+        State.FAILED,
+        State.COMPLETE,
+    ]
     assert (failed.reason, first.reason, first.mean, first.seconds, first.based_on) == (
         "no value",
         None,
@@ -37,7 +43,10 @@ def test_results_and_reasons_are_stored_with_their_proposals(archive, agent):
     )
     assert first.request == last.request and None not in (first.finished, failed.finished)
     seen = archive.studies.evaluations("study")
-    assert [(one.id, one.value, one.architecture.key) for one in seen] == [(ids[0], 0.5, a.key), (ids[2], 0.75, c.key)]
+    assert [(one.id, one.value, one.architecture.key) for one in seen] == [
+        (ids[0], 0.5, a.key),
+        (ids[2], 0.75, c.key),
+    ]
     assert (seen[0].metrics, seen[0].epochs, seen[0].seconds) == ({"accuracy": 0.5}, 12, 3.0)
     assert archive.weights.of_evaluation(ids[0]).uri == "file:w"
     assert count(archive.connection, "()-[:MORPHED_INTO]->()") == 1
@@ -49,7 +58,11 @@ def test_results_and_reasons_are_stored_with_their_proposals(archive, agent):
 def test_each_keeps_its_own_result_where_repeats_are_left_out(archive, agent):
     a, b = cells(2)
     archive.proposals.create("study", agent, suggest([a]))
-    answered = [(Suggestion(a), Result(1.0)), (Suggestion(b), Result(2.0)), (Suggestion(b), Result(3.0))]
+    answered = [
+        (Suggestion(a), Result(1.0)),
+        (Suggestion(b), Result(2.0)),
+        (Suggestion(b), Result(3.0)),
+    ]
     (id_,) = answer(archive, "study", agent, answered, after=1)
     assert [(one.id, one.value) for one in archive.studies.evaluations("study")] == [(id_, 2.0)]
     # A requested repeat is another evaluation of the same architecture.

@@ -31,9 +31,9 @@ def lost(archive, worker="w", **which):
     """Claim a proposal and let its lease run out."""
     claim = archive.proposals.claim(worker, study="study", lease_seconds=MOMENT, **which)
     wait_until(
-        lambda: archive.query("MATCH (p:Proposal {id: $id}) RETURN p.lease_until < timestamp()", {"id": claim.id}).rows[
-            0
-        ][0]
+        lambda: archive.query(
+            "MATCH (p:Proposal {id: $id}) RETURN p.lease_until < timestamp()", {"id": claim.id}
+        ).rows[0][0]
     )
     return claim
 
@@ -47,11 +47,19 @@ def test_a_claim_has_all_that_training_needs(archive, queue):
     stored = archive.proposals.get(claim.id)
     assert (stored.state, stored.worker, stored.attempts) == (State.RUNNING, "w", 0)
     assert stored.lease_until - stored.started == 1000 * LONG
-    assert count(archive.connection, f"(:Worker {{id: 'w'}})-[:CLAIMED]->(:Proposal {{id: '{claim.id}'}})") == 1
+    assert (
+        count(
+            archive.connection,
+            f"(:Worker {{id: 'w'}})-[:CLAIMED]->(:Proposal {{id: '{claim.id}'}})",
+        )
+        == 1
+    )
 
 
 @pytest.mark.every_server
-@pytest.mark.parametrize(("seconds", "stored"), [(0.0, 1), (-5.0, 1), (1e300, 1000 * 100 * 365 * 86400)])
+@pytest.mark.parametrize(
+    ("seconds", "stored"), [(0.0, 1), (-5.0, 1), (1e300, 1000 * 100 * 365 * 86400)]
+)
 def test_a_lease_lasts_from_a_millisecond_to_a_century(archive, queue, seconds, stored):
     claim = archive.proposals.claim("w", study="study", lease_seconds=seconds)
     held = archive.proposals.get(claim.id)
@@ -66,6 +74,7 @@ def test_one_worker_alone_keeps_the_order(archive, queue):
     while claim := archive.proposals.claim("w", study="study"):
         order.append(claim.proposal.number)
         archive.proposals.fail(claim.id, claim.token, "no matter")
+
     assert order == list(range(8))
     assert archive.proposals.claim("w", study="nowhere") is None
 
@@ -76,20 +85,24 @@ def test_higher_priority_goes_first_however_many_work(archive):
     agent = archive.proposals.register_agent("random", {}, "1")
     priorities = [0.0, 2.0, 1.0, 2.0, 0.0, 2.0]
     archive.proposals.create(
-        "study", agent, [Suggestion(cell, priority=p) for cell, p in zip(cells(6), priorities, strict=True)]
+        "study",
+        agent,
+        [Suggestion(cell, priority=p) for cell, p in zip(cells(6), priorities, strict=True)],
     )
     claimed = [archive.proposals.claim(f"w{i}", study="study").proposal.priority for i in range(6)]
     assert claimed == sorted(priorities, reverse=True)
 
 
 def test_workers_spread_over_the_head_of_the_queue(archive, monkeypatch):
-    parts, reaches = [], []
+    parts = []
+    reaches = []
     monkeypatch.setattr(random, "sample", lambda part, count: parts.append(part) or part[:count])
     propose(archive, cells(60))
     for i in range(20):
         parts.clear()
         archive.proposals.claim(f"w{i}", study="study", lease_seconds=LONG)
         reaches.append(len(parts[0]) if parts else 1)
+
     assert reaches == [1 + 2 * others for others in range(20)]
 
 
@@ -98,7 +111,9 @@ def test_a_worker_looks_once_for_several_claims(archive, connection, open_connec
     propose(archive, cells(12))
     looks = []
     look = claims.look
-    monkeypatch.setattr(claims, "look", lambda *arguments, **options: looks.append(1) or look(*arguments, **options))
+    monkeypatch.setattr(
+        claims, "look", lambda *arguments, **options: looks.append(1) or look(*arguments, **options)
+    )
     monkeypatch.setattr(claimer, "HEAD_SECONDS", LONG)
     other = Proposals(open_connection(), archive.architectures)
 
@@ -114,13 +129,15 @@ def test_a_worker_looks_once_for_several_claims(archive, connection, open_connec
 
 
 def test_claims_run_one_after_the_other_on_an_embedded_server(archive, connection, queue):
-    """Proposals of the head of the queue share pages of ArcadeDB: claims at the same time would conflict."""
+    """Proposals of the head of the queue share pages of ArcadeDB: claims at the same time would
+    conflict."""
     with ThreadPoolExecutor(1) as pool:
         with connection.turn(alone=False, lane="claims"):
             claim = pool.submit(archive.proposals.claim, "w", study="study", lease_seconds=LONG)
             if connection.dialect == "embedded":
                 with pytest.raises(TimeoutError):
                     claim.result(timeout=0.3)
+
         assert claim.result(timeout=60).id == queue[0].id
 
 
@@ -144,9 +161,13 @@ def test_a_changed_order_is_noticed_at_once_or_soon(archive, queue, open_connect
 def test_a_priority_without_a_place_in_an_order_is_refused(archive, queue, priority):
     with pytest.raises(UsageError, match="priority must be a finite number, got "):
         archive.proposals.prioritise(queue[7].id, priority)
+
     if priority is not None:
         with pytest.raises(UsageError, match="priority must be a finite number, got "):
-            archive.proposals.create("study", queue[0].agent, [Suggestion(cells(9)[8], priority=priority)])
+            archive.proposals.create(
+                "study", queue[0].agent, [Suggestion(cells(9)[8], priority=priority)]
+            )
+
     assert [one.priority for one in archive.proposals.list("study")] == [0.0] * 8
 
 
@@ -160,13 +181,17 @@ def test_exactly_one_winner_each(archive, open_connection):
         won = []
         while claim := trainers[i].claim(f"w{i}", study="study", lease_seconds=LONG):
             won.append(claim)
+
         return won
 
     claims = [claim for won in everywhere(work) for claim in won]
     assert sorted(claim.proposal.number for claim in claims) == list(range(80))
     assert len({claim.token for claim in claims}) == 80
     assert count(archive.connection, "(:Worker)-[:CLAIMED]->(:Proposal)") == 80
-    held = {proposal.id: proposal.worker for proposal in archive.proposals.list("study", [State.RUNNING])}
+    held = {
+        proposal.id: proposal.worker
+        for proposal in archive.proposals.list("study", [State.RUNNING])
+    }
     assert held == {claim.id: claim.proposal.worker for claim in claims}
 
 
@@ -220,9 +245,13 @@ def test_a_proposal_with_an_expired_lease_can_be_claimed_again(archive, queue):
     second = archive.proposals.claim("v", study="study", lease_seconds=LONG)
     assert (second.id, second.proposal.attempts) == (first.id, 1)
     assert second.token != first.token
-    for call in (archive.proposals.heartbeat, lambda *a: archive.proposals.report(*a, {"loss": [2.0]})):
+    for call in (
+        archive.proposals.heartbeat,
+        lambda *a: archive.proposals.report(*a, {"loss": [2.0]}),
+    ):
         with pytest.raises(LeaseLostError, match="worker v"):
             call(first.id, first.token)
+
     assert archive.proposals.get(first.id).curve == {}
 
 
@@ -238,6 +267,7 @@ def test_three_lost_workers_are_enough(archive):
     for attempt in range(3):
         claim = lost(archive, worker=f"w{attempt}")
         assert claim.proposal.attempts == attempt
+
     assert archive.proposals.claim("v", study="study") is None
     failed = archive.proposals.get(claim.id)
     assert (failed.state, failed.attempts) == (State.FAILED, 3)
@@ -268,6 +298,7 @@ def test_reports_replace_the_whole_curve(archive, connection, queue):
     assert curve["loss"][0] == 3.0 and curve["loss"][1] != curve["loss"][1]
     with pytest.raises(UsageError, match="one length"):
         proposals.report(claim.id, claim.token, {"loss": [3.0], "valid_accuracy": [0.1, 0.5]})
+
     assert archive.proposals.get(claim.id).curve["epoch"] == [1, 2]
 
 
@@ -284,6 +315,7 @@ def test_a_proposal_handed_back_has_lost_no_attempt(archive, queue):
         archive.proposals.release(claim.id, claim.token)
         back = archive.proposals.get(claim.id)
         assert (back.state, back.attempts, back.reason, back.curve) == (State.WAITING, 0, None, {})
+
     other = archive.proposals.claim("v", study="study", lease_seconds=LONG)
     assert other.id == claim.id
     with pytest.raises(LeaseLostError, match="worker v holds it"):
@@ -293,7 +325,12 @@ def test_a_proposal_handed_back_has_lost_no_attempt(archive, queue):
 def test_a_proposal_with_its_result_gets_no_other_priority(archive, queue):
     claim = archive.proposals.claim("w", study="study", lease_seconds=LONG)
     archive.proposals.complete(claim.id, claim.token, Result(0.5))
-    with pytest.raises(ProposalStateError, match=rf"{claim.id} gets no other priority: .* \(state COMPLETE\)"):
+    with pytest.raises(
+        ProposalStateError,
+        match=rf"{claim.id} gets no other priority: .* "
+        r"\(state COMPLETE\)",
+    ):
         archive.proposals.prioritise(claim.id, 5.0)
+
     assert archive.proposals.get(claim.id).priority == 0.0
     assert archive.proposals.get(queue[-1].id).priority == 0.0

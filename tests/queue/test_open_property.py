@@ -37,12 +37,17 @@ def test_only_open_proposals_have_the_property(archive, connection):
     # A late result of a failed proposal, and the return of a proposal whose worker is lost.
     archive.proposals.complete(c.id, c.token, Result(0.25))
     no_strays()
-    lost = Proposals(connection, Architectures(connection)).claim("lost", study="study", lease_seconds=0.001)
+    lost = Proposals(connection, Architectures(connection)).claim(
+        "lost", study="study", lease_seconds=0.001
+    )
     wait_until(lambda: archive.proposals.expire("study"))
     assert archive.proposals.get(lost.id).state is State.WAITING
     no_strays()
     agent = archive.proposals.register_agent("table", {}, "1")
-    more = [(Suggestion(cell), outcome) for cell, outcome in zip(cells(11)[9:], (Result(1.0), "none"), strict=True)]
+    more = [
+        (Suggestion(cell), outcome)
+        for cell, outcome in zip(cells(11)[9:], (Result(1.0), "none"), strict=True)
+    ]
     assert len(answer(archive, "study", agent, more, after=9)) == 2
     no_strays()
 
@@ -52,7 +57,9 @@ def test_a_proposal_that_another_program_puts_back_is_found(archive, whole, monk
     monkeypatch.setattr(claimer, "UNMARKED_SECONDS", 1.0)
     propose(archive, cells(2))
     first, second = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)
-    archive.proposals.settle([Completion(one.id, one.token, Result(0.5)) for one in (first, second)])
+    archive.proposals.settle(
+        [Completion(one.id, one.token, Result(0.5)) for one in (first, second)]
+    )
 
     def claim():
         return archive.proposals.claim_many("w", 9, study="study", lease_seconds=LONG, whole=whole)

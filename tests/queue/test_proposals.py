@@ -14,7 +14,16 @@ from archive.store.architectures import Architectures
 from archive.store.records import Result, State, Study
 from tests.conftest import wipe
 from tests.support import examples
-from tests.support.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study, suggest
+from tests.support.stores import (
+    Forgetful,
+    Suggestion,
+    cells,
+    count,
+    everywhere,
+    propose,
+    study,
+    suggest,
+)
 from tests.support.strategies import relabelled
 
 
@@ -26,7 +35,9 @@ def agent(archive):
 
 def test_a_proposal_comes_back_as_it_was_made(archive, agent):
     parent, child = cells(2)
-    suggestion = Suggestion(child, 0.25, 0.5, 0.125, parent, ("widen", "skip"), {"rate": 0.1}, priority=2.0)
+    suggestion = Suggestion(
+        child, 0.25, 0.5, 0.125, parent, ("widen", "skip"), {"rate": 0.1}, priority=2.0
+    )
     (made,) = archive.proposals.create("study", agent, [suggestion])
     assert made == archive.proposals.get("study#00000") == archive.proposals.list("study")[0]
     assert (made.number, made.state, made.attempts, made.agent) == (0, State.WAITING, 0, agent)
@@ -39,7 +50,9 @@ def test_a_proposal_comes_back_as_it_was_made(archive, agent):
 @pytest.mark.every_server
 def test_the_graph_joins_study_agent_architecture_and_parent(archive, agent):
     parent, child = cells(2)
-    archive.proposals.create("study", agent, [Suggestion(child, parent=parent, operations=("widen",))])
+    archive.proposals.create(
+        "study", agent, [Suggestion(child, parent=parent, operations=("widen",))]
+    )
     rows = archive.query(
         """MATCH (s:Study)-[:PROPOSED]->(p:Proposal)-[:OF]->(a:Architecture), (g:Agent)-[:MADE]->(p),
         (parent:Architecture)-[m:MORPHED_INTO]->(a) RETURN s.name, g.id, a.key, parent.key, m.operations"""
@@ -53,7 +66,12 @@ def test_a_suggestion_needs_no_more_than_an_architecture(archive, agent):
         architecture = cells(1)[0]
 
     (made,) = archive.proposals.create("study", agent, [Bare()])
-    assert (made.acquisition, made.mean, made.hyperparameters, made.priority) == (None, None, {}, 0.0)
+    assert (made.acquisition, made.mean, made.hyperparameters, made.priority) == (
+        None,
+        None,
+        {},
+        0.0,
+    )
 
 
 @pytest.mark.every_server
@@ -83,7 +101,12 @@ def test_the_callers_own_budget_may_be_smaller_but_not_larger(archive, agent):
 
 def test_no_network_twice_in_a_study(archive, agent):
     first, second = cells(2)
-    assert len(archive.proposals.create("study", agent, suggest([first, relabelled(first, 1), second]))) == 2
+    assert (
+        len(
+            archive.proposals.create("study", agent, suggest([first, relabelled(first, 1), second]))
+        )
+        == 2
+    )
     assert archive.proposals.create("study", agent, suggest([relabelled(first, 2)])) == []
     again = archive.proposals.create("study", agent, suggest([first, first]), unique=False)
     assert [proposal.number for proposal in again] == [2, 3]
@@ -102,9 +125,15 @@ def test_a_failed_network_is_not_proposed_again(archive, agent):
 def test_unknown_studies_and_agents_change_nothing(archive, agent):
     with pytest.raises(UnknownNameError, match="study 'nowhere'"):
         archive.proposals.create("nowhere", agent, suggest(cells(1)))
+
     with pytest.raises(UnknownNameError, match="agent 'nobody'"):
         archive.proposals.create("study", "nobody", suggest(cells(1)))
-    assert count(archive.connection, "(p:Proposal)") == count(archive.connection, "(a:Architecture)") == 0
+
+    assert (
+        count(archive.connection, "(p:Proposal)")
+        == count(archive.connection, "(a:Architecture)")
+        == 0
+    )
     assert archive.proposals.create("study", agent, []) == []
     with pytest.raises(UnknownNameError, match="proposal"):
         archive.proposals.get("study#00000")
@@ -124,12 +153,17 @@ def test_a_token_names_one_call(archive, agent):
 
 
 @pytest.mark.every_server
-def test_racing_searches_neither_exceed_the_budget_nor_repeat(archive, connection, open_connection, agent):
+def test_racing_searches_neither_exceed_the_budget_nor_repeat(
+    archive, connection, open_connection, agent
+):
     opened = [open_connection() for _ in range(8)]
     searches = [Proposals(each, Architectures(each)) for each in opened]
 
     def work(i):
-        return [searches[i].create("study", agent, suggest(cells(16)[(i + j) % 16 :][:2])) for j in range(6)]
+        return [
+            searches[i].create("study", agent, suggest(cells(16)[(i + j) % 16 :][:2]))
+            for j in range(6)
+        ]
 
     made = [proposal for calls in everywhere(work) for call in calls for proposal in call]
     stored = archive.proposals.list("study")
@@ -155,6 +189,7 @@ def test_any_sequence_of_calls_keeps_the_rules(archive, calls, budget, number):
     expected = list(dict.fromkeys(cells(10)[i].key for call in calls for i in call))[:budget]
     for call in calls:
         archive.proposals.create(name, agent, suggest(cells(10)[i] for i in call))
+
     found = archive.proposals.list(name)
     assert [proposal.architecture_key for proposal in found] == expected
     assert [proposal.number for proposal in found] == list(range(len(expected)))
@@ -165,10 +200,13 @@ def test_pending_is_what_waits_or_runs(archive):
     done = archive.proposals.claim("w", study="study")
     archive.proposals.fail(done.id, done.token, "NaN")
     archive.proposals.claim("w", study="study")
-    assert [(proposal.number, network) for proposal, network in archive.proposals.pending("study")] == [
-        (number, cells(4)[number].canonical) for number in (1, 2, 3)
-    ]
-    assert [proposal.number for proposal in archive.proposals.list("study", [State.FAILED, State.RUNNING])] == [0, 1]
+    assert [
+        (proposal.number, network) for proposal, network in archive.proposals.pending("study")
+    ] == [(number, cells(4)[number].canonical) for number in (1, 2, 3)]
+    assert [
+        proposal.number
+        for proposal in archive.proposals.list("study", [State.FAILED, State.RUNNING])
+    ] == [0, 1]
 
 
 def test_workers_are_registered(archive):
@@ -181,7 +219,9 @@ def test_workers_are_registered(archive):
     assert all(worker.silent_seconds < 60 for worker in found.values())
 
 
-def test_a_study_that_was_made_again_under_its_name_is_claimed_by_its_new_rules(archive, connection):
+def test_a_study_that_was_made_again_under_its_name_is_claimed_by_its_new_rules(
+    archive, connection
+):
     for protocol in ("digits/1", "digits/2"):
         wipe(connection)
         archive.studies.create(Study("study", "digits", protocol, "nasbench201", budget=5))
@@ -198,12 +238,19 @@ def test_results_and_reports_of_any_total_size_are_stored(archive):
     claims = archive.proposals.claim_many("w", 8, study="study", lease_seconds=600.0, whole=True)
     # 8 x 3 MB: no server takes all of it in one message.
     curve = {name: [index + 0.5 for index in range(110_000)] for name in ("loss", "accuracy")}
-    assert archive.proposals.settle([Report(each.id, each.token, curve) for each in claims]) == [True] * 8
-    results = [Completion(each.id, each.token, Result(0.5, {"accuracy": 0.5}, curve)) for each in claims]
+    assert (
+        archive.proposals.settle([Report(each.id, each.token, curve) for each in claims])
+        == [True] * 8
+    )
+    results = [
+        Completion(each.id, each.token, Result(0.5, {"accuracy": 0.5}, curve)) for each in claims
+    ]
     gone = Completion("study#00099", "none", Result(0.5))
     answers = archive.proposals.settle([*results[:4], gone, *results[4:]])
     assert [type(answer) for answer in answers] == [bool] * 4 + [UnknownNameError] + [bool] * 4
     stored = archive.studies.evaluations("study")
-    assert [(each.id, each.curve["loss"] == curve["loss"]) for each in stored] == [(each.id, True) for each in claims]
+    assert [(each.id, each.curve["loss"] == curve["loss"]) for each in stored] == [
+        (each.id, True) for each in claims
+    ]
     # A repetition changes nothing.
     assert archive.proposals.settle(results) == [True] * 8

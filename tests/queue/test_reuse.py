@@ -49,14 +49,18 @@ def test_an_answer_repeats_the_evaluation_and_points_to_it(archive, source):
     suggestions = suggest([second, first])
     outcomes = known(archive, suggestions)
     assert outcomes[0] is None and outcomes[1].answered_from == source.id
-    made = archive.proposals.create("new", agent, suggestions, outcomes=outcomes, basis={"wanted": 2}, seconds=0.5)
+    made = archive.proposals.create(
+        "new", agent, suggestions, outcomes=outcomes, basis={"wanted": 2}, seconds=0.5
+    )
     assert [each.id for each in made] == ["new#00000", "new#00001"]
     waiting, answered = archive.proposals.list("new")
     assert (waiting.state, answered.state, answered.reason) == (State.WAITING, State.COMPLETE, None)
     assert (answered.based_on, answered.seconds) == ({"wanted": 2}, 0.5)
     (seen,) = archive.studies.evaluations("new")
     (original,) = archive.studies.evaluations("source")
-    same = replace(original, id=seen.id, study="new", number=1, created=seen.created, agent=seen.agent)
+    same = replace(
+        original, id=seen.id, study="new", number=1, created=seen.created, agent=seen.agent
+    )
     assert seen == replace(same, seconds=0.0, answered_from=source.id)
     assert original.answered_from is None
     assert archive.weights.of_evaluation(seen.id) == RESULT.weights
@@ -80,7 +84,8 @@ def test_a_different_proposal_reuses_nothing(archive, source):
 
 
 def test_a_recipe_is_part_of_the_reuse_key_and_an_objective_is_not(archive, source):
-    asked, protocol = suggest([cells(1)[0]]), study().protocol
+    asked = suggest([cells(1)[0]])
+    protocol = study().protocol
     assert known(archive, asked, protocol=f"{protocol}+recipe:mine") == [None]
     loss = {"protocol": f"{protocol}+objective:loss", "objective": "loss", "direction": "minimise"}
     assert known(archive, asked, **loss)[0].value == 0.5
@@ -96,7 +101,9 @@ def test_a_choice_is_known_by_the_names_of_its_options(archive):
         return {"space": "choices", "space_config": chosen(activations).config}
 
     def chosen(activations):
-        return spaces.get("choices", decisions={"act": activations, "width": ["64", "128"]}, form="set")
+        return spaces.get(
+            "choices", decisions={"act": activations, "width": ["64", "128"]}, form="set"
+        )
 
     old = chosen(["relu", "gelu"])
     propose(archive, old.members()[:1], "source", **settings(["relu", "gelu"]))
@@ -112,7 +119,9 @@ def test_hyperparameters_are_part_of_the_reuse_key(archive):
     cell = cells(1)[0]
     archive.studies.create(study("source"))
     agent = archive.proposals.register_agent("arc", {}, "1")
-    archive.proposals.create("source", agent, [Suggestion(cell, hyperparameters={"b": 1, "a": [0.5]})])
+    archive.proposals.create(
+        "source", agent, [Suggestion(cell, hyperparameters={"b": 1, "a": [0.5]})]
+    )
     finish(archive, "source")
     asked = [Suggestion(cell), Suggestion(cell, hyperparameters={"a": [0.5], "b": 1})]
     assert [answer is not None for answer in known(archive, asked)] == [False, True]
@@ -127,14 +136,22 @@ def test_partial_results_are_not_reused(archive, how):
     elif how == "running":
         archive.proposals.claim("w", study="source")
     else:
-        finish(archive, "source", replace(RESULT, value=float("nan") if how == "nan" else 0.5), pruned=how == "pruned")
+        finish(
+            archive,
+            "source",
+            replace(RESULT, value=float("nan") if how == "nan" else 0.5),
+            pruned=how == "pruned",
+        )
+
     assert known(archive, suggest(cells(1))) == [None]
 
 
 def test_dead_layers_make_no_difference_but_to_the_weights(archive, source):
     # Both compute a chain of one convolution; one has a node without a path to the output, besides.
     chain = codec.from_nasbench201("|none~0|+|none~0|none~1|+|nor_conv_3x3~0|none~1|none~2|")
-    other = codec.from_nasbench201("|nor_conv_1x1~0|+|none~0|none~1|+|nor_conv_3x3~0|none~1|none~2|")
+    other = codec.from_nasbench201(
+        "|nor_conv_1x1~0|+|none~0|none~1|+|nor_conv_3x3~0|none~1|none~2|"
+    )
     assert chain.functional_key == other.functional_key and chain.key != other.key
     propose(archive, [other], "dead")
     finish(archive, "dead", replace(RESULT, value=0.25))
@@ -148,7 +165,10 @@ def test_an_imported_evaluation_answers_by_its_metric(archive):
 
     cell = cells(1)[0]
     archive.architectures.add([cell])
-    rows = [("b", cell.key, Result(1.0, {"accuracy": 0.5})), ("a", cell.key, Result(2.0, {"accuracy": 0.25}))]
+    rows = [
+        ("b", cell.key, Result(1.0, {"accuracy": 0.5})),
+        ("a", cell.key, Result(2.0, {"accuracy": 0.25})),
+    ]
     Evaluations(archive.connection, archive.architectures).add("digits", "digits/1", rows)
     (answer,) = known(archive, suggest([cell]))
     assert (answer.answered_from, answer.value) in {("a", 0.25), ("b", 0.5)}
@@ -168,13 +188,19 @@ def test_a_search_is_answered_and_trains_again_only_when_asked_to(archive):
         for _ in loop.run(archive, archive.studies.get(name), agent, version="1", pause=0, **how):
             while claim := archive.proposals.claim("w", study=name):
                 value = float(rng.random())
-                archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+                archive.proposals.complete(
+                    claim.id, claim.token, Result(value, {"accuracy": value})
+                )
                 trained += 1
+
         return trained
 
     assert search("first") == 6
     assert search("second") == 0
     assert search("third", retrain=True) == 6
-    values = {name: [one.value for one in archive.studies.evaluations(name)] for name in ("first", "second", "third")}
+    values = {
+        name: [one.value for one in archive.studies.evaluations(name)]
+        for name in ("first", "second", "third")
+    }
     assert values["first"] == values["second"] != values["third"]
     assert [archive.answers.count(name) for name in values] == [0, 6, 0]

@@ -17,7 +17,9 @@ THREE = Rungs((2, 6, 18), 3)
 
 
 def standing(number, *values, rung=None, state=State.PRUNED):
-    return RungStanding(f"s#{number}", number, state, len(values) - 1 if rung is None else rung, values)
+    return RungStanding(
+        f"s#{number}", number, state, len(values) - 1 if rung is None else rung, values
+    )
 
 
 def judged(number, value, violation):
@@ -30,7 +32,12 @@ def numbers(chosen):
 
 
 def test_rungs_end_with_the_whole_training():
-    assert Rungs.below(18, [2, 6], 3) == Rungs.below(18, [2, 6, 18], 3) == Rungs.geometric(18, 3, 3) == THREE
+    assert (
+        Rungs.below(18, [2, 6], 3)
+        == Rungs.below(18, [2, 6, 18], 3)
+        == Rungs.geometric(18, 3, 3)
+        == THREE
+    )
     assert Rungs.geometric(16, 3, 4).epochs == (1, 4, 16)
     study = Study("s", "t", "t/1", "mlp", config={"rungs": THREE.as_config()})
     assert Rungs.of(study.config) == THREE
@@ -45,15 +52,28 @@ def test_rungs_end_with_the_whole_training():
         (lambda: Rungs.below(18, [18]), "got 18"),
         (lambda: Rungs.below(18, [0, 3]), "got 0, 3, 18"),
         (lambda: Rungs.below(18, [6, 20]), "protocol's 18 epochs, got 20"),
-        (lambda: Rungs.geometric(60, 99, 3), r"99 rungs, reduced by 3 each, need 3\^98 epochs, got 60"),
+        (
+            lambda: Rungs.geometric(60, 99, 3),
+            r"99 rungs, reduced by 3 each, need 3\^98 epochs, "
+            r"got 60",
+        ),
         (lambda: Rungs.geometric(60, 10**12, 3), r"need 3\^999999999999 epochs, got 60"),
         (lambda: Rungs.geometric(60, 4, 10**6), r"need 1000000\^3 epochs, got 60"),
-        (lambda: Rungs.geometric(16, 4, 3), "need 27 epochs, got 16: choose fewer rungs, a smaller reduction, or a pr"),
-        (lambda: Rungs.geometric(6, 4, 2), "need 8 epochs, got 6: choose fewer rungs, or a protocol of more epochs$"),
+        (
+            lambda: Rungs.geometric(16, 4, 3),
+            "need 27 epochs, got 16: choose fewer rungs, a smaller reduction, or a pr",
+        ),
+        (
+            lambda: Rungs.geometric(6, 4, 2),
+            "need 8 epochs, got 6: choose fewer rungs, or a protocol of more epochs$",
+        ),
         (lambda: Rungs.geometric(16, 1, 3), "at least 2 rungs, .* got 1"),
         (lambda: Rungs((1, 2), 1), "at least 2, got 1"),
         (lambda: Rungs.of({"rungs": "x"}), "must be epochs and a reduction, got 'x'"),
-        (lambda: Rungs.of({"rungs": {"epochs": [1, [2]], "reduction": 3}}), "must be epochs and a reduction"),
+        (
+            lambda: Rungs.of({"rungs": {"epochs": [1, [2]], "reduction": 3}}),
+            "must be epochs and a reduction",
+        ),
     ],
 )
 def test_invalid_rungs_are_refused(make, said):
@@ -98,7 +118,8 @@ def test_networks_that_violate_a_constraint_rank_behind_all_others():
     limited = [judged(0, 0.9, 0.5), judged(1, 0.8, 0.1), judged(2, 0.1, 0.0)]
     assert numbers(promotable(THREE, limited, maximise=True)) == [2]
     assert numbers(promotable(THREE, limited, maximise=False)) == [2]
-    # Six results have two places: the second one goes to the smallest violation, whatever its value.
+    # Six results have two places: the second one goes to the smallest violation, whatever its
+    # value.
     more = [*limited, judged(3, 0.95, math.inf), judged(4, 0.2, 0.2), judged(5, 0.7, math.inf)]
     assert numbers(promotable(THREE, more, maximise=True)) == [2, 1]
     # Where no quantity is known, the value decides.
@@ -109,14 +130,19 @@ def test_networks_that_violate_a_constraint_rank_behind_all_others():
 def test_every_rung_has_violations_of_its_own():
     both = [
         RungStanding(f"s#{n}", n, State.PRUNED, 1, (0.5, value), violations=violations)
-        for n, (value, violations) in enumerate([(0.9, (0.0, 0.3)), (0.6, (0.7, 0.0)), (0.7, (0.0, 0.0))])
+        for n, (value, violations) in enumerate(
+            [(0.9, (0.0, 0.3)), (0.6, (0.7, 0.0)), (0.7, (0.0, 0.0))]
+        )
     ]
     assert numbers(promotable(THREE, both, maximise=True)) == [2]
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([0.0, 0.5, 1.0, math.nan]), st.sampled_from([0.0, 0.0, 0.1, 2.0, math.inf])),
+        st.tuples(
+            st.sampled_from([0.0, 0.5, 1.0, math.nan]),
+            st.sampled_from([0.0, 0.0, 0.1, 2.0, math.inf]),
+        ),
         min_size=1,
         max_size=20,
     ),
@@ -130,6 +156,7 @@ def test_the_promoted_lose_against_fewer_than_the_places(results, reduction, max
         (value, violation), (others, violations) = results[one], results[other]
         if violation != violations:
             return violation < violations
+
         better = value > others if maximise else value < others
         return better or (value == others and one < other)
 
@@ -137,7 +164,9 @@ def test_the_promoted_lose_against_fewer_than_the_places(results, reduction, max
     usable = [n for n, (value, _) in enumerate(results) if math.isfinite(value)]
     places = len(results) // reduction
     expected = {n for n in usable if sum(wins(other, n) for other in usable if other != n) < places}
-    assert {*numbers(promotable(Rungs((1, 2), reduction), standings, maximise=maximise))} == expected
+    assert {
+        *numbers(promotable(Rungs((1, 2), reduction), standings, maximise=maximise))
+    } == expected
 
 
 def test_constrained_quantities_and_their_violations_by_rung():
@@ -152,13 +181,21 @@ def test_constrained_quantities_and_their_violations_by_rung():
 
 
 @given(
-    st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, math.nan])] * 3), min_size=1, max_size=40),
+    st.lists(
+        st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, math.nan])] * 3),
+        min_size=1,
+        max_size=40,
+    ),
     st.integers(2, 4),
     st.booleans(),
 )
-def test_results_one_after_the_other_promote_as_the_papers_workers_would(curves, reduction, maximise):
-    """Algorithm 2, word for word: a free worker requests a job, and the top rungs are searched first."""
-    rungs, sign = Rungs((1, 2, 4), reduction), 1 if maximise else -1
+def test_results_one_after_the_other_promote_as_the_papers_workers_would(
+    curves, reduction, maximise
+):
+    """Algorithm 2, word for word: a free worker requests a job, and the top rungs are searched
+    first."""
+    rungs = Rungs((1, 2, 4), reduction)
+    sign = 1 if maximise else -1
     ours: dict[int, RungStanding] = {}
     done: list[dict[int, float]] = [{}, {}, {}]
     promoted: list[set[int]] = [set(), set()]
@@ -167,11 +204,14 @@ def test_results_one_after_the_other_promote_as_the_papers_workers_would(curves,
     while True:
         theirs = _get_job(done, promoted, reduction, sign)
         if theirs is None and (number := next(fresh, None)) is not None:
-            theirs, ours[number] = (number, 0), RungStanding(str(number), number, State.WAITING, 0, ())
+            theirs = (number, 0)
+            ours[number] = RungStanding(str(number), number, State.WAITING, 0, ())
             waiting.append(number)
+
         if theirs is None:
             assert not waiting
             return
+
         # The archive's waits already: the last result has promoted it, and no other.
         assert waiting == [theirs[0]] and ours[theirs[0]].rung == theirs[1]
         number, rung = theirs
@@ -179,19 +219,25 @@ def test_results_one_after_the_other_promote_as_the_papers_workers_would(curves,
         done[rung][number] = curves[number][rung]
         before = ours[number]
         state = State.PRUNED if rung < 2 else State.COMPLETE
-        ours[number] = RungStanding(str(number), number, state, rung, (*before.values, curves[number][rung]))
+        ours[number] = RungStanding(
+            str(number), number, state, rung, (*before.values, curves[number][rung])
+        )
         for one in promotable(rungs, ours.values(), maximise=maximise):
-            ours[one.number] = RungStanding(one.id, one.number, State.WAITING, one.rung + 1, one.values)
+            ours[one.number] = RungStanding(
+                one.id, one.number, State.WAITING, one.rung + 1, one.values
+            )
             waiting.append(one.number)
 
 
 def _get_job(done, promoted, reduction, sign):
     for rung in (1, 0):
         ranked = sorted(
-            (n for n, v in done[rung].items() if math.isfinite(v)), key=lambda n: (-sign * done[rung][n], n)
+            (n for n, v in done[rung].items() if math.isfinite(v)),
+            key=lambda n: (-sign * done[rung][n], n),
         )
         for number in ranked[: len(done[rung]) // reduction]:
             if number not in promoted[rung]:
                 promoted[rung].add(number)
                 return number, rung + 1
+
     return None

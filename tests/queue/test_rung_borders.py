@@ -25,7 +25,9 @@ values = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, math.nan, math.inf])
 
 
 @given(
-    curves=st.lists(st.tuples(values, values, values, st.sampled_from([1.0, 6.0, 9.0])), min_size=1, max_size=60),
+    curves=st.lists(
+        st.tuples(values, values, values, st.sampled_from([1.0, 6.0, 9.0])), min_size=1, max_size=60
+    ),
     trend=st.sampled_from([-1.0, 0.0, 1.0]),
     reduction=st.integers(2, 4),
     maximise=st.booleans(),
@@ -36,9 +38,15 @@ values = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, math.nan, math.inf])
 def test_the_results_beside_the_borders_promote_as_all_results_do(
     curves, trend, reduction, maximise, constrained, nearest, seed
 ):
-    study = RungStudy(Rungs(EPOCHS, reduction), maximise, constraints=(LIMIT,) if constrained else ())
-    rng, known = random.Random(seed), {}
-    waiting = {number: RungStanding(f"s#{number:05d}", number, State.WAITING, 0, ()) for number in range(len(curves))}
+    study = RungStudy(
+        Rungs(EPOCHS, reduction), maximise, constraints=(LIMIT,) if constrained else ()
+    )
+    rng = random.Random(seed)
+    known = {}
+    waiting = {
+        number: RungStanding(f"s#{number:05d}", number, State.WAITING, 0, ())
+        for number in range(len(curves))
+    }
     measured = {number: () for number in waiting}
     kept = StudyBorders.of(study, [])
     with pytest.MonkeyPatch.context() as patch:
@@ -50,17 +58,21 @@ def test_the_results_beside_the_borders_promote_as_all_results_do(
                 one = waiting.pop(number)
                 partial = one.rung < 2 and rng.random() < 0.9
                 told = Result(
-                    curves[number][one.rung] + trend * number, {"latency_ms": curves[number][3]}, partial=partial
+                    curves[number][one.rung] + trend * number,
+                    {"latency_ms": curves[number][3]},
+                    partial=partial,
                 )
                 result = RungResult(one.id, "token", one.rung, told, one.values, measured[number])
                 known[number] = after = result.standing(study)
                 measured[number] = tuple(result._constrained(study)) if constrained else ()
                 kept.insert(after, len(one.values))
+
             promoted = kept.promote()
             expected = promotable(study.rungs, known.values(), maximise=maximise)
             if promoted is None:
                 kept = StudyBorders.of(study, known.values())
                 promoted = kept.promote()
+
             assert sorted(promoted) == sorted(one.number for one in expected)
             kept = StudyBorders.parse(study, kept.dump())
             for one in expected:
@@ -74,7 +86,10 @@ def test_the_results_beside_the_borders_promote_as_all_results_do(
 
 def test_a_proposal_that_goes_on_by_itself_is_not_promoted_any_more():
     study = RungStudy(Rungs(EPOCHS, 3))
-    paused = [RungStanding(f"s#{n:05d}", n, State.PRUNED, 0, (value,)) for n, value in enumerate((0.5, 0.9))]
+    paused = [
+        RungStanding(f"s#{n:05d}", n, State.PRUNED, 0, (value,))
+        for n, value in enumerate((0.5, 0.9))
+    ]
     kept = StudyBorders.of(study, paused)
     assert kept.promote() == []
     # Its late result at the second rung arrives.
@@ -94,7 +109,8 @@ def test_few_results_are_kept_of_many():
 @pytest.fixture
 def looks(monkeypatch):
     """The number of results that each look at a whole study has read."""
-    counts, whole = [], StudyBorders.of
+    counts = []
+    whole = StudyBorders.of
 
     def of(study, standings):
         rows = list(standings)
@@ -109,13 +125,22 @@ def ends(archive, value):
     held = archive.proposals.claim("w", study="study", lease_seconds=600.0)
     told = Result(value, epochs=EPOCHS[held.proposal.rung])
     partial = held.proposal.rung < 2
-    assert archive.proposals.settle([Completion(held.id, held.token, told, partial, held.proposal.rung)]) == [True]
+    assert archive.proposals.settle(
+        [Completion(held.id, held.token, told, partial, held.proposal.rung)]
+    ) == [True]
     return held.proposal.number
 
 
 @pytest.mark.every_server
-def test_a_result_reads_no_other_results_of_the_study_except_after_a_users_write(archive, connection, looks):
-    propose(archive, cells(24), config={"rungs": Rungs(EPOCHS, 3).as_config()}, objective="valid_accuracy")
+def test_a_result_reads_no_other_results_of_the_study_except_after_a_users_write(
+    archive, connection, looks
+):
+    propose(
+        archive,
+        cells(24),
+        config={"rungs": Rungs(EPOCHS, 3).as_config()},
+        objective="valid_accuracy",
+    )
     order = [ends(archive, value) for value in (0.5, 0.9, 0.7, 0.8)]
     assert (order, looks) == ([0, 1, 2, 1], [1])
     run_query(connection, "MATCH (p:Proposal {number: 2}) SET p.rung_values = [0.2]", write=True)

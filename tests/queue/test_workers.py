@@ -14,7 +14,9 @@ LONG = 600.0
 
 @pytest.fixture
 def status(archive):
-    return lambda **settings: {each.id: each for each in workers.statuses(archive.connection, **settings)}
+    return lambda **settings: {
+        each.id: each for each in workers.statuses(archive.connection, **settings)
+    }
 
 
 def test_an_archive_without_workers(status):
@@ -22,10 +24,18 @@ def test_an_archive_without_workers(status):
 
 
 def test_the_properties_of_a_worker_are_listed(archive, status):
-    workers.arrive(archive.connection, "w", host="lab", pid=42, slots=3, study="study", fleet="slurm-study")
+    workers.arrive(
+        archive.connection, "w", host="lab", pid=42, slots=3, study="study", fleet="slurm-study"
+    )
     archive.proposals.register_worker("w", "lab", "cuda:0 (H100)")
     found = status()["w"]
-    assert (found.host, found.pid, found.slots, found.study, found.fleet) == ("lab", 42, 3, "study", "slurm-study")
+    assert (found.host, found.pid, found.slots, found.study, found.fleet) == (
+        "lab",
+        42,
+        3,
+        "study",
+        "slurm-study",
+    )
     assert found.device == "cuda:0 (H100)"
     assert (found.state, found.trials, found.alive) == ("idle", (), True)
     assert 0 <= found.silent_seconds <= found.seconds < LONG
@@ -35,7 +45,10 @@ def test_each_trial_stands_with_its_worker(archive, status):
     proposals = propose(archive, cells(3))
     workers.arrive(archive.connection, "w")
     workers.arrive(archive.connection, "v")
-    claims = [archive.proposals.claim(worker, study="study", lease_seconds=LONG) for worker in ("w", "w", "v")]
+    claims = [
+        archive.proposals.claim(worker, study="study", lease_seconds=LONG)
+        for worker in ("w", "w", "v")
+    ]
     archive.proposals.report(claims[0].id, claims[0].token, {"loss": [3.0, 2.0]}, LONG)
     found = status()
     assert [trial.proposal for trial in found["w"].trials] == [claim.id for claim in claims[:2]]
@@ -91,12 +104,15 @@ def test_leaving_creates_no_worker(archive, status):
     assert status() == {}
 
 
-def test_who_asks_and_tells_ends_with_its_archive_unless_it_holds_a_proposal(archive, status, open_connection):
+def test_who_asks_and_tells_ends_with_its_archive_unless_it_holds_a_proposal(
+    archive, status, open_connection
+):
     propose(archive, cells(1))
     workers.arrive(archive.connection, "other")
     other = Archive(open_connection())
     for worker in ("idle", "busy"):
         other.proposals.register_worker(worker, "here", "ask and tell")
+
     assert other.proposals.claim("busy", study="study", lease_seconds=LONG)
     other.close()
     other.close()

@@ -40,7 +40,9 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.texts, self._open = [], {}, []
+        self.tags = []
+        self.texts = {}
+        self._open = []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -59,18 +61,28 @@ class Page(HTMLParser):
 @pytest.fixture
 def filled(archive):
     """A study with an odd name, of sixty results with costs, curves, predictions and parents."""
-    archive.studies.create(study(ODD, objective="accuracy", direction="minimise", seed=3, config={"agent": "nasbot"}))
+    archive.studies.create(
+        study(ODD, objective="accuracy", direction="minimise", seed=3, config={"agent": "nasbot"})
+    )
     agent = archive.proposals.register_agent("nasbot", {}, "1")
     rng = np.random.default_rng(0)
     networks = cells(60)
     environment = {"host": "secret-host", "torch": "2.8.0", "python": ODD, "ended": "converged"}
-    suggestions, outcomes = [], []
+    suggestions = []
+    outcomes = []
     for at, network in enumerate(networks):
         value = math.nan if at == 4 else float(rng.random())
         parent = networks[at - 1] if at else None
-        suggestions.append(Suggestion(network, mean=-0.5, std=0.3, parent=parent, operations=("swap",) if at else ()))
+        suggestions.append(
+            Suggestion(
+                network, mean=-0.5, std=0.3, parent=parent, operations=("swap",) if at else ()
+            )
+        )
         metrics = {"params": float(at + 1), "accuracy": value, ODD: 1.0}
-        outcomes.append(Result(value, metrics, {"accuracy": [0.5, value]}, 2, 1.5, 7, "cpu", environment))
+        outcomes.append(
+            Result(value, metrics, {"accuracy": [0.5, value]}, 2, 1.5, 7, "cpu", environment)
+        )
+
     archive.proposals.create(ODD, agent, suggestions, outcomes=outcomes)
     return archive
 
@@ -79,7 +91,11 @@ def filled(archive):
 def test_a_report_is_one_file_that_loads_nothing(filled):
     text = report.html(filled, ODD)
     page = Page(text)
-    assert not [attrs for _, attrs in page.tags if attrs.keys() & {"src", "href", "style", "srcset", "data", "action"}]
+    assert not [
+        attrs
+        for _, attrs in page.tags
+        if attrs.keys() & {"src", "href", "style", "srcset", "data", "action"}
+    ]
     assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on")]
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/)", text)
     assert "secret-host" not in text and "\x1b" not in text
@@ -90,10 +106,17 @@ def test_a_report_is_one_file_that_loads_nothing(filled):
     assert page.texts["h1"] == [ODD.replace("\x1b", "?")]
 
     # The policy names style and script by what they are.
-    (policy,) = (attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    (policy,) = (
+        attrs["content"]
+        for tag, attrs in page.tags
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    )
     for name in ("style", "script"):
-        digest = base64.b64encode(hashlib.sha256("".join(page.texts[name]).encode()).digest()).decode()
+        digest = base64.b64encode(
+            hashlib.sha256("".join(page.texts[name]).encode()).digest()
+        ).decode()
         assert f"{name}-src 'sha256-{digest}'" in policy
+
     assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
 
     values = filled.studies.result_arrays([ODD]).values
@@ -101,23 +124,42 @@ def test_a_report_is_one_file_that_loads_nothing(filled):
     assert f"{values[best]:.6g} (#{best})" in page.texts["dd"]
     assert tags.count("tr") == 61 and tags.count("figure") == 5 + 7
     assert "--seed 3" in text and "archive search --agent nasbot" in text
-    headings = [attrs["aria-label"] for tag, attrs in page.tags if tag == "svg" and attrs.get("class") == "chart"]
-    assert headings[:3] == ["best accuracy so far", "best accuracy so far", "accuracy and parameters"]
+    headings = [
+        attrs["aria-label"]
+        for tag, attrs in page.tags
+        if tag == "svg" and attrs.get("class") == "chart"
+    ]
+    assert headings[:3] == [
+        "best accuracy so far",
+        "best accuracy so far",
+        "accuracy and parameters",
+    ]
 
     # A thousand evaluations are small enough to mail.
     read = contents(filled, ODD, top=5, rows=2000)
     network = read.best[0].architecture
     twice = tuple(Observation(network, score, str(score)) for score in (-0.25, -0.75))
-    guessed = Page(rendered(replace(read, recommended=Recommendation(network, -0.5, -0.625, -0.375, twice)), []))
-    assert f"{network.key[:8]}, expected 0.5, 95 %: 0.375 to 0.625 (2 evaluations)" in guessed.texts["dd"]
+    guessed = Page(
+        rendered(
+            replace(read, recommended=Recommendation(network, -0.5, -0.625, -0.375, twice)), []
+        )
+    )
+    assert (
+        f"{network.key[:8]}, expected 0.5, 95 %: 0.375 to 0.625 (2 evaluations)"
+        in guessed.texts["dd"]
+    )
     assert "recommended" not in rendered(replace(read, recommended=None), [])
-    many = replace(read, results=read.results.at(np.resize(np.arange(60), 1000)), shown=tuple(range(1000)))
+    many = replace(
+        read, results=read.results.at(np.resize(np.arange(60), 1000)), shown=tuple(range(1000))
+    )
     whole = rendered(many, list(plots(filled, many)))
     assert whole.count("<tr>") == 1001
     assert len(whole.encode()) < 1_500_000
 
     short_one = Page(report.html(filled, ODD, top=1, rows=10))
-    numbers = [attrs["data-n"] for tag, attrs in short_one.tags if tag == "td" and "data-n" in attrs]
+    numbers = [
+        attrs["data-n"] for tag, attrs in short_one.tags if tag == "td" and "data-n" in attrs
+    ]
     assert str(best) in numbers and [tag for tag, _ in short_one.tags].count("tr") == 11
 
 
@@ -127,17 +169,29 @@ def test_several_objectives_have_a_best_each_a_front_and_a_hypervolume(archive):
     agent = archive.proposals.register_agent("parego", {}, "1")
     rows = [(0.5, 3.0, 1.0), (0.6, 2.0, 2.0), (0.4, 1.0, 3.0), (0.3, 4.0, 4.0)]
     outcomes = [
-        Result(value, {"accuracy": value, "loss": loss, "params": params}, epochs=1) for value, loss, params in rows
+        Result(value, {"accuracy": value, "loss": loss, "params": params}, epochs=1)
+        for value, loss, params in rows
     ]
     archive.proposals.create("study", agent, suggest(cells(4)), outcomes=outcomes)
     text = report.html(archive, "study")
     page = Page(text)
     facts = dict(zip(page.texts["dt"], page.texts["dd"], strict=False))
     assert facts["objectives"] == "accuracy, maximise; loss, minimise; params, minimise"
-    assert (facts["best accuracy"], facts["best loss"], facts["best params"]) == ("0.6 (#1)", "1 (#2)", "1 (#0)")
+    assert (facts["best accuracy"], facts["best loss"], facts["best params"]) == (
+        "0.6 (#1)",
+        "1 (#2)",
+        "1 (#0)",
+    )
     volume = pareto_set(archive.studies.snapshot("study")).hypervolume
-    assert facts["hypervolume"] == f"{volume:.6g}, from 0.3, 4, 4" and facts["Pareto set"] == "3 of 4 results"
-    charts = [attrs["aria-label"] for tag, attrs in page.tags if tag == "svg" and attrs.get("class") == "chart"]
+    assert (
+        facts["hypervolume"] == f"{volume:.6g}, from 0.3, 4, 4"
+        and facts["Pareto set"] == "3 of 4 results"
+    )
+    charts = [
+        attrs["aria-label"]
+        for tag, attrs in page.tags
+        if tag == "svg" and attrs.get("class") == "chart"
+    ]
     fronts = ["Pareto set of accuracy and loss", "Pareto set of accuracy and params", "hypervolume"]
     assert charts[1:4] == fronts and "accuracy and parameters" not in charts
     assert page.texts["th"][:4] == ["number", "accuracy", "loss", "epochs"]
@@ -157,15 +211,22 @@ def test_what_a_study_lacks_is_said(archive, store_settings, tmp_path, monkeypat
         assert "exists: choose another name" in user.types("report", "study", code=2).stderr
         refused = user.types("report", "study", "-o", "study.pdf", code=2).stderr
         assert "a report is a file ending in .html or .htm, got 'study.pdf'" in refused
-        assert "unknown study 'stud': did you mean study" in user.types("report", "stud", code=2).stderr
+        assert (
+            "unknown study 'stud': did you mean study"
+            in user.types("report", "stud", code=2).stderr
+        )
 
 
 def test_a_study_without_a_feasible_result_has_a_map(archive):
     archive.studies.create(study(objective="accuracy", constraints=(parse("latency_ms<5"),)))
     agent = archive.proposals.register_agent("random", {}, "1")
-    outcomes = [Result(value, {"accuracy": value, "latency_ms": 9.0}, epochs=1) for value in (0.25, 0.75)]
+    outcomes = [
+        Result(value, {"accuracy": value, "latency_ms": 9.0}, epochs=1) for value in (0.25, 0.75)
+    ]
     archive.proposals.create("study", agent, suggest(cells(2)), outcomes=outcomes)
-    charts = {one.heading: one.chart for one in plots(archive, contents(archive, "study", top=5, rows=5))}
+    charts = {
+        one.heading: one.chart for one in plots(archive, contents(archive, "study", top=5, rows=5))
+    }
     assert "map of the networks" in charts["Map of the networks"]
     assert "the best network" not in charts["Map of the networks"]
     text = report.html(archive, "study")
@@ -176,14 +237,22 @@ def test_a_study_without_a_feasible_result_has_a_map(archive):
 
 def test_an_objective_may_have_the_name_of_another_column(archive):
     names = ("std", "seconds", "predicted")
-    archive.studies.create(study(objective="accuracy", further=tuple(Objective(name, "minimise") for name in names)))
+    archive.studies.create(
+        study(objective="accuracy", further=tuple(Objective(name, "minimise") for name in names))
+    )
     agent = archive.proposals.register_agent("parego", {}, "1")
     metrics = {"accuracy": 0.5, "std": 1001.0, "seconds": 1002.0, "predicted": 1003.0}
     outcomes = [Result(0.5, metrics, epochs=3, seconds=12.5)]
-    archive.proposals.create("study", agent, [Suggestion(cells(1)[0], mean=0.25, std=0.125)], outcomes=outcomes)
+    archive.proposals.create(
+        "study", agent, [Suggestion(cells(1)[0], mean=0.25, std=0.125)], outcomes=outcomes
+    )
     page = Page(report.html(archive, "study"))
-    entries = [float(attrs["data-n"]) for tag, attrs in page.tags if tag == "td" and attrs.get("data-n")]
-    found = dict(zip([name.strip() for name in page.texts["th"] if name.strip()], entries, strict=False))
+    entries = [
+        float(attrs["data-n"]) for tag, attrs in page.tags if tag == "td" and attrs.get("data-n")
+    ]
+    found = dict(
+        zip([name.strip() for name in page.texts["th"] if name.strip()], entries, strict=False)
+    )
     others = {"epochs": 3, "training seconds": 12.5, "predicted mean": 0.25, "predicted std": 0.125}
     assert found == {"number": 0, **metrics, **others}
 
@@ -191,7 +260,9 @@ def test_an_objective_may_have_the_name_of_another_column(archive):
 @pytest.mark.parametrize("rungs", [(3, 16), (2, 5, 16)])
 def test_every_command_of_a_report_can_be_typed(archive, rungs):
     """The command line parses each of them, and the search has the study's own rungs."""
-    stored = study("my study", config={"agent": "random", "rungs": {"epochs": list(rungs), "reduction": 3}})
+    stored = study(
+        "my study", config={"agent": "random", "rungs": {"epochs": list(rungs), "reduction": 3}}
+    )
     archive.studies.create(stored)
     agent = archive.proposals.register_agent("random", {}, "1")
     outcomes = [Result(0.5, weights=Weights("file:///weights", "0" * 64, 1))]
@@ -205,7 +276,9 @@ def test_every_command_of_a_report_can_be_typed(archive, rungs):
             while isinstance(found, click.Group):
                 context = click.Context(found)
                 found = found.get_command(context, arguments.pop(0))
+
             assert found.make_context(text, arguments, resilient_parsing=False) is not None
+
     (search,) = (text for purpose, text in commands(stored, [], [], None) if "repeat" in purpose)
     assert f"--rungs {','.join(map(str, rungs))} --reduction 3" in search
 
@@ -219,13 +292,37 @@ def test_ticks_are_round_numbers_on_the_axis():
         (0.8, "0.8"),
         (1.0, "1"),
     ]
-    assert [label for _, label in AxisScale(-3e6, 7e6).ticks()] == ["-2 M", "0", "2 M", "4 M", "6 M"]
-    assert [number for number, _ in AxisScale(30.0, 3000.0, True).ticks()] == [50, 100, 200, 500, 1000, 2000]
-    assert (round_step(0.17), round_step(0.2), round_step(300)) == (pytest.approx(0.2), pytest.approx(0.2), 500)
-    assert (short(9999), short(12_345), short(1.5e6), short(0.12345)) == ("9999", "12.35 k", "1.5 M", "0.1235")
+    assert [label for _, label in AxisScale(-3e6, 7e6).ticks()] == [
+        "-2 M",
+        "0",
+        "2 M",
+        "4 M",
+        "6 M",
+    ]
+    assert [number for number, _ in AxisScale(30.0, 3000.0, True).ticks()] == [
+        50,
+        100,
+        200,
+        500,
+        1000,
+        2000,
+    ]
+    assert (round_step(0.17), round_step(0.2), round_step(300)) == (
+        pytest.approx(0.2),
+        pytest.approx(0.2),
+        500,
+    )
+    assert (short(9999), short(12_345), short(1.5e6), short(0.12345)) == (
+        "9999",
+        "12.35 k",
+        "1.5 M",
+        "0.1235",
+    )
     flat = AxisScale.around(np.array([2.0, np.nan]))
     assert flat.low < 2 < flat.high
-    np.testing.assert_allclose(AxisScale(1.0, 100.0, True).places(np.array([1.0, 10.0, 100.0])), [0, 0.5, 1])
+    np.testing.assert_allclose(
+        AxisScale(1.0, 100.0, True).places(np.array([1.0, 10.0, 100.0])), [0, 0.5, 1]
+    )
 
 
 def test_marks_outside_the_axes_are_counted_and_gaps_stay_gaps():

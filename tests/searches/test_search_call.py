@@ -1,4 +1,5 @@
-"""`archive.search`: one call of the library runs a search, reports its events, and returns its outcome."""
+"""`archive.search`: one call of the library runs a search, reports its events, and returns its
+outcome."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ def search(archive, task, **arguments):
     arguments = {"agent": "random", "task": task, "study": "mine", "trainers": 0, **arguments}
     with serving(archive):
         result = package.search(archive=archive, progress=events.append, **arguments)
+
     return result, events
 
 
@@ -33,7 +35,10 @@ def test_a_search_returns_what_the_command_writes(archive, store_settings, tmp_p
     assert result.best.value == max(evaluation.value for evaluation in evaluations)
 
     with shell(store_settings, tmp_path) as user:
-        written = json.loads(user.types("search", "--study", "mine", "--trainers", "0", "--json").stdout)
+        written = json.loads(
+            user.types("search", "--study", "mine", "--trainers", "0", "--json").stdout
+        )
+
     assert written.pop("schema_version") == 1
     assert written == dataclasses.asdict(result)
 
@@ -68,7 +73,9 @@ def test_a_search_in_a_thread_leaves_signals_alone(archive, tmp_path):
 def test_what_is_exhausted_is_said_in_the_last_event(archive, tmp_path):
     result, events = search(archive, table(tmp_path), budget=20)
     assert result.exhausted and result.evaluations == 10
-    assert "all 10 networks of the space are evaluated: 10 of 20 evaluations" in events[-1].exhausted
+    assert (
+        "all 10 networks of the space are evaluated: 10 of 20 evaluations" in events[-1].exhausted
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,6 +96,7 @@ def test_what_is_exhausted_is_said_in_the_last_event(archive, tmp_path):
 def test_mistakes_are_refused_before_anything_is_stored(archive, arguments, error, message):
     with pytest.raises(error, match=message):
         package.search(**{"agent": "random", "task": "digits", **arguments}, archive=archive)
+
     assert not archive.studies.names()
 
 
@@ -96,5 +104,6 @@ def test_an_argument_that_contradicts_the_study_is_refused(archive, tmp_path):
     search(archive, table(tmp_path), budget=1)
     with pytest.raises(StudyConflictError, match="'mine'"):
         package.search(study="mine", task="digits", trainers=0, archive=archive)
+
     with pytest.raises(UsageError, match="an open archive or settings, not both"):
         package.search(archive=archive, settings=archive.connection.settings)

@@ -23,7 +23,8 @@ from archive.server import access, embedded
 from archive.server.run_file import Folder, ServerRun, answers, write_run
 from tests.support import java_only
 
-OTHER, THIRD = 64_001, 64_002
+OTHER = 64_001
+THIRD = 64_002
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as other users")
 
 
@@ -40,8 +41,10 @@ def as_user(uid, action):
     """Return what an action returns, or the message of its error, in a process of another user."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # a fork with threads, which the child does not use
+        # a fork with threads, which the child does not use
+        warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
+
     if child == 0:
         try:
             os.setgroups([])
@@ -52,11 +55,14 @@ def as_user(uid, action):
             answer = f"error: {error}"
         except BaseException as error:
             answer = f"traceback: {error!r}"
+
         os.write(writing, json.dumps(answer).encode())
         os._exit(0)
+
     os.close(writing)
     with os.fdopen(reading) as answers:
         answer = json.load(answers)
+
     os.waitpid(child, 0)
     return answer
 
@@ -76,6 +82,7 @@ def foreign(open_folder):
         folder.create()
         for path in (folder.lock, folder.password):
             path.touch(0o600)
+
         process = psutil.Process()
         write_run(folder, ServerRun("ready", process.pid, process.create_time(), host="here"))
 
@@ -90,8 +97,11 @@ def test_another_user_is_told_whose_server_it_is(foreign):
         begin = time.monotonic()
         message = as_user(THIRD, lambda action=action: action(foreign))
         assert message.startswith("error: ") and "\n" not in message, message
-        assert str(OTHER) in message and "archive db stop" in message and str(foreign.home) in message
+        assert (
+            str(OTHER) in message and "archive db stop" in message and str(foreign.home) in message
+        )
         assert time.monotonic() - begin < 20
+
     running, state, error = as_user(THIRD, lambda: state_of(foreign))
     assert (running, state) == (False, "foreign")
     assert str(OTHER) in error
@@ -102,6 +112,7 @@ def test_the_owner_is_told_who_started_the_server(foreign):
     folder = Folder(foreign.home)
     for path in (folder.run, folder.lock):
         os.chown(path, 0, 0)
+
     message = as_user(OTHER, lambda: embedded.ensure_running(foreign))
     assert message.startswith("error: ") and "the user root" in message
     # Root's own processes would leave files that the owner cannot read.
@@ -110,13 +121,16 @@ def test_the_owner_is_told_who_started_the_server(foreign):
 
 
 @as_root
-@pytest.mark.parametrize("name", [settings.CONFIG_NAME, "server", "server/config", "fleets/a/fleet.json", "fleets/a"])
+@pytest.mark.parametrize(
+    "name", [settings.CONFIG_NAME, "server", "server/config", "fleets/a/fleet.json", "fleets/a"]
+)
 def test_nothing_of_another_user_is_obeyed(home, name):
     path = home.home / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir() if "." not in path.name else path.write_text("")
     if name.startswith("fleets"):
         (home.home / "fleets/a/fleet.json").touch()
+
     os.chown(path, OTHER, OTHER)
     with pytest.raises(SettingsError, match=rf"{name} belongs to the user {OTHER}"):
         _obey(home)
@@ -134,7 +148,9 @@ def test_nothing_that_others_may_write_is_obeyed(home, name, mode):
 
 
 @as_root
-@pytest.mark.parametrize(("mode", "group", "fine"), [(0o644, OTHER, True), (0o664, OTHER, False), (0o660, 0, True)])
+@pytest.mark.parametrize(
+    ("mode", "group", "fine"), [(0o644, OTHER, True), (0o664, OTHER, False), (0o660, 0, True)]
+)
 def test_a_group_with_other_members_may_not_write(tmp_path, mode, group, fine):
     path = tmp_path / "file"
     path.touch()
@@ -181,6 +197,7 @@ def test_a_server_that_stands_still_is_not_running(home, victim):
         assert (stopped.running, stopped.state) == (False, "not answering")
     finally:
         os.kill(getattr(status, victim), signal.SIGCONT)
+
     assert embedded.status(home).running
 
 

@@ -59,7 +59,11 @@ def client(home, code):
     script = f"{imports}; s = settings.load(home={str(home.home)!r}); {code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
     )
 
 
@@ -78,6 +82,7 @@ def servers_over(folder):
         words = process.info["cmdline"] or []
         if "archive.server.supervisor" in words and str(folder.home) in words:
             found.append(process.pid)
+
     return found
 
 
@@ -88,7 +93,12 @@ def remember(home, value):
 
 def remembered(home):
     with Connection.open(home) as connection:
-        return [value for (value,) in run_query(connection, "MATCH (m:Memory) RETURN m.value ORDER BY m.value").rows]
+        return [
+            value
+            for (value,) in run_query(
+                connection, "MATCH (m:Memory) RETURN m.value ORDER BY m.value"
+            ).rows
+        ]
 
 
 # Start, status, stop
@@ -112,7 +122,8 @@ def test_start_and_status(standing):
 
 
 def test_starting_again_finds_the_same_server(standing):
-    running, again = embedded.status(standing), embedded.start(standing)
+    running = embedded.status(standing)
+    again = embedded.start(standing)
     assert (again.pid, again.java_pid, again.port) == (running.pid, running.java_pid, running.port)
 
 
@@ -141,7 +152,10 @@ def test_a_port_that_is_taken_is_left_alone(running, home):
 
 
 def test_many_processes_at_once_get_one_server(home, folder):
-    code = "f = server.ensure_running(s); print(server.status(s).pid, server.status(s).java_pid, f.port)"
+    code = (
+        "f = server.ensure_running(s); print(server.status(s).pid, server.status(s).java_pid, "
+        "f.port)"
+    )
     clients = [client(home, code) for _ in range(20)]
     answers = {each.communicate(timeout=120)[0] for each in clients}
     assert len(answers) == 1
@@ -151,7 +165,9 @@ def test_many_processes_at_once_get_one_server(home, folder):
 def test_two_supervisors_never_share_a_folder(standing):
     running = embedded.status(standing)
     command = [sys.executable, "-m", "archive.server.supervisor", str(standing.home), "128", "60"]
-    second = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False)
+    second = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False
+    )
     assert second.returncode == run_file.ALREADY_RUNNING
     assert embedded.status(standing).java_pid == running.java_pid
 
@@ -222,10 +238,12 @@ def test_everything_killed_at_once(running, home, folder):
 def test_the_database_inherits_the_lock(standing):
     if not ON_LINUX:
         pytest.skip("needs /proc")
+
     inherited = set()
     for descriptor in Path(f"/proc/{embedded.status(standing).java_pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
             inherited.add(descriptor.readlink())
+
     assert Folder(standing.home).lock in inherited
 
 
@@ -234,10 +252,15 @@ def test_a_database_that_keeps_dying_is_given_up(running, home, folder):
     seen = set()
     for _ in range(supervisor.MAX_RESTARTS):
         now = wait_until(
-            lambda: (found := embedded.status(home)).java_pid not in {0, *seen} and found.running and found
+            lambda: (
+                (found := embedded.status(home)).java_pid not in {0, *seen}
+                and found.running
+                and found
+            )
         )
         seen.add(now.java_pid)
         kill(now.java_pid)
+
     wait_until(lambda: gone(running.pid), what="the end of the supervisor")
     assert embedded.status(home).state == "failed"
     assert "died 5 times" in embedded.status(home).error
@@ -247,7 +270,9 @@ def test_a_database_that_keeps_dying_is_given_up(running, home, folder):
 # Stale files
 
 
-@pytest.mark.parametrize("content", ["", "{", "null", '{"port": 1}', '{"pid": 1, "nonsense": 2}', "\0\0\0"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "null", '{"port": 1}', '{"pid": 1, "nonsense": 2}', "\0\0\0"]
+)
 def test_a_run_file_without_sense_is_no_obstacle(home, folder, content):
     folder.create()
     folder.run.write_text(content)
@@ -257,20 +282,27 @@ def test_a_run_file_without_sense_is_no_obstacle(home, folder, content):
 
 @pytest.mark.parametrize("step", [-86_400.0, 3.0])
 def test_a_server_is_known_again_after_the_clock_was_set(standing, monkeypatch, step):
-    before, start = embedded.status(standing), psutil.Process.create_time
-    # What every process sees from then on: the start of a process is its age, subtracted from the clock.
+    before = embedded.status(standing)
+    start = psutil.Process.create_time
+    # What every process sees from then on: the start of a process is its age, subtracted from the
+    # clock.
     monkeypatch.setattr(psutil.Process, "create_time", lambda self: start(self) + step)
     run = run_file.read_run(Folder(standing.home))
     end_orphan(run)
     now = embedded.status(standing)
-    assert now.running and (now.pid, now.java_pid, now.restarts) == (before.pid, before.java_pid, before.restarts)
+    assert now.running and (now.pid, now.java_pid, now.restarts) == (
+        before.pid,
+        before.java_pid,
+        before.restarts,
+    )
     assert embedded.find(standing) is not None
 
 
 def test_a_copy_of_a_folder_has_a_server_of_its_own(running, home, tmp_path):
     remember(home, 1)
     copied = settings.load(home=tmp_path / "copy", environment=java_only())
-    # As `cp -r` while the server runs. The data of a copy are whole only after a stop, so it gets none here.
+    # As `cp -r` while the server runs. The data of a copy are whole only after a stop, so it gets
+    # none here.
     shutil.copytree(home.home, copied.home, ignore=shutil.ignore_patterns("database", "turn.*"))
     assert not embedded.status(copied).running and embedded.find(copied) is None
     assert embedded.stop(copied) is False and embedded.status(home).pid == running.pid
@@ -280,6 +312,7 @@ def test_a_copy_of_a_folder_has_a_server_of_its_own(running, home, tmp_path):
         assert (remembered(home), remembered(copied)) == ([1], [2])
     finally:
         embedded.stop(copied)
+
     assert embedded.status(home).pid == running.pid
 
 
@@ -287,7 +320,9 @@ def test_a_copy_of_a_folder_has_a_server_of_its_own(running, home, tmp_path):
 def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
     folder.create()
     here = socket.gethostname()
-    stale = run_file.ServerRun("ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=here)
+    stale = run_file.ServerRun(
+        "ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=here
+    )
     run_file.write_run(folder, stale)
     folder.lock.touch()
     assert embedded.status(home).running is False
@@ -297,11 +332,14 @@ def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
 
 def test_a_folder_in_use_elsewhere_names_the_machine(home, folder):
     folder.create()
-    run_file.write_run(folder, run_file.ServerRun("ready", pid=1, created=1.0, port=1, host="elsewhere"))
+    run_file.write_run(
+        folder, run_file.ServerRun("ready", pid=1, created=1.0, port=1, host="elsewhere")
+    )
     with folder.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ServerStartError, match=r"machine elsewhere.* archive load"):
             embedded.ensure_running(home, timeout=0.5)
+
         with pytest.raises(ServerStartError, match="machine elsewhere"):
             embedded.stop(home, timeout=0.5)
 
@@ -326,6 +364,7 @@ def test_it_leaves_when_nobody_is_connected(home):
         time.sleep(1.5)
         assert run_query(connection, "RETURN 1").rows == [(1,)]
         assert embedded.status(own).pid == alive.pid
+
     wait_until(lambda: gone(alive.pid) and gone(alive.java_pid), what="the idle end")
     assert embedded.status(own).state == "stopped"
 
@@ -343,7 +382,9 @@ def test_it_leaves_a_folder_that_was_removed(running, home):
 def test_a_folder_that_cannot_be_written(tmp_path, where):
     tmp_path.joinpath("file").touch()
     own = settings.load(home=tmp_path / where)
-    with pytest.raises(SettingsError, match=f"cannot write to the archive's folder {own.home}.*ARCHIVE_HOME"):
+    with pytest.raises(
+        SettingsError, match=f"cannot write to the archive's folder {own.home}.*ARCHIVE_HOME"
+    ):
         embedded.ensure_running(own)
 
 
@@ -351,6 +392,7 @@ def test_a_folder_with_the_name_of_a_variable(tmp_path):
     own = settings.load(home=tmp_path / "${HOME}" / "archive")
     with pytest.raises(SettingsError, match=r"folder .*\$\{HOME\}/archive has \$\{ in its name"):
         embedded.ensure_running(own)
+
     assert not list(tmp_path.iterdir())
 
 
@@ -372,12 +414,20 @@ def test_a_disk_that_is_nearly_full(home, monkeypatch):
 def test_nothing_is_written_to_a_disk_that_is_nearly_full(standing, monkeypatch):
     remember(standing, 5)
     with Connection.open(standing) as connection:
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 2**20))
+        monkeypatch.setattr(
+            shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 2**20)
+        )
         with pytest.raises(StoreError, match=r"is full \(1.0 MiB free"):
-            connection.write(lambda transaction: transaction.run("CREATE (:Memory {value: 6})").consume())
+            connection.write(
+                lambda transaction: transaction.run("CREATE (:Memory {value: 6})").consume()
+            )
+
         with pytest.raises(StoreError, match="is full"):
             run_query(connection, "CREATE (:Memory {value: 6})", write=True)
-        assert run_query(connection, "MATCH (m:Memory) WHERE m.value > 4 RETURN m.value").rows == [(5,)]
+
+        assert run_query(connection, "MATCH (m:Memory) WHERE m.value > 4 RETURN m.value").rows == [
+            (5,)
+        ]
 
 
 def test_a_disk_that_is_full(home, monkeypatch):
@@ -395,11 +445,14 @@ def test_a_database_that_cannot_start_says_why(home, folder):
     folder.config.joinpath("server-users.jsonl").mkdir()
     with pytest.raises(ServerStartError, match=r"ended with status 1 \(log: .*\): .*server-users"):
         embedded.ensure_running(home)
+
     assert embedded.status(home).state == "failed"
 
 
 def test_java_that_cannot_start_says_why_in_one_line(home):
-    with pytest.raises(ServerStartError, match="initialization of VM; Initial heap size set to a larger"):
+    with pytest.raises(
+        ServerStartError, match="initialization of VM; Initial heap size set to a larger"
+    ):
         embedded.ensure_running(replace(home, java_options="-Xmx1k"))
 
 
@@ -408,15 +461,20 @@ def test_java_that_cannot_start_says_why_in_one_line(home):
 
 def test_no_password_where_others_can_read_it(standing):
     remember(standing, 1)
-    running, folder = embedded.status(standing), Folder(standing.home)
+    running = embedded.status(standing)
+    folder = Folder(standing.home)
     password = embedded.ensure_running(standing).password
     assert len(password) >= 32
     for pid in (running.pid, running.java_pid):
         process = psutil.Process(pid)
         assert password not in " ".join(process.cmdline())
         assert password not in json.dumps(process.environ())
-    for path in [path for path in folder.home.rglob("*") if path.is_file() and path != folder.password]:
+
+    for path in [
+        path for path in folder.home.rglob("*") if path.is_file() and path != folder.password
+    ]:
         assert password.encode() not in path.read_bytes(), path
+
     assert password not in repr(embedded.ensure_running(standing))
 
 
@@ -432,7 +490,9 @@ def test_only_the_loopback_interface_listens(standing):
         for c in psutil.Process(embedded.status(standing).java_pid).net_connections("tcp")
         if c.status == psutil.CONN_LISTEN
     ]
-    assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {"127.0.0.1"}
+    assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {
+        "127.0.0.1"
+    }
 
 
 def test_a_folder_may_have_any_name_in_the_locale_c(home, monkeypatch):
@@ -453,7 +513,11 @@ def test_the_locale_of_java_is_that_of_the_user_where_it_has_more_than_ascii():
     utf8 = {"PATH": "/bin", "LC_CTYPE": "C.UTF-8"}
     assert locale() == locale(LC_ALL="C") == locale(LC_ALL="", LC_CTYPE="POSIX") == utf8
     assert locale(LANG="C", LC_CTYPE="") == {**utf8, "LANG": "C"}
-    for user in ({"LC_ALL": "de_DE.UTF-8", "LANG": "C"}, {"LC_CTYPE": "C.UTF-8"}, {"LANG": "de_DE.ISO-8859-1"}):
+    for user in (
+        {"LC_ALL": "de_DE.UTF-8", "LANG": "C"},
+        {"LC_CTYPE": "C.UTF-8"},
+        {"LANG": "de_DE.ISO-8859-1"},
+    ):
         assert locale(**user) == {"PATH": "/bin", **user}
 
 
@@ -464,8 +528,13 @@ def test_an_option_that_java_does_not_know_is_named(home):
 
 @pytest.mark.parametrize("heap_mb", [999_999_999, 10**16])
 def test_a_heap_that_java_refuses_is_named_with_its_setting(home, heap_mb):
-    with pytest.raises(ServerStartError, match=rf"heap_mb \(ARCHIVE_HEAP_MB\) to less than {heap_mb} MiB"):
+    with pytest.raises(
+        ServerStartError,
+        match=r"heap_mb \(ARCHIVE_HEAP_MB\) to less than "
+        rf"{heap_mb} MiB",
+    ):
         embedded.start(replace(home, heap_mb=heap_mb))
+
     # The options of Java come after the setting, and count.
     with pytest.raises(ServerStartError, match=r"(?s)^(?!.*ARCHIVE_HEAP_MB)"):
         embedded.start(replace(home, java_options=f"-Xmx{heap_mb}m"))
@@ -479,4 +548,5 @@ def test_variables_for_java_and_of_the_archive_stay_out(home, monkeypatch):
     assert {"-Dgreeting=good day", "-Xlog:gc"} < set(psutil.Process(status.java_pid).cmdline())
     for pid in (status.pid, status.java_pid):
         assert "of-another-server" not in json.dumps(psutil.Process(pid).environ())
+
     assert "JAVA_TOOL_OPTIONS" not in psutil.Process(status.java_pid).environ()

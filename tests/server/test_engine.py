@@ -1,4 +1,5 @@
-"""Where the engine is: under either name of its package, and never in a package without a Java runtime."""
+"""Where the engine is: under either name of its package, and never in a package without a Java
+runtime."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def packages(tmp_path, monkeypatch):
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
+
             specs[module] = ModuleSpec(module, None, origin=str(folder / "__init__.py"))
+
         monkeypatch.setattr("importlib.util.find_spec", specs.get)
         return tmp_path
 
@@ -34,7 +37,12 @@ def packages(tmp_path, monkeypatch):
 
 
 def jvm(version):
-    return ("jre/bin/java", f"jars/arcadedb-engine-{version}.jar", "jars/arcadedb-studio-1.jar", "jars/gson-2.jar")
+    return (
+        "jre/bin/java",
+        f"jars/arcadedb-engine-{version}.jar",
+        "jars/arcadedb-studio-1.jar",
+        "jars/gson-2.jar",
+    )
 
 
 NATIVE = ("_native/libarcadedb.so",)
@@ -57,11 +65,14 @@ def test_either_package_holds_the_engine(packages, contents, module, version):
     assert [jar.name for jar in found.jars] == [f"arcadedb-engine-{version}.jar", "gson-2.jar"]
 
 
-@pytest.mark.parametrize("contents", [{}, {JVM: NATIVE}, {EMBEDDED: ()}, {EMBEDDED: (), JVM: NATIVE}])
+@pytest.mark.parametrize(
+    "contents", [{}, {JVM: NATIVE}, {EMBEDDED: ()}, {EMBEDDED: (), JVM: NATIVE}]
+)
 def test_without_a_java_runtime_the_package_to_install_is_named(packages, contents):
     packages(**contents)
     with pytest.raises(StartFailed, match=f"pip install '{engine.REQUIREMENT}'") as caught:
         engine.installed()
+
     assert "\n" not in str(caught.value)
     assert ("native build" in str(caught.value)) == bool(contents)
 

@@ -1,4 +1,7 @@
-"""Users of the embedded server for other clients: `root`, and `reader`, whose writes ArcadeDB refuses."""
+"""Users of the embedded server for other clients:
+
+`root`, and `reader`, whose writes ArcadeDB refuses.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ def reader(connection, store_settings):
     """A session of the user that may only read, as another client has it."""
     if connection.dialect != "embedded":
         pytest.skip("a user of the embedded server")
+
     password = Folder(store_settings.home).reader_password.read_text().strip()
     with neo4j.GraphDatabase.driver(connection.login[0], auth=(READER, password)) as driver:
         with driver.session(database=DATABASE, default_access_mode=neo4j.WRITE_ACCESS) as session:
@@ -45,9 +49,14 @@ def reader(connection, store_settings):
 
 def test_a_reader_reads_and_cannot_change_anything(connection, reader):
     run_query(connection, "CREATE (:Study {name: 'kept'})", write=True)
-    everything = "MATCH (n) WHERE NOT n:SchemaMigration RETURN labels(n) AS labels, properties(n) AS properties"
+    everything = (
+        "MATCH (n) WHERE NOT n:SchemaMigration RETURN labels(n) AS labels, "
+        "properties(n) AS properties"
+    )
     before = run_query(connection, everything).rows
-    assert [record["name"] for record in reader.run("MATCH (s:Study) RETURN s.name AS name")] == ["kept"]
+    assert [record["name"] for record in reader.run("MATCH (s:Study) RETURN s.name AS name")] == [
+        "kept"
+    ]
     accepted = []
     for change in CHANGES:
         try:
@@ -55,6 +64,7 @@ def test_a_reader_reads_and_cannot_change_anything(connection, reader):
             accepted.append(change)
         except Neo4jError:
             pass
+
     assert accepted == []
     assert run_query(connection, everything).rows == before
     assert reader.run("RETURN 1 AS one").single()["one"] == 1
@@ -71,10 +81,12 @@ def test_users_are_created_once_and_follow_their_passwords(tmp_path):
     folder = Folder(tmp_path)
     folder.create()
     ensure_users(folder)
-    users, groups = folder.config / "server-users.jsonl", folder.config / "server-groups.json"
+    users = folder.config / "server-users.jsonl"
+    groups = folder.config / "server-groups.json"
     before = users.read_text(), groups.read_text()
     for path in (users, groups, folder.password, folder.reader_password):
         assert path.stat().st_mode & 0o777 == 0o600
+
     ensure_users(folder)
     assert (users.read_text(), groups.read_text()) == before
 
@@ -93,9 +105,12 @@ def test_an_archive_of_an_earlier_release_gets_the_reader(tmp_path):
     folder = Folder(tmp_path)
     folder.create()
     folder.password.write_text("kept")
-    users, groups = folder.config / "server-users.jsonl", folder.config / "server-groups.json"
+    users = folder.config / "server-users.jsonl"
+    groups = folder.config / "server-groups.json"
     users.write_text('{"name":"root","databases":{"*":["admin"]},"password":"x"}\n')
-    groups.write_text(json.dumps({"databases": {"*": {"groups": {"admin": {"own": 1}}}}, "version": 3}))
+    groups.write_text(
+        json.dumps({"databases": {"*": {"groups": {"admin": {"own": 1}}}}, "version": 3})
+    )
     ensure_users(folder)
     assert folder.password.read_text() == "kept"
     assert READER in users.read_text()

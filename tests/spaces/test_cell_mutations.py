@@ -40,6 +40,7 @@ def made_of(matrix: np.ndarray, labels: list[str]) -> str | None:
     kept = alive(matrix)
     if not kept or kept[0] != 0:
         return None
+
     cell = from_nasbench101(matrix[np.ix_(kept, kept)].tolist(), [labels[u] for u in kept])
     return cell.key if SPACE.contains(cell) else None
 
@@ -52,10 +53,16 @@ def reached(parent: Architecture, flips: int, swaps: int) -> set[str | None]:
         flipped = np.array(matrix)
         for u, v in chosen:
             flipped[u, v] ^= 1
+
         for at in combinations(range(1, 6), swaps):
-            for new in product(*([label for label in CELL_LABELS if label != labels[u]] for u in at)):
+            for new in product(
+                *([label for label in CELL_LABELS if label != labels[u]] for u in at)
+            ):
                 others = dict(zip(at, new, strict=True))
-                found.add(made_of(flipped, [others.get(u, label) for u, label in enumerate(labels)]))
+                found.add(
+                    made_of(flipped, [others.get(u, label) for u, label in enumerate(labels)])
+                )
+
     return found
 
 
@@ -70,6 +77,7 @@ def test_each_edge_flips_with_a_seventh_and_each_label_changes_with_a_fifth() ->
                 edges[u, to] += 1
             else:
                 swaps[u, to] += 1
+
     assert set(edges) == set(PAIRS)
     assert all(count == pytest.approx(1000, rel=0.15) for count in edges.values())
     # Two other labels for each of five vertices.
@@ -84,13 +92,18 @@ def test_a_swapped_label_is_another_one() -> None:
     for parent, child in only:
         assert len(child.layers) == len(parent.layers)
         assert len(child.edges) == len(parent.edges)
+
     single = [(parent, m.child) for parent, m in mutations() if m.operations == ("swap_label",)]
     assert all(labels_of(parent) != labels_of(child) for parent, child in single)
 
 
 def test_the_operations_make_the_child() -> None:
     """The recorded edits are a minimal set, by trying all."""
-    few = [(parent, m) for parent, m in mutations() if len(m.operations) <= 2 and len(parent.layers) == 7]
+    few = [
+        (parent, m)
+        for parent, m in mutations()
+        if len(m.operations) <= 2 and len(parent.layers) == 7
+    ]
     for parent, mutation in few[:12]:
         counts = Counter(mutation.operations)
         assert mutation.child.key in reached(parent, counts["flip_edge"], counts["swap_label"])
@@ -100,6 +113,7 @@ def test_what_is_cut_off_is_not_on_record() -> None:
     matrix = [[0] * 7 for _ in range(7)]
     for u, v in [(0, 1), (1, 2), (2, 6), (0, 6)]:
         matrix[u][v] = 1
+
     labels = ["input", *CELL_LABELS, *CELL_LABELS[:2], "output"]
     # Vertices 3 to 5 are on no path: an edge between them and another label change nothing.
     assert _needed(matrix, labels, [(3, 4), (0, 2), (4, "maxpool3x3")]) == [(0, 2)]
@@ -117,15 +131,19 @@ def test_new_vertices_have_all_labels() -> None:
     found: Counter[str] = Counter()
     for _ in range(300):
         found += labels_of(SPACE.mutate(small, rng).child)
+
     counts = [found[label] for label in CELL_LABELS]
     assert min(counts) > 0.7 * max(counts)
 
 
 def test_a_mutation_of_nasbench201_is_another_network() -> None:
     """An operation on a dead edge has no effect."""
-    space, rng = space_of("nasbench201"), np.random.default_rng(0)
+    space = space_of("nasbench201")
+    rng = np.random.default_rng(0)
     # No edge reaches node 1, so edges from it have no effect.
-    parent = from_nasbench201("|none~0|+|nor_conv_3x3~0|skip_connect~1|+|none~0|nor_conv_1x1~1|none~2|")
+    parent = from_nasbench201(
+        "|none~0|+|nor_conv_3x3~0|skip_connect~1|+|none~0|nor_conv_1x1~1|none~2|"
+    )
     for _ in range(100):
         mutation = space.mutate(parent, rng)
         assert mutation.operations == ("swap_label",)

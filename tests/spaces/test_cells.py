@@ -19,7 +19,9 @@ def computed():
 def same(first, second):
     assert first.keys() == second.keys()
     for name in first:
-        assert first[name].dtype == second[name].dtype and np.array_equal(first[name], second[name]), name
+        assert first[name].dtype == second[name].dtype and np.array_equal(
+            first[name], second[name]
+        ), name
 
 
 @pytest.mark.whole
@@ -43,6 +45,7 @@ def test_a_file_that_is_of_no_use_counts_as_missing(tmp_path, monkeypatch, compu
     whole = file.read_bytes()
     with np.load(file) as content:
         arrays = dict(content)
+
     # The keys of other code.
     np.savez(file, **{**arrays, "keys": arrays["keys"] ^ 1})
     assert nasbench201_cells.read(file) is None
@@ -56,7 +59,8 @@ def test_what_is_known_of_every_string_is_what_building_it_tells():
     known = nasbench201_cells.described()
     assert len(known) == 15625
     for (text,), described in list(known.items())[::53]:
-        network, found = from_nasbench201(text), described.build()
+        network = from_nasbench201(text)
+        found = described.build()
         assert described.functional_key == network.functional_key
         assert described.size == (len(network.layers), len(network.edges))
         assert found == network

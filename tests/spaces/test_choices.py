@@ -17,8 +17,14 @@ from archive.spaces.choice_names import conflict
 from archive.spaces.tables.reader import Table
 from tests.support.strategies import relabelled
 
-CHAIN = spaces.get("choices", decisions={"first": ["small", "large"], "last": ["large", "none", "small"]})
-SET = spaces.get("choices", decisions={"width": ["16", "32"], "depth": ["2", "16", "4"], "act": ["a", "b"]}, form="set")
+CHAIN = spaces.get(
+    "choices", decisions={"first": ["small", "large"], "last": ["large", "none", "small"]}
+)
+SET = spaces.get(
+    "choices",
+    decisions={"width": ["16", "32"], "depth": ["2", "16", "4"], "act": ["a", "b"]},
+    form="set",
+)
 
 
 @pytest.mark.parametrize("space", [CHAIN, SET])
@@ -32,12 +38,18 @@ def test_every_combination_is_one_member(space):
         assert space.named(again) == named[at]
         assert space.of_names(dict(reversed(named[at].items()))) == member
         neighbours = [one.child.functional_key for one in space.neighbours(member)]
-        assert len(neighbours) == len(set(neighbours)) == sum(len(options) - 1 for options in space.options.values())
+        assert (
+            len(neighbours)
+            == len(set(neighbours))
+            == sum(len(options) - 1 for options in space.options.values())
+        )
 
 
 def test_spaces_with_other_names_behind_a_label_conflict():
     def differing(form, decisions, others):
-        one, other = (spaces.get("choices", decisions=each, form=form) for each in (decisions, others))
+        one, other = (
+            spaces.get("choices", decisions=each, form=form) for each in (decisions, others)
+        )
         return conflict("choices", one.config, other.config)
 
     assert differing("chain", {"a": ["x", "y"]}, {"a": ["y", "x"]}) == ("'x'", "'y'")
@@ -51,9 +63,13 @@ def test_spaces_with_other_names_behind_a_label_conflict():
 
 
 def test_a_chain_shares_its_options_and_a_set_does_not():
-    first = next(one for one in CHAIN.members() if CHAIN.named(one) == {"first": "large", "last": "large"})
+    first = next(
+        one for one in CHAIN.members() if CHAIN.named(one) == {"first": "large", "last": "large"}
+    )
     assert len({layer.op for layer in first.layers[1:-1]}) == 1
-    same = next(one for one in SET.members() if SET.named(one) == {"width": "16", "depth": "16", "act": "a"})
+    same = next(
+        one for one in SET.members() if SET.named(one) == {"width": "16", "depth": "16", "act": "a"}
+    )
     assert len({layer.op for layer in same.layers[1:-1]}) == 3
     assert not SET.contains(first) and not CHAIN.contains(same)
 
@@ -70,7 +86,11 @@ def test_the_order_of_decisions_survives_a_record_with_sorted_names():
         (["o0"], [(0, 1), (1, 2)], "has 2 decisions, got 1"),
         (["o0", "o5"], [(0, 1), (1, 2), (2, 3)], "'last' has no option with the label 'o5'"),
         (["o0", "o1"], [(0, 1), (1, 2), (2, 3), (0, 2)], "must be a chain of options, or a set"),
-        (["d1.0", "d1.1"], [(0, 1), (0, 2), (1, 3), (2, 3)], "must be a chain of options, or a set"),
+        (
+            ["d1.0", "d1.1"],
+            [(0, 1), (0, 2), (1, 3), (2, 3)],
+            "must be a chain of options, or a set",
+        ),
     ],
 )
 def test_other_networks_are_refused(labels, edges, reason):
@@ -88,7 +108,10 @@ def test_other_networks_are_refused(labels, edges, reason):
         ({"decisions": {"a": "xy"}}, "options of 'a' must be a list of texts, got 'xy'"),
         ({"decisions": {"a": ["x"]}}, "options of 'a' must be 2 to 16, got 1"),
         ({"decisions": {"a": ["x", "x"]}}, "options of 'a' must be different texts"),
-        ({"decisions": [["a", ["x", "y"]], ["a", ["x", "y"]]]}, "must be a text of its own, got 'a'"),
+        (
+            {"decisions": [["a", ["x", "y"]], ["a", ["x", "y"]]]},
+            "must be a text of its own, got 'a'",
+        ),
         (
             {"decisions": {name: [f"{name}{at}" for at in range(6)] for name in "abc"}},
             "at most 16 different options, got 18",
@@ -131,7 +154,10 @@ def test_characters_are_decisions(tmp_path):
     for text, reason in (
         ("arch,score\n020,1\n11,2\n100,3\n012,1\n", "row 2 .* 3 decisions, got 2"),
         ("chain:a,score\nx,1\nx,2\n", "describes no choices: .* 2 to 16, got 1"),
-        ("chain:a,set:b,score\nx,u,1\ny,v,2\n", "its decisions are columns chain:NAME and set:NAME: choose one form"),
+        (
+            "chain:a,set:b,score\nx,u,1\ny,v,2\n",
+            "its decisions are columns chain:NAME and set:NAME: choose one form",
+        ),
     ):
         path.write_text(text)
         with pytest.raises(UsageError, match=reason):
@@ -148,8 +174,14 @@ def test_moves_draw_every_other_option():
 def test_options_have_one_order_in_every_process(tmp_path):
     path = tmp_path / "results.csv"
     rates = ("0.5", "nan", "1e-2", "0.01", "0.1", "0.10", "NaN", "-1")
-    path.write_text("set:rate,set:depth,score\n" + "".join(f"{rate},{at},0.{at}\n" for at, rate in enumerate(rates)))
-    show = "import sys; from archive.spaces.tables.reader import Table; print(Table.load(sys.argv[1]).space_config)"
+    path.write_text(
+        "set:rate,set:depth,score\n"
+        + "".join(f"{rate},{at},0.{at}\n" for at, rate in enumerate(rates))
+    )
+    show = (
+        "import sys; from archive.spaces.tables.reader import Table; "
+        "print(Table.load(sys.argv[1]).space_config)"
+    )
     printed = {
         subprocess.run(
             [sys.executable, "-c", show, str(path)],
@@ -161,4 +193,6 @@ def test_options_have_one_order_in_every_process(tmp_path):
         for seed in range(3)
     }
     assert len(printed) == 1
-    assert "['-1', '0.01', '1e-2', '0.1', '0.10', '0.5', 'NaN', 'nan']" in printed.pop().replace('"', "'")
+    assert "['-1', '0.01', '1e-2', '0.1', '0.10', '0.5', 'NaN', 'nan']" in printed.pop().replace(
+        '"', "'"
+    )

@@ -48,9 +48,12 @@ def test_the_initial_pool_is_ten_distinct_members(space: Space) -> None:
     pool = space.initial_pool()
     for member in pool:
         space.validate(member)
+
     assert len({member.functional_key for member in pool}) == len(pool) == 10
     assert spaces.get(space.name).initial_pool() == pool
-    assert space.initial_pool(np.random.default_rng(3)) == space.initial_pool(np.random.default_rng(3))
+    assert space.initial_pool(np.random.default_rng(3)) == space.initial_pool(
+        np.random.default_rng(3)
+    )
     pool.clear()
     assert len(space.initial_pool()) == 10
 
@@ -61,6 +64,7 @@ def test_one_seed_gives_one_result(space: Space) -> None:
         found = [space.sample(rng)]
         for _ in range(5):
             found.append(space.mutate(found[-1], rng).child)
+
         return found
 
     assert walk(3) == walk(3)
@@ -72,13 +76,17 @@ def test_samples_are_members_and_vary(space: Space) -> None:
     samples = [space.sample(rng) for _ in range(60)]
     for sample in samples:
         space.validate(sample)
+
     assert len({sample.key for sample in samples}) > 30
 
 
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data(), rng=generators())
-def test_every_mutation_of_a_member_is_a_member(name: str, data: st.DataObject, rng: np.random.Generator) -> None:
-    space, parent = space_of(name), data.draw(members(name))
+def test_every_mutation_of_a_member_is_a_member(
+    name: str, data: st.DataObject, rng: np.random.Generator
+) -> None:
+    space = space_of(name)
+    parent = data.draw(members(name))
     before = (parent.layers, parent.edges)
     mutation = space.mutate(parent, rng)
     space.validate(mutation.child)
@@ -93,12 +101,14 @@ def test_every_mutation_of_a_member_is_a_member(name: str, data: st.DataObject, 
 @given(data=st.data())
 @examples(0.5)
 def test_neighbours_are_distinct_other_members(name: str, data: st.DataObject) -> None:
-    space, parent = space_of(name), data.draw(members(name))
+    space = space_of(name)
+    parent = data.draw(members(name))
     found = list(islice(space.neighbours(parent), 60))
     for neighbour in found:
         assert isinstance(neighbour, Mutation)
         assert len(neighbour.operations) == 1
         space.validate(neighbour.child)
+
     keys = [neighbour.child.key for neighbour in found]
     assert len(set(keys)) == len(keys)
     assert parent.key not in keys
@@ -112,7 +122,8 @@ def test_neighbours_are_made_as_they_are_asked_for(space: Space) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_network_of_another_space_is_no_member(name: str) -> None:
-    space, other = space_of(name), next(other for other in ALL if other != name)
+    space = space_of(name)
+    other = next(other for other in ALL if other != name)
     stranger = space_of(other).initial_pool()[0]
     assert not space.contains(stranger)
     with pytest.raises(InvalidArchitectureError, match=f"of space {space.name}, got {other}"):
@@ -126,23 +137,39 @@ def test_a_mutation_cannot_be_changed(space: Space) -> None:
 
 
 def test_unknown_settings_are_named() -> None:
-    with pytest.raises(UnknownNameError, match="setting of space cnn 'max_layer': did you mean max_layers"):
+    with pytest.raises(
+        UnknownNameError, match="setting of space cnn 'max_layer': did you mean max_layers"
+    ):
         spaces.get("cnn", max_layer=3)
+
     for name in ("nasbench101", "nasbench201"):
-        with pytest.raises(UnknownNameError, match=r"unknown setting of space nasbench.*'max_layers': it has none"):
+        with pytest.raises(
+            UnknownNameError,
+            match=r"unknown setting of space "
+            r"nasbench.*'max_layers': it has none",
+        ):
             spaces.get(name, max_layers=3)
 
 
 def test_cells_of_the_tables_have_their_limits() -> None:
     op = Layer("maxpool3x3")
     space = spaces.get("nasbench101")
-    long = Architecture("nasbench101", [Layer("ip"), *[op] * 6, Layer("op")], [(u, u + 1) for u in range(7)])
+    long = Architecture(
+        "nasbench101", [Layer("ip"), *[op] * 6, Layer("op")], [(u, u + 1) for u in range(7)]
+    )
     with pytest.raises(InvalidArchitectureError, match="at most 7 vertices, got 8"):
         space.validate(long)
+
     pairs = [(u, v) for u in range(5) for v in range(u + 1, 5)]
     with pytest.raises(InvalidArchitectureError, match="at most 9 edges, got 10"):
         space.validate(Architecture("nasbench101", [Layer("ip"), *[op] * 3, Layer("op")], pairs))
+
     with pytest.raises(InvalidArchitectureError, match="path from input to output"):
-        space.validate(Architecture("nasbench101", [Layer("ip"), op, Layer("op")], [(0, 1), (0, 2)]))
+        space.validate(
+            Architecture("nasbench101", [Layer("ip"), op, Layer("op")], [(0, 1), (0, 2)])
+        )
+
     with pytest.raises(InvalidArchitectureError, match="no NAS-Bench-201 string"):
-        spaces.get("nasbench201").validate(Architecture("nasbench201", [Layer("ip"), Layer("op")], [(0, 1)]))
+        spaces.get("nasbench201").validate(
+            Architecture("nasbench201", [Layer("ip"), Layer("op")], [(0, 1)])
+        )

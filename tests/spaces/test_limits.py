@@ -14,7 +14,8 @@ from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, SettingsError
 from tests.support.strategies import generators
 
-IP, OP = Layer("ip"), Layer("op")
+IP = Layer("ip")
+OP = Layer("op")
 
 
 def mlp(widths: list[int], edges: list[tuple[int, int]] | None = None) -> Architecture:
@@ -23,12 +24,21 @@ def mlp(widths: list[int], edges: list[tuple[int, int]] | None = None) -> Archit
 
 
 def fan(n: int) -> Architecture:
-    edges = [(0, u) for u in range(1, n + 1)] + [(u, n + 1) for u in range(1, n + 1)] + [(n + 1, n + 2)]
+    edges = (
+        [(0, u) for u in range(1, n + 1)] + [(u, n + 1) for u in range(1, n + 1)] + [(n + 1, n + 2)]
+    )
     return mlp([8] * n, edges)
 
 
 def test_the_defaults_are_those_of_the_paper() -> None:
-    config = {"max_layers": 60, "max_mass": 1e8, "max_degree": 5, "max_edges": 200, "min_units": 8, "max_units": 1024}
+    config = {
+        "max_layers": 60,
+        "max_mass": 1e8,
+        "max_degree": 5,
+        "max_edges": 200,
+        "min_units": 8,
+        "max_units": 1024,
+    }
     assert spaces.get("cnn").config == spaces.get("mlp").config == config
 
 
@@ -38,7 +48,11 @@ def test_the_defaults_are_those_of_the_paper() -> None:
         ({}, mlp([8] * 58), "at most 60 layers, got 61"),
         ({"max_edges": 5}, mlp([8] * 4), "at most 5 edges, got 6"),
         ({}, fan(6), r"at most 5 edges lead out of a layer, got 6 \(layer 0\)"),
-        ({"max_degree": 2}, mlp([8] * 3, [(0, 1), (1, 2), (0, 2), (2, 3), (1, 3), (0, 4), (3, 4), (4, 5)]), "got 3"),
+        (
+            {"max_degree": 2},
+            mlp([8] * 3, [(0, 1), (1, 2), (0, 2), (2, 3), (1, 3), (0, 4), (3, 4), (4, 5)]),
+            "got 3",
+        ),
         ({}, mlp([8, 7]), r"units must be in \[8, 1024\], got 7 \(layer 2\)"),
         ({}, mlp([1025]), r"got 1025 \(layer 1\)"),
         ({"max_mass": 100}, mlp([8, 16]), "the mass must be <= 100, got 176.8"),
@@ -83,7 +97,11 @@ def test_limits_that_make_no_sense_are_refused(config: dict[str, Any], reason: s
 
 def test_one_limit_written_in_two_ways_is_one_configuration() -> None:
     assert spaces.get("cnn", max_mass=1000).config == spaces.get("cnn", max_mass=1e3).config
-    assert spaces.get("cnn", max_mass=1000) == spaces.get("cnn", max_mass=1e3) != spaces.get("cnn", max_mass=2e3)
+    assert (
+        spaces.get("cnn", max_mass=1000)
+        == spaces.get("cnn", max_mass=1e3)
+        != spaces.get("cnn", max_mass=2e3)
+    )
 
 
 @pytest.mark.parametrize("name", ["cnn", "mlp"])
@@ -109,6 +127,7 @@ def test_a_space_too_narrow_for_any_design_says_so() -> None:
     space = spaces.get("cnn", max_mass=0.5)
     with pytest.raises(SettingsError, match="admit no network to begin with"):
         space.initial_pool()
+
     with pytest.raises(SettingsError, match="admit no network to begin with"):
         space.sample(np.random.default_rng(0))
 
@@ -122,7 +141,12 @@ def test_a_space_too_narrow_for_any_design_says_so() -> None:
     rng=generators(),
 )
 def test_mutations_stay_inside_any_limits(
-    name: str, max_layers: int, max_degree: int, max_edges: int, units: tuple[int, int], rng: np.random.Generator
+    name: str,
+    max_layers: int,
+    max_degree: int,
+    max_edges: int,
+    units: tuple[int, int],
+    rng: np.random.Generator,
 ) -> None:
     space = spaces.get(
         name,
@@ -151,6 +175,8 @@ def test_the_only_legal_modifier_is_found() -> None:
     pools = [IP, Layer("max-pool", None, 2), Layer("softmax"), OP]
     images = Architecture("cnn", pools, [(0, 1), (1, 2), (2, 3)])
     names = {
-        operation for seed in range(9) for operation in lone.mutate(images, np.random.default_rng(seed)).operations
+        operation
+        for seed in range(9)
+        for operation in lone.mutate(images, np.random.default_rng(seed)).operations
     }
     assert names == {"swap_label"}

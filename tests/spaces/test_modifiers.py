@@ -17,8 +17,12 @@ from archive.spaces.modifiers import apply
 from archive.spaces.modifiers.choices import reconnections, removable, runs, swaps, wedges
 from tests.support.strategies import members
 
-IP, OP, SOFTMAX, LINEAR = Layer("ip"), Layer("op"), Layer("softmax"), Layer("linear")
-MAX_POOL, AVG_POOL = Layer("max-pool", None, 2), Layer("avg-pool", None, 2)
+IP = Layer("ip")
+OP = Layer("op")
+SOFTMAX = Layer("softmax")
+LINEAR = Layer("linear")
+MAX_POOL = Layer("max-pool", None, 2)
+AVG_POOL = Layer("avg-pool", None, 2)
 
 
 def cnn(inner: list[Layer], edges: list[Edge] | None = None) -> Architecture:
@@ -37,9 +41,20 @@ def widths(network: Architecture) -> list[int]:
 
 @pytest.mark.parametrize(
     ("units", "more", "fewer"),
-    [(64, 72, 56), (8, 9, 7), (1, 2, 0), (3, 4, 2), (11, 12, 10), (12, 14, 10), (100, 113, 87), (1024, 1152, 896)],
+    [
+        (64, 72, 56),
+        (8, 9, 7),
+        (1, 2, 0),
+        (3, 4, 2),
+        (11, 12, 10),
+        (12, 14, 10),
+        (100, 113, 87),
+        (1024, 1152, 896),
+    ],
 )
-def test_units_change_by_an_eighth_rounded_and_by_one_at_least(units: int, more: int, fewer: int) -> None:
+def test_units_change_by_an_eighth_rounded_and_by_one_at_least(
+    units: int, more: int, fewer: int
+) -> None:
     assert (apply.changed(units, +1), apply.changed(units, -1)) == (more, fewer)
 
 
@@ -62,7 +77,8 @@ def test_layers_without_units_cannot_change_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "size"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 2), (8, 2), (9, 2), (16, 2), (17, 3), (24, 3), (57, 8)]
+    ("count", "size"),
+    [(1, 1), (2, 1), (3, 2), (4, 2), (5, 2), (8, 2), (9, 2), (16, 2), (17, 3), (24, 3), (57, 8)],
 )
 def test_en_masse_picks_the_fractions_of_the_table(count: int, size: int) -> None:
     found = runs(mlp([8] * count))
@@ -72,14 +88,19 @@ def test_en_masse_picks_the_fractions_of_the_table(count: int, size: int) -> Non
 
 
 def test_en_masse_counts_layers_that_have_units() -> None:
-    assert runs(cnn([Layer("conv3", 8), MAX_POOL, Layer("conv3", 8), Layer("fc", 8)])) == [[1, 3], [3, 4]]
+    assert runs(cnn([Layer("conv3", 8), MAX_POOL, Layer("conv3", 8), Layer("fc", 8)])) == [
+        [1, 3],
+        [3, 4],
+    ]
     assert runs(cnn([MAX_POOL])) == []
 
 
 def test_dup_path_duplicates_the_inner_layers() -> None:
     network = apply.dup_path(mlp([10, 20, 30]), [0, 1, 2, 3])
     assert sorted(widths(network)) == [10, 10, 20, 20, 30]
-    expected = mlp([10, 20, 10, 20, 30], [(0, 1), (1, 2), (0, 3), (3, 4), (2, 5), (4, 5), (5, 6), (6, 7)])
+    expected = mlp(
+        [10, 20, 10, 20, 30], [(0, 1), (1, 2), (0, 3), (3, 4), (2, 5), (4, 5), (5, 6), (6, 7)]
+    )
     assert network.key == expected.key
 
 
@@ -133,8 +154,10 @@ def test_remove_layer_needs_reconnection() -> None:
     network = mlp([10, 20, 30])
     with pytest.raises(InvalidArchitectureError, match="dead end"):
         apply.remove_layer(network, 2, [])
+
     with pytest.raises(InvalidArchitectureError, match="from its parents to its children"):
         apply.remove_layer(network, 2, [(0, 3)])
+
     for end in (0, 5, -1, 9):
         with pytest.raises(InvalidArchitectureError, match="cannot be removed"):
             apply.remove_layer(network, end, [])
@@ -145,11 +168,15 @@ def test_removing_a_halving_beside_another_path_is_illegal() -> None:
     network = apply.skip(cnn([conv, MAX_POOL, conv]), 1, 3)
     halving = next(u for u, layer in enumerate(network.layers) if layer == MAX_POOL)
     with pytest.raises(InvalidArchitectureError, match="image sizes do not meet"):
-        apply.remove_layer(network, halving, [(network.parents[halving][0], network.children[halving][0])])
+        apply.remove_layer(
+            network, halving, [(network.parents[halving][0], network.children[halving][0])]
+        )
 
 
 def test_skip_connects_layers() -> None:
-    assert apply.skip(mlp([10, 20]), 0, 2) == mlp([10, 20], [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)])
+    assert apply.skip(mlp([10, 20]), 0, 2) == mlp(
+        [10, 20], [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
+    )
 
 
 def test_skip_halves_the_image_as_often_as_needed() -> None:
@@ -166,14 +193,24 @@ def test_skip_halves_the_image_as_often_as_needed() -> None:
 
 
 def test_skip_cannot_enlarge_an_image_or_mix_it_with_vectors() -> None:
-    conv, fc = Layer("conv3", 8), Layer("fc", 8)
+    conv = Layer("conv3", 8)
+    fc = Layer("fc", 8)
     edges = [(0, 1), (0, 2), (1, 4), (2, 3), (4, 5), (3, 5), (5, 6), (6, 7)]
     network = cnn([MAX_POOL, conv, MAX_POOL, conv, conv], edges)
-    small = next(u for u, layer in enumerate(network.layers) if layer == MAX_POOL and network.parents[u] == (0,))
-    large = next(u for u, layer in enumerate(network.layers) if layer == MAX_POOL and network.parents[u] != (0,))
+    small = next(
+        u
+        for u, layer in enumerate(network.layers)
+        if layer == MAX_POOL and network.parents[u] == (0,)
+    )
+    large = next(
+        u
+        for u, layer in enumerate(network.layers)
+        if layer == MAX_POOL and network.parents[u] != (0,)
+    )
     assert small < large
     with pytest.raises(InvalidArchitectureError, match="cannot match the image sizes"):
         apply.skip(network, small, large)
+
     with pytest.raises(InvalidArchitectureError, match="cannot match the image sizes"):
         apply.skip(cnn([conv, fc, fc]), 1, 3)
 
@@ -208,8 +245,17 @@ def test_swap_labels_stay_within_what_can_be_legal() -> None:
     assert set(same) == {"avg-pool", "conv3", "conv5", "conv7", "res3", "res5", "res7"}
     assert other == ["fc"]
     network = cnn([Layer("fc", 8), Layer("fc", 8)])
-    assert swaps(network, 2) == swaps(network, 0) == swaps(network, 3) == swaps(network, 4) == ([], [])
-    assert set(swaps(mlp([8]), 1)[0]) == {"crelu", "leaky-relu", "softplus", "elu", "logistic", "tanh"}
+    assert (
+        swaps(network, 2) == swaps(network, 0) == swaps(network, 3) == swaps(network, 4) == ([], [])
+    )
+    assert set(swaps(mlp([8]), 1)[0]) == {
+        "crelu",
+        "leaky-relu",
+        "softplus",
+        "elu",
+        "logistic",
+        "tanh",
+    }
 
 
 def test_wedge_layer_gets_the_mean_of_the_units_around_it() -> None:
@@ -222,7 +268,9 @@ def test_wedge_layer_looks_through_layers_without_units() -> None:
     network = cnn([Layer("conv3", 30), MAX_POOL, MAX_POOL, Layer("fc", 10)])
     assert apply.wedge_layer(network, (2, 3), "conv3").layers[3] == Layer("conv3", 20)
     assert apply.wedge_layer(cnn([MAX_POOL]), (1, 2), "fc").layers[2] == Layer("fc", 16)
-    assert apply.wedge_layer(cnn([MAX_POOL]), (1, 2), "fc", default_units=40).layers[2] == Layer("fc", 40)
+    assert apply.wedge_layer(cnn([MAX_POOL]), (1, 2), "fc", default_units=40).layers[2] == Layer(
+        "fc", 40
+    )
 
 
 def test_looking_through_a_lattice_of_pools_is_fast() -> None:
@@ -230,6 +278,7 @@ def test_looking_through_a_lattice_of_pools_is_fast() -> None:
     edges: list[Edge] = [(0, 1), (0, 2)]
     for rank in range(19):
         edges += [(1 + 2 * rank + a, 3 + 2 * rank + b) for a in (0, 1) for b in (0, 1)]
+
     network = cnn([MAX_POOL] * 40, [*edges, (39, 41), (40, 41), (41, 42)])
     assert apply.surrounding_units(network, 41, 0, 16) == 16
 
@@ -240,8 +289,10 @@ def test_wedge_layer_has_strides_and_pools() -> None:
     assert apply.wedge_layer(network, (1, 2), "avg-pool").layers[2] == AVG_POOL
     with pytest.raises(InvalidArchitectureError, match="an edge of the network"):
         apply.wedge_layer(network, (0, 2), "conv3")
+
     with pytest.raises(InvalidArchitectureError, match="a vector feeds it"):
         apply.wedge_layer(network, (1, 2), "fc")
+
     with pytest.raises(InvalidArchitectureError, match="feeds another layer than the output"):
         apply.wedge_layer(network, (3, 4), "fc")
 
@@ -254,7 +305,10 @@ def test_wedges_stay_within_what_can_be_legal() -> None:
     assert ("max-pool", 2) in wedges(network, (0, 1))[1]
 
 
-UNIT_CHANGES: list[Callable[[Architecture, int], Architecture]] = [apply.inc_single, apply.dec_single]
+UNIT_CHANGES: list[Callable[[Architecture, int], Architecture]] = [
+    apply.inc_single,
+    apply.dec_single,
+]
 
 
 @given(members("cnn"), st.data())
@@ -272,8 +326,11 @@ def test_changing_units_keeps_the_graph(network: Architecture, data: st.DataObje
 def test_removing_a_wedged_layer_gives_the_network_back(network: Architecture) -> None:
     for tail, head in network.edges[:4]:
         # If all parents and children have other neighbours, a removal adds no edges.
-        if head == len(network.layers) - 1 or len(network.children[tail]) > 1 < len(network.parents[head]):
+        if head == len(network.layers) - 1 or len(network.children[tail]) > 1 < len(
+            network.parents[head]
+        ):
             continue
+
         same, _ = wedges(network, (tail, head))
         wedged = apply.wedge_layer(network, (tail, head), same[0][0])
         assert network.key in {child.key for child in _removals(wedged)}
@@ -291,4 +348,5 @@ def test_limits_know_nothing_of_modifiers() -> None:
     wide = apply.inc_single(mlp([1024]), 1)
     with pytest.raises(InvalidArchitectureError, match="got 1152"):
         Limits().check(wide)
+
     Limits().check(vgg(4))

@@ -22,12 +22,16 @@ def chain(space, *inner):
     return Architecture(space, layers, [(u, u + 1) for u in range(len(layers) - 1)])
 
 
-CNN = chain("cnn", Layer("conv3", 8), Layer("max-pool", None, 2), Layer("conv5", 12, 2), Layer("fc", 16))
+CNN = chain(
+    "cnn", Layer("conv3", 8), Layer("max-pool", None, 2), Layer("conv5", 12, 2), Layer("fc", 16)
+)
 MLP = chain("mlp", Layer("relu", 8), Layer("tanh", 12), Layer("crelu", 6))
 
 
 def built(architecture, seed=0):
-    shape, outputs, kind = ((1, 8, 8), 3, "classification") if architecture.space == "cnn" else ((5,), 1, "regression")
+    shape, outputs, kind = (
+        ((1, 8, 8), 3, "classification") if architecture.space == "cnn" else ((5,), 1, "regression")
+    )
     network = builders.build(architecture, NetworkForm(shape, outputs, kind, False), seed)
     return network.eval().double()
 
@@ -55,12 +59,23 @@ def copied(child, parent, positions):
 
 def test_deepen_inserts_a_layer_that_can_be_the_identity():
     child = morphism.deepen(CNN, 1, "conv5")
-    assert [layer.op for layer in child.layers] == ["ip", "conv3", "conv5", "max-pool", "conv5", "fc", "softmax", "op"]
+    assert [layer.op for layer in child.layers] == [
+        "ip",
+        "conv3",
+        "conv5",
+        "max-pool",
+        "conv5",
+        "fc",
+        "softmax",
+        "op",
+    ]
     assert child.layers[2] == Layer("conv5", 8)
-    parent, new = built(CNN), built(child, seed=9)
+    parent = built(CNN)
+    new = built(child, seed=9)
     copied(new, parent, {1: 1, 4: 3, 5: 4, 6: 5})
     with torch.no_grad():
         torch.nn.init.dirac_(new.layers[2].filter.weight)
+
     same_function(parent, new, CNN)
 
 
@@ -80,7 +95,8 @@ def test_deepen_keeps_both_signs_with_a_crelu():
     # tanh is negative half of the time: relu would lose that, crelu keeps it in its second half.
     child = morphism.deepen(MLP, 2, "crelu")
     assert child.layers[3] == Layer("crelu", 12)
-    parent, new = built(MLP), built(child, seed=9)
+    parent = built(MLP)
+    new = built(child, seed=9)
     copied(new, parent, {1: 1, 2: 2, 5: 4})
     with torch.no_grad():
         new.layers[3].affine.weight.copy_(torch.eye(12))
@@ -88,6 +104,7 @@ def test_deepen_keeps_both_signs_with_a_crelu():
         old = parent.layers[3].affine
         new.layers[4].affine.weight.copy_(torch.cat([old.weight, -old.weight], dim=1))
         new.layers[4].affine.bias.copy_(old.bias)
+
     same_function(parent, new, MLP)
     with pytest.raises(InvalidArchitectureError, match="relu cannot be the identity"):
         morphism.deepen(MLP, 2, "relu")
@@ -96,44 +113,53 @@ def test_deepen_keeps_both_signs_with_a_crelu():
 def test_widen_shares_copies_out():
     child = morphism.widen(MLP, 1)
     assert child.layers[1] == Layer("relu", 16)
-    parent, new = built(MLP), built(child, seed=9)
+    parent = built(MLP)
+    new = built(child, seed=9)
     copied(new, parent, {3: 3, 4: 4})
     with torch.no_grad():
-        first, second = parent.layers[1].affine, parent.layers[2].affine
+        first = parent.layers[1].affine
+        second = parent.layers[2].affine
         new.layers[1].affine.weight.copy_(first.weight.repeat(2, 1))
         new.layers[1].affine.bias.copy_(first.bias.repeat(2))
         new.layers[2].affine.weight.copy_(second.weight.repeat(1, 2) / 2)
         new.layers[2].affine.bias.copy_(second.bias)
+
     same_function(parent, new, MLP)
 
 
 def test_skip_add_adds_zeros_at_first():
     child = morphism.skip_add(CNN, 1, "res3")
     assert child.layers[2] == Layer("res3", 8)
-    parent, new = built(CNN), built(child, seed=9)
+    parent = built(CNN)
+    new = built(child, seed=9)
     copied(new, parent, {1: 1, 4: 3, 5: 4, 6: 5})
     assert new.layers[2].projection is None
     with torch.no_grad():
         new.layers[2].second.weight.zero_()
+
     same_function(parent, new, CNN)
 
 
 def test_skip_concat_is_blind_to_what_is_new():
     child = morphism.skip_concat(MLP, 1, 3)
     assert child.parents[3] == (1, 2)
-    parent, new = built(MLP), built(child, seed=9)
+    parent = built(MLP)
+    new = built(child, seed=9)
     copied(new, parent, {1: 1, 2: 2, 4: 4})
     with torch.no_grad():
         old = parent.layers[3].affine
         new.layers[3].affine.weight.copy_(torch.cat([torch.zeros(6, 8), old.weight], dim=1))
         new.layers[3].affine.bias.copy_(old.bias)
+
     same_function(parent, new, MLP)
 
 
 def test_widths_add_up_where_layers_meet():
     assert morphism.widths(MLP) == (None, 8, 12, 12, None, None)
     assert morphism.widths(CNN) == (None, 8, 8, 12, 16, None, None)
-    joined = morphism.skip_concat(chain("cnn", Layer("conv3", 8), Layer("conv3", 9), Layer("max-pool", None, 2)), 1, 3)
+    joined = morphism.skip_concat(
+        chain("cnn", Layer("conv3", 8), Layer("conv3", 9), Layer("max-pool", None, 2)), 1, 3
+    )
     assert morphism.widths(joined)[3] == 17
 
 
@@ -170,10 +196,13 @@ def test_every_choice_grows_the_network(name):
                 except InvalidArchitectureError:
                     assert operation == "skip_concat"
                     continue
+
                 grown = total(child) - total(parent)
-                assert (len(child.layers), len(child.edges), grown) > (len(parent.layers), len(parent.edges), 0) or (
-                    operation == "widen" and grown > 0
-                )
+                assert (len(child.layers), len(child.edges), grown) > (
+                    len(parent.layers),
+                    len(parent.edges),
+                    0,
+                ) or (operation == "widen" and grown > 0)
                 assert child.key != parent.key
 
 

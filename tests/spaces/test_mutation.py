@@ -43,6 +43,7 @@ def test_the_number_of_steps_has_the_paper_s_probabilities() -> None:
     counts = Counter(number_of_steps(rng) for _ in range(40_000))
     for k, probability in enumerate(STEP_PROBABILITIES, start=1):
         assert counts[k] / 40_000 == pytest.approx(probability, abs=0.01)
+
     assert set(counts) == {1, 2, 3, 4, 5}
 
 
@@ -57,11 +58,13 @@ def test_the_last_number_of_steps_survives_rounding() -> None:
 
 @pytest.mark.parametrize("name", ["cnn", "mlp"])
 def test_every_modifier_is_used_about_as_often(name: str) -> None:
-    space, rng = space_of(name), np.random.default_rng(0)
+    space = space_of(name)
+    rng = np.random.default_rng(0)
     pool = space.initial_pool()
     counts: Counter[str] = Counter()
     for turn in range(1500):
         counts.update(space.mutate(pool[turn % 10], rng).operations)
+
     assert set(counts) == set(NINE)
     share = sum(counts.values()) / len(NINE)
     assert all(0.7 * share < count < 1.3 * share for count in counts.values()), counts
@@ -74,14 +77,17 @@ def test_every_modifier_is_used_about_as_often(name: str) -> None:
 def test_what_is_drawn_is_among_everything_there_is(
     name: str, modifier: str, data: st.DataObject, rng: np.random.Generator
 ) -> None:
-    network, limits = data.draw(members(name)), Limits(max_layers=40)
+    network = data.draw(members(name))
+    limits = Limits(max_layers=40)
     # Longer paths make the list of all results too long for a test.
     if modifier == "dup_path" and len(network.layers) > 16:
         return
+
     try:
         drawn = DRAWS[modifier](network, limits, rng)
     except InvalidArchitectureError:
         return
+
     if drawn is not None and len(drawn.layers) <= limits.max_layers:
         keys = (child.key for found, child in every(network, limits) if found == modifier)
         assert drawn.key in keys
@@ -98,7 +104,8 @@ def test_where_nothing_is_legal_the_parent_is_the_child() -> None:
 
 
 def _walk(monkeypatch: pytest.MonkeyPatch, number: int, path: str) -> tuple[str, tuple[str, ...]]:
-    """Take steps from the network A to those named, and return the last one's name with the operations."""
+    """Take steps from the network A to those named, and return the last one's name with the
+    operations."""
     networks = dict(zip("ABC", spaces.get("mlp").initial_pool(), strict=False))
     drawn = iter(path)
 
@@ -108,7 +115,9 @@ def _walk(monkeypatch: pytest.MonkeyPatch, number: int, path: str) -> tuple[str,
 
     monkeypatch.setattr("archive.spaces.modifiers.sampled._step", step)
     found = steps(networks["A"], number, Limits(), lambda child: None, np.random.default_rng(0))
-    return next(name for name, one in networks.items() if one.key == found.child.key), found.operations
+    return next(
+        name for name, one in networks.items() if one.key == found.child.key
+    ), found.operations
 
 
 def test_steps_that_undo_each_other_are_no_operations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +133,8 @@ def test_a_walk_that_came_back_takes_one_more_step(monkeypatch: pytest.MonkeyPat
 
 def test_in_a_narrow_space_no_mutation_is_its_parent() -> None:
     """One layer of two widths gives 14 networks: walks of several steps often return."""
-    space, rng = spaces.get("mlp", max_layers=4, min_units=8, max_units=9), np.random.default_rng(0)
+    space = spaces.get("mlp", max_layers=4, min_units=8, max_units=9)
+    rng = np.random.default_rng(0)
     parent = space.initial_pool()[0]
     for _ in range(400):
         mutation = space.mutate(parent, rng)
@@ -135,12 +145,16 @@ def test_in_a_narrow_space_no_mutation_is_its_parent() -> None:
 
 def test_images_are_rarely_halved_further() -> None:
     """New labels keep image sizes 19 times in 20."""
-    space, rng = space_of("cnn"), np.random.default_rng(0)
+    space = space_of("cnn")
+    rng = np.random.default_rng(0)
     parent = space.initial_pool()[4]
     deeper = 0
     for _ in range(400):
         child = space.mutate(parent, rng).child
-        deeper += max(level or 0 for level in child.levels) > max(level or 0 for level in parent.levels)
+        deeper += max(level or 0 for level in child.levels) > max(
+            level or 0 for level in parent.levels
+        )
+
     assert deeper < 40
 
 

@@ -15,7 +15,11 @@ def ops(network: Architecture) -> list[str]:
 
 def test_the_cnn_pool_begins_with_three_vgg_nets() -> None:
     pool = spaces.get("cnn").initial_pool()
-    assert [sum(op in ("conv3", "fc") for op in ops(network)) for network in pool[:3]] == [13, 16, 19]
+    assert [sum(op in ("conv3", "fc") for op in ops(network)) for network in pool[:3]] == [
+        13,
+        16,
+        19,
+    ]
     for network in pool[:3]:
         assert set(ops(network)) == {"ip", "conv3", "max-pool", "fc", "softmax", "op"}
 
@@ -54,7 +58,11 @@ def test_the_cnn_generators_give_the_networks_of_the_released_code() -> None:
     for name, network in ours.items():
         words = vocabulary("cnn")
         layers = [
-            Layer(layer["label"], layer["units"], layer.get("stride") or words[layer["label"]].strides[0])
+            Layer(
+                layer["label"],
+                layer["units"],
+                layer.get("stride") or words[layer["label"]].strides[0],
+            )
             for layer in items[name]["layers"]
         ]
         released = Architecture("cnn", layers, [tuple(edge) for edge in items[name]["edges"]])

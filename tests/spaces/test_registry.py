@@ -59,7 +59,11 @@ def test_another_package_cannot_take_a_built_in_name() -> None:
         ("missing", "cannot be loaded: ModuleNotFoundError: No module"),
         ("no-space", "must be a Space"),
         ("number", "the space 'number' of another package must be a class or a function, got 3.14"),
-        ("needs-more", r"the space 'needs-more' of another package cannot be made: TypeError: .*missing 1 required"),
+        (
+            "needs-more",
+            r"the space 'needs-more' of another package cannot be made: TypeError: "
+            r".*missing 1 required",
+        ),
     ],
 )
 def test_a_broken_entry_point_is_a_settings_error(name: str, reason: str) -> None:
@@ -68,9 +72,16 @@ def test_a_broken_entry_point_is_a_settings_error(name: str, reason: str) -> Non
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_module_that_ends_the_process_is_a_settings_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_module_that_ends_the_process_is_a_settings_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     tmp_path.joinpath("ends_the_process.py").write_text("import sys\nsys.exit(4)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    spaces.registry._offered["ends"] = EntryPoint("ends", "ends_the_process:Space", "archive.spaces")
-    with pytest.raises(SettingsError, match="'ends' of another package cannot be loaded: its module ends the process"):
+    spaces.registry._offered["ends"] = EntryPoint(
+        "ends", "ends_the_process:Space", "archive.spaces"
+    )
+    with pytest.raises(
+        SettingsError,
+        match="'ends' of another package cannot be loaded: its module ends the process",
+    ):
         spaces.get("ends")

@@ -23,6 +23,7 @@ def test_a_table_from_the_database_is_opened_where_this_machine_allows_it(tmp_pa
     def refused(at=path):
         with pytest.raises(SettingsError) as caught:
             stored_spaces.of_record("nasbench201", {"table": at}, home)
+
         return str(caught.value)
 
     assert "ARCHIVE_DATA_DIR" in refused() and path in refused()
@@ -34,6 +35,7 @@ def test_a_table_from_the_database_is_opened_where_this_machine_allows_it(tmp_pa
     assert len(stored_spaces.of_record("nasbench201", {"table": path}, home).members()) == 10
     with open(path, "a") as file:
         file.write("\n")
+
     refused()
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     assert len(stored_spaces.of_record("nasbench201", {"table": path}, home).members()) == 10
@@ -46,11 +48,15 @@ def test_a_space_without_a_table_needs_no_permission(tmp_path):
 
 
 def test_a_stored_space_of_another_package_names_the_way_out():
-    message = "unknown space 'chains': did you mean choices, or is the package that defines it not installed?"
+    message = (
+        "unknown space 'chains': did you mean choices, or is the package that defines it "
+        "not installed?"
+    )
     for made in (
         lambda: stored_spaces.of_record("chains", {}, None),
         lambda: Architecture("chains", [Layer("ip"), Layer("op")], [(0, 1)]).canonical,
     ):
         with pytest.raises(UnknownNameError) as caught:
             made()
+
         assert str(caught.value) == message

@@ -75,14 +75,18 @@ def test_every_way_to_move_stays_inside(space):
 
 def test_a_member_without_neighbours_is_left_by_a_draw(tmp_path):
     path = tmp_path / "far.csv"
-    near, far = "nor_conv_3x3", "skip_connect"
+    near = "nor_conv_3x3"
+    far = "skip_connect"
     cells = [f"|{op}~0|+|{op}~0|{op}~1|+|{op}~0|{op}~1|{op}~2|" for op in (near, far)]
     path.write_text("\n".join(["arch_str", *cells]))
     space = spaces.get("nasbench201", table=str(path))
     one, other = space.members()
     for cell, expected in itertools.product((one, other), repeat=2):
         if cell is not expected:
-            assert space.mutate(cell, np.random.default_rng(0)) == spaces.Mutation(expected, ("draw",))
+            assert space.mutate(cell, np.random.default_rng(0)) == spaces.Mutation(
+                expected, ("draw",)
+            )
+
     path.write_text("\n".join(["arch_str", cells[0]]))
     alone = spaces.get("nasbench201", table=str(path))
     assert alone.mutate(one, np.random.default_rng(0)) == spaces.Mutation(one, ())
@@ -96,20 +100,27 @@ def test_what_a_table_does_not_hold_is_no_member(space):
 def test_tables_that_do_not_fit(table, tmp_path):
     with pytest.raises(SettingsError, match="holds networks of nasbench201, not of nasbench101"):
         spaces.get("nasbench101", table=str(table))
+
     with pytest.raises(SettingsError, match="must be the name or path of a table, got 3"):
         spaces.get("nasbench201", table=3)
+
     table.write_text("arch_str,accuracy\n")
     with pytest.raises(SettingsError, match="has no rows"):
         spaces.get("nasbench201", table=str(table))
 
 
 def test_decisions_make_members_only(space):
-    decisions, whole = space.decisions(), spaces.get(space.name).decisions()
+    decisions = space.decisions()
+    whole = spaces.get(space.name).decisions()
     assert decisions.decisions == whole.decisions
     rng = np.random.default_rng(0)
     inside = decisions.encode(space.members()[3])
     assert decisions.decode(inside).functional_key == space.members()[3].functional_key
-    outside = next(cell for cell in iter(lambda: spaces.get(space.name).sample(rng), None) if not space.contains(cell))
+    outside = next(
+        cell
+        for cell in iter(lambda: spaces.get(space.name).sample(rng), None)
+        if not space.contains(cell)
+    )
     assert decisions.encode(outside) is None
     assert decisions.decode(whole.encode(outside)) is None
     assert whole.decode(whole.encode(outside)).functional_key == outside.functional_key

@@ -67,7 +67,9 @@ def test_rows_of_one_network_are_one_architecture_with_their_mean(write, name):
     assert table.cost_column == "train_seconds_12ep"
     assert table.columns == ("accuracy", "train_seconds_12ep")
     assert table.position(codec.from_nasbench201(WITH_DEAD_EDGE)) == 0
-    assert all(table.index[each.functional_key] == at for at, each in enumerate(table.architectures))
+    assert all(
+        table.index[each.functional_key] == at for at, each in enumerate(table.architectures)
+    )
 
 
 def test_genotypes_are_rows(write):
@@ -75,13 +77,20 @@ def test_genotypes_are_rows(write):
     # Another state of the operation none is another row of the same network.
     same = second.text.replace("('none', 1)", "('none', 2)")
     assert same != second.text
-    rows = [f'"{text}",{value}' for text, value in ((first.text, 97.2), (second.text, 97.3), (same, 97.5))]
+    rows = [
+        f'"{text}",{value}'
+        for text, value in ((first.text, 97.2), (second.text, 97.3), (same, 97.5))
+    ]
     table = Table.load(write("\n".join(["genotype,accuracy", *rows])))
     assert table.space == "darts"
     assert table.rows.tolist() == [1, 2]
     np.testing.assert_allclose(table.column("accuracy"), [97.2, 97.4])
     assert table.position(second.architecture) == 1
-    with pytest.raises(UsageError, match=r"row 1 of .* cannot be read: no genotype of darts: a cell has 4 nodes"):
+    with pytest.raises(
+        UsageError,
+        match=r"row 1 of .* cannot be read: no genotype of darts: a "
+        r"cell has 4 nodes",
+    ):
         Table.load(write(f'genotype,a\n"{PUBLISHED["NASNet"].text}",1\n'))
 
 
@@ -89,6 +98,7 @@ def test_nothing_of_a_table_can_be_changed(write):
     table = Table.load(write(SMALL))
     with pytest.raises(ValueError, match="read-only"):
         table.column("accuracy")[0] = 1
+
     with pytest.raises(TypeError):
         table.index["a"] = 1
 
@@ -126,9 +136,18 @@ def test_cells_as_matrices(write):
         (f"arch_str;a\n{CELL};1\n", "separated by commas, not by semicolons"),
         (f"arch_str,a\n{CELL},1\n|conv~0|,2\n", "row 2 of .*got '|conv~0|'"),
         (f"arch_str,a\n{CELL}\n", "row 1 of .* it has 1 entries, the head has 2"),
-        ("n_vertices,adjacency_rowmajor,ops\n3,01,input|output\n", "n_vertices² = 9 characters, got 2"),
-        ("n_vertices,adjacency_rowmajor,ops\n2,0x00,input|output\n", "must hold 0 and 1, got '0x00'"),
-        ("n_vertices,adjacency_rowmajor,ops\ntwo,0100,input|output\n", "n_vertices² = 0 characters, got 4"),
+        (
+            "n_vertices,adjacency_rowmajor,ops\n3,01,input|output\n",
+            "n_vertices² = 9 characters, got 2",
+        ),
+        (
+            "n_vertices,adjacency_rowmajor,ops\n2,0x00,input|output\n",
+            "must hold 0 and 1, got '0x00'",
+        ),
+        (
+            "n_vertices,adjacency_rowmajor,ops\ntwo,0100,input|output\n",
+            "n_vertices² = 0 characters, got 4",
+        ),
     ],
 )
 def test_a_file_that_is_no_table_says_where(write, text, message):
@@ -139,15 +158,22 @@ def test_a_file_that_is_no_table_says_where(write, text, message):
 def test_files_that_cannot_be_read(write, tmp_path):
     with pytest.raises(UsageError, match=r"cannot read the table .*none\.csv: No such file"):
         Table.load(tmp_path / "none.csv")
+
     with pytest.raises(UsageError, match=r"cannot read the table .*: Is a directory"):
         Table.load(tmp_path)
+
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(gzip.compress(SMALL.encode())[:40])
     with pytest.raises(UsageError, match=r"cut.csv.gz is no table"):
         Table.load(path)
+
     path = tmp_path / "latin.csv"
     path.write_bytes(SMALL.encode() + b"\xe9")
-    with pytest.raises(UsageError, match=r"latin.csv is no table: it is no UTF-8 text, save it as UTF-8"):
+    with pytest.raises(
+        UsageError,
+        match=r"latin.csv is no table: it is no UTF-8 text, save it "
+        r"as UTF-8",
+    ):
         Table.load(path)
 
 
@@ -155,25 +181,36 @@ def test_what_a_table_does_not_hold(write):
     table = Table.load(write(SMALL))
     with pytest.raises(UsageError, match=r"'note' of .* holds no numbers: row 1 has 'a'"):
         table.column("note")
+
     with pytest.raises(UsageError, match=r"'accuracy' of .* holds no numbers: row 6 has '1_000'"):
         Table.load(write(f"{SMALL}{OTHER},1_000,200,f\n")).column("accuracy")
+
     with pytest.raises(UnknownNameError, match="did you mean accuracy"):
         table.column("acuracy")
+
     with pytest.raises(InvalidArchitectureError, match="does not hold the architecture"):
         table.position(codec.from_nasbench201(CELL.replace("skip_connect", "avg_pool_3x3")))
-    with pytest.raises(InvalidArchitectureError, match="of space nasbench201, got one of nasbench101"):
+
+    with pytest.raises(
+        InvalidArchitectureError, match="of space nasbench201, got one of nasbench101"
+    ):
         table.position(codec.from_nasbench101([[0, 1], [0, 0]], ["input", "output"]))
 
 
 def test_named_tables_need_their_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("ARCHIVE_DATA_DIR", raising=False)
-    with pytest.raises(SettingsError, match=r"set ARCHIVE_DATA_DIR .*github.com/D-X-Y/NAS-Bench-201"):
+    with pytest.raises(
+        SettingsError, match=r"set ARCHIVE_DATA_DIR .*github.com/D-X-Y/NAS-Bench-201"
+    ):
         Table.named("nb201")
+
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     with pytest.raises(SettingsError, match="nb101 is not found in"):
         Table.named("nb101")
+
     with pytest.raises(UnknownNameError, match="did you mean nb201"):
         Table.named("nb21")
+
     (tmp_path / "nb201.csv").write_text(SMALL)
     assert len(Table.open("nb201")) == 3
 
@@ -184,13 +221,16 @@ def test_the_classes_of_nasbench201(official):
     table = Table.named("nb201")
     with gzip.open(data_dir() / "data" / "nb201.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
+
     cells = [codec.from_nasbench201(row["arch_str"]) for row in rows]
     assert len(cells) == table.rows.sum() == 15_625
     assert len({cell.key for cell in cells}) == 14_125
-    classes, labelled = defaultdict(list), defaultdict(list)
+    classes = defaultdict(list)
+    labelled = defaultdict(list)
     for at, cell in enumerate(cells):
         classes[cell.functional_key].append(at)
         labelled[cell.key].append(at)
+
     assert list(classes) == list(table.index)
     assert len(table) == 8_765
     for name in (column for column in table.columns if column.startswith("cifar")):
@@ -200,6 +240,7 @@ def test_the_classes_of_nasbench201(official):
         best = int(values.argmax())
         assert classes[cells[best].functional_key] == labelled[cells[best].key] == [best]
         assert table.column(name).max() == values[best]
+
     assert all(each.key == each.functional_key for each in table.architectures)
 
 
@@ -219,7 +260,8 @@ def cells_of(count: int) -> list[str]:
 
 def many(write, *, extra: float = 0.0):
     lines = [
-        f"{cell},{at / 7 + extra},{'' if at % 3 else at},word" for at, cell in enumerate(cells_of(cache.WORTH + 20))
+        f"{cell},{at / 7 + extra},{'' if at % 3 else at},word"
+        for at, cell in enumerate(cells_of(cache.WORTH + 20))
     ]
     return write("\n".join(["arch_str,accuracy,train_seconds_12ep,note", *lines]))
 
@@ -247,10 +289,14 @@ def test_a_second_process_reads_what_the_first_one_parsed(write, monkeypatch):
     second = Table.load(path)
     assert second is not first and content(second) == content(first)
     # The architectures equal those that are parsed from the text of the file.
-    for one, other in zip(second.architectures[:50], map(fresh, second.architectures), strict=False):
+    for one, other in zip(
+        second.architectures[:50], map(fresh, second.architectures), strict=False
+    ):
         assert one == other and (one.key, one.functional_key) == (other.key, other.functional_key)
+
     with pytest.raises(UsageError, match="note"):
         second.column("note")
+
     with pytest.raises(ValueError, match="read-only"):
         second.column("accuracy")[0] = 1.0
 
@@ -301,7 +347,10 @@ def test_no_file_of_the_cache_stands_for_a_table_that_is_gone(write):
 
 @examples(0.5)
 @given(
-    seed=st.integers(0, 2**32 - 1), rows=st.integers(500, 900), repeated=st.booleans(), unusual=st.sampled_from((0, 7))
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(500, 900),
+    repeated=st.booleans(),
+    unusual=st.sampled_from((0, 7)),
 )
 def test_looking_cells_up_and_reading_them_give_one_table(seed, rows, repeated, unusual):
     rng = np.random.default_rng(seed)
@@ -309,14 +358,20 @@ def test_looking_cells_up_and_reading_them_give_one_table(seed, rows, repeated, 
     # Strings with near numbers often describe one network, up to dead edges or relabelling.
     begin = rng.integers(len(known) - 1000)
     chosen = [known[at] for at in begin + rng.choice(1000, rows, replace=repeated)]
-    texts = [f" {text}" if unusual and at % unusual == 0 else text for at, text in enumerate(chosen)]
+    texts = [
+        f" {text}" if unusual and at % unusual == 0 else text for at, text in enumerate(chosen)
+    ]
     values = [str(value) if value > 0.1 else "" for value in rng.random(rows)]
-    lines = ["arch_str,accuracy", *(f"{text},{value}" for text, value in zip(texts, values, strict=True))]
+    lines = [
+        "arch_str,accuracy",
+        *(f"{text},{value}" for text, value in zip(texts, values, strict=True)),
+    ]
     content = "\n".join(lines).encode()
     looked_up = parser.parsed(Path("table.csv"), content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parser, "FORMS", [form._replace(known=dict) for form in parser.FORMS])
         read = parser.parsed(Path("table.csv"), content)
+
     assert looked_up.keys() == read.keys()
     for name in read:
         assert looked_up[name].dtype == read[name].dtype
@@ -332,6 +387,7 @@ def test_described_networks_share_their_parts():
         assert one is not cell
         # Further caches of a network take several times the memory of its parts.
         assert one.__dict__.keys() == {"space", "layers", "edges", "key", "functional_key"}
+
     first, second = ({id(part) for part in (*one.layers, *one.edges)} for one in built)
     assert first & second
     distinct = {*built[0].layers, *built[1].layers, *built[0].edges, *built[1].edges}

@@ -31,7 +31,9 @@ def sizes_of(architectures):
 @settings(suppress_health_check=list(HealthCheck))
 @given(
     networks=st.lists(
-        st.one_of(strategies.members("cnn"), strategies.members("mlp"), strategies.cells()), min_size=1, max_size=5
+        st.one_of(strategies.members("cnn"), strategies.members("mlp"), strategies.cells()),
+        min_size=1,
+        max_size=5,
     )
 )
 def test_a_network_is_read_back_in_canonical_form(connection, networks):
@@ -45,7 +47,10 @@ def test_every_layer_and_every_edge_can_be_asked_for(archive):
     (network,) = cells(1)
     archive.architectures.add([network])
     layers = archive.query(
-        "MATCH (:Architecture {key: $key})-[:HAS_LAYER]->(l) RETURN l.index, l.op, l.units, l.stride ORDER BY l.index",
+        (
+            "MATCH (:Architecture {key: $key})-[:HAS_LAYER]->(l) RETURN l.index, l.op, l.units, "
+            "l.stride ORDER BY l.index"
+        ),
         {"key": network.key},
     ).rows
     edges = archive.query(
@@ -71,7 +76,9 @@ def test_properties_of_the_node(archive):
 
 def test_relabellings_are_one_network(archive, connection):
     network = cells(3)[-1]
-    assert archive.architectures.add([strategies.relabelled(network, seed) for seed in range(5)]) == 1
+    assert (
+        archive.architectures.add([strategies.relabelled(network, seed) for seed in range(5)]) == 1
+    )
     archive.architectures.add([strategies.relabelled(network, 9)])
     assert graph_sizes(connection) == sizes_of([network])
 
@@ -97,6 +104,7 @@ def test_a_broken_transaction_leaves_nothing(connection):
 
     with pytest.raises(UsageError):
         connection.write(work)
+
     assert graph_sizes(connection) == (0, 0, 0)
 
 
@@ -109,12 +117,15 @@ def test_more_than_one_batch(archive, connection, monkeypatch):
 def test_unknown_keys_name_near_ones(archive):
     with pytest.raises(UnknownNameError, match="has none yet"):
         archive.architectures.get("0" * 32)
+
     (network,) = cells(1)
     archive.architectures.add([network])
     with pytest.raises(UnknownNameError, match=network.key):
         archive.architectures.get(network.key[:-1] + ("0" if network.key[-1] != "0" else "1"))
+
     with pytest.raises(UnknownNameError):
         archive.architectures.details("0" * 32)
+
     assert archive.architectures.get_many(["0" * 32]) == {}
 
 
@@ -125,6 +136,7 @@ def test_a_prefix_finds_the_one_key(archive):
     assert archive.architectures.find(keys[7][:16]) == keys[7]
     with pytest.raises(UsageError, match="several"):
         archive.architectures.find("")
+
     with pytest.raises(UnknownNameError):
         archive.architectures.find("not-hexadecimal")
 
@@ -135,9 +147,9 @@ def test_a_morph_is_noted_once_with_its_operations(archive, connection):
     archive.architectures.record_morph(parent, child, ["widen", "deepen"])
     archive.architectures.record_morph(parent, child, ["skip"])
     archive.architectures.record_morph(parent, parent, [])
-    assert run_query(connection, "MATCH (a)-[m:MORPHED_INTO]->(b) RETURN a.key, b.key, m.operations").rows == [
-        (parent.key, child.key, ["widen", "deepen"])
-    ]
+    assert run_query(
+        connection, "MATCH (a)-[m:MORPHED_INTO]->(b) RETURN a.key, b.key, m.operations"
+    ).rows == [(parent.key, child.key, ["widen", "deepen"])]
     assert archive.architectures.details(parent.key)["children"] == [child.key]
     assert archive.architectures.details(child.key)["parents"] == [parent.key]
 

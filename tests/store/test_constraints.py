@@ -1,4 +1,5 @@
-"""Studies with constraints: stored, compared, learnt from, dumped; only results that meet them are the best."""
+"""Studies with constraints: stored, compared, learnt from, dumped; only results that meet them are
+the best."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from tests.conftest import wipe
 from tests.support.dumped import dumped
 from tests.support.stores import cells, propose, study, suggest
 
-LIMITS = (Constraint("params", "<=", 10.0), Constraint("latency_ms", "<", 5.0), Constraint("accuracy", ">", 0.1))
+LIMITS = (
+    Constraint("params", "<=", 10.0),
+    Constraint("latency_ms", "<", 5.0),
+    Constraint("accuracy", ">", 0.1),
+)
 # Accuracy, parameters, latency; None is left out.
 ROWS = [
     (0.9, 11.0, 1.0),
@@ -35,7 +40,9 @@ def told(archive, rows, **settings):
     for accuracy, params, latency in rows:
         claim = archive.proposals.claim("trainer", study="study")
         metrics = {"accuracy": accuracy, "params": params, "latency_ms": latency}
-        result = Result(accuracy, {name: value for name, value in metrics.items() if value is not None})
+        result = Result(
+            accuracy, {name: value for name, value in metrics.items() if value is not None}
+        )
         archive.proposals.complete(claim.id, claim.token, result)
 
 
@@ -47,12 +54,19 @@ def test_the_best_result_is_the_best_one_that_meets_the_constraints(archive):
     snapshot = archive.studies.snapshot("study")
     assert [view.number for view in snapshot.best(9)] == [1, 5]
     assert snapshot.incumbent.number == snapshot.nearest.number == 1
-    assert {one.study.name: one.best for one in archive.studies.list()} == {"study": 0.5, "free": None}
+    assert {one.study.name: one.best for one in archive.studies.list()} == {
+        "study": 0.5,
+        "free": None,
+    }
     assert [view.number for view in pareto_set(snapshot).proposals] == [1, 5]
     assert [row[0] for row in archive.named("pareto-set", study="study").rows] == [1, 5]
     history = provenance.history_of(archive, snapshot.study)[0]
-    assert history.constraints.met(history.observations).tolist() == [each in (1, 5) for each in range(7)]
-    known = provenance.history_of(archive, snapshot.study, {"params": lambda networks: [20.0] * len(networks)})[0]
+    assert history.constraints.met(history.observations).tolist() == [
+        each in (1, 5) for each in range(7)
+    ]
+    known = provenance.history_of(
+        archive, snapshot.study, {"params": lambda networks: [20.0] * len(networks)}
+    )[0]
     assert [len(seen.measured) for seen in known.observations] == [2] * 7
     assert not known.constraints.met(known.observations).any()
     about = "MATCH (s:Study {name: 'study'}) RETURN s.constrained, s.operators, s.bounds"
@@ -73,7 +87,9 @@ def test_other_constraints_are_a_conflict(archive):
     assert archive.studies.create(study(constraints=LIMITS[::-1])).constraints == LIMITS
     for other in ((), LIMITS[:2], (*LIMITS[:2], replace(LIMITS[2], bound=0.2))):
         with pytest.raises(
-            StudyConflictError, match=r"exists with the constraints params<=10, latency_ms<5, accuracy>0.1"
+            StudyConflictError,
+            match=r"exists with the constraints params<=10, latency_ms<5, "
+            r"accuracy>0.1",
         ):
             archive.studies.create(study(constraints=other))
 
@@ -84,12 +100,16 @@ def test_other_constraints_are_a_conflict(archive):
         ((Constraint("", "<=", 1.0),), "a constraint is NAME<=NUMBER"),
         ((Constraint("a", "==", 1.0),), "got 'a==1'"),
         ((Constraint("a", "<", math.nan),), "got 'a<nan'"),
-        ((Constraint("a", "<", 1.0), Constraint("a", "<=", 2.0)), "one bound of each kind on a, got a<1, a<=2"),
+        (
+            (Constraint("a", "<", 1.0), Constraint("a", "<=", 2.0)),
+            "one bound of each kind on a, got a<1, a<=2",
+        ),
     ],
 )
 def test_invalid_constraints(archive, constraints, message):
     with pytest.raises(UsageError, match=message):
         archive.studies.create(study(constraints=constraints))
+
     assert archive.studies.names() == []
 
 

@@ -24,7 +24,9 @@ def imported(archive, task="latency", protocol="table/1", value=2.0, **options):
 
 
 def found(archive, **which):
-    return [(each.study, each.direction, each.score) for each in archive.studies.evaluations(**which)]
+    return [
+        (each.study, each.direction, each.score) for each in archive.studies.evaluations(**which)
+    ]
 
 
 def test_imported_results_have_the_direction_of_their_task(archive):
@@ -32,7 +34,11 @@ def test_imported_results_have_the_direction_of_their_task(archive):
     imported(archive, "accuracy", direction="maximise")
     imported(archive, "unknown")
     assert found(archive, task="latency") == [(None, "minimise", -2.0)]
-    assert found(archive, task="accuracy") == found(archive, task="unknown") == [(None, "maximise", 2.0)]
+    assert (
+        found(archive, task="accuracy")
+        == found(archive, task="unknown")
+        == [(None, "maximise", 2.0)]
+    )
 
 
 def test_frames_tell_the_score_of_imported_results(archive):
@@ -46,6 +52,7 @@ def test_a_study_tells_the_direction_of_its_own_results_and_the_first_that_of_th
         propose(archive, cells(1), name, task="latency", protocol="table/1", direction=direction)
         claim = archive.proposals.claim("w", study=name)
         archive.proposals.complete(claim.id, claim.token, Result(1.0))
+
     imported(archive)
     assert found(archive, task="latency") == [
         ("down", "minimise", -1.0),
@@ -56,8 +63,13 @@ def test_a_study_tells_the_direction_of_its_own_results_and_the_first_that_of_th
 
 def test_results_of_the_other_direction_are_refused(archive):
     imported(archive, direction="minimise")
-    with pytest.raises(UsageError, match=r"'latency' under the protocol 'table/1' with direction minimise.*maximise"):
+    with pytest.raises(
+        UsageError,
+        match=r"'latency' under the protocol 'table/1' with direction "
+        r"minimise.*maximise",
+    ):
         imported(archive, direction="maximise")
+
     imported(archive, direction="minimise")
     imported(archive, protocol="table/2", direction="maximise")
     assert [score for _, _, score in found(archive, task="latency")] == [-2.0, 2.0]
@@ -79,6 +91,7 @@ def test_a_dump_keeps_the_direction_of_imported_results(archive, connection, tmp
         load(connection, tmp_path / "one.gz")
         assert found(archive, task="latency") == [(None, "minimise", -2.0)]
         assert found(archive, task="unknown") == [(None, "maximise", 2.0)]
+
     dump(connection, tmp_path / "two.gz")
     assert records(tmp_path / "two.gz") == records(tmp_path / "one.gz")
 
@@ -89,10 +102,14 @@ def test_dumps_that_disagree_are_refused_in_either_order(archive, connection, tm
         wipe(connection)
         imported(archive, direction=direction, value=3.0)
         dump(connection, tmp_path / direction)
+
     second = "minimise" if first == "maximise" else "maximise"
     wipe(connection)
     load(connection, tmp_path / first)
-    with pytest.raises(StudyConflictError, match=f"'latency'.*{first}, the file has results with direction {second}"):
+    with pytest.raises(
+        StudyConflictError,
+        match=f"'latency'.*{first}, the file has results with direction {second}",
+    ):
         load(connection, tmp_path / second)
 
 
@@ -106,13 +123,22 @@ def test_a_loaded_study_tells_its_task_the_direction(archive, connection, tmp_pa
 
 
 def test_two_tasks_never_share_a_node(archive):
-    names = [("a@b", "c"), ("a", "b@c"), ("a@", "b"), ("a", "@b"), ("a\\", "b"), ("a\\@b", "c"), ("a\\", "@b@c")]
+    names = [
+        ("a@b", "c"),
+        ("a", "b@c"),
+        ("a@", "b"),
+        ("a", "@b"),
+        ("a\\", "b"),
+        ("a\\@b", "c"),
+        ("a\\", "@b@c"),
+    ]
     assert len({task_id(*pair) for pair in names}) == len(names)
     assert task_id("table:/data/x%y.csv#-ms", "table/1@2") == "table:/data/x%y.csv#-ms@table/1@2"
     evaluations = Evaluations(archive.connection, archive.architectures)
     archive.architectures.add(cells(1))
     for at, (task, protocol) in enumerate(names):
         evaluations.add(task, protocol, [(f"r/{at}", cells(1)[0].key, Result(float(at)))])
+
     for at, (task, protocol) in enumerate(names):
         stored = archive.studies.evaluations(task=task, protocol=protocol)
         assert [(each.value, each.task, each.protocol) for each in stored] == [(at, task, protocol)]

@@ -32,7 +32,8 @@ def values_of(pairs, components=4):
 
 def test_what_was_stored_is_read_as_a_symmetric_matrix(archive, keys):
     pairs = pairs_of(keys)
-    first, second = values_of(pairs), values_of(pairs) / 7
+    first = values_of(pairs)
+    second = values_of(pairs) / 7
     archive.distances.store(pairs, {"otmann": first, "otmann_normalised": second})
     asked = [keys[3], keys[1], keys[7], keys[3]]
     for kind, values in (("otmann", first), ("otmann_normalised", second)):
@@ -43,13 +44,15 @@ def test_what_was_stored_is_read_as_a_symmetric_matrix(archive, keys):
         np.testing.assert_array_equal(matrix, matrix.swapaxes(1, 2))
         assert not matrix[:, range(COUNT), range(COUNT)].any()
         np.testing.assert_array_equal(
-            archive.distances.matrix(asked, kind), matrix[np.ix_(range(4), [3, 1, 7, 3], [3, 1, 7, 3])]
+            archive.distances.matrix(asked, kind),
+            matrix[np.ix_(range(4), [3, 1, 7, 3], [3, 1, 7, 3])],
         )
 
 
 def missing(distances, keys, kind):
     """Return the pairs of keys that have no distance of a kind."""
-    matrix, keys = distances.matrix(sorted(keys), kind), sorted(keys)
+    matrix = distances.matrix(sorted(keys), kind)
+    keys = sorted(keys)
     unknown = np.isnan(matrix.reshape(-1, *matrix.shape[-2:])[0])
     return [(keys[a], keys[b]) for a, b in zip(*np.nonzero(np.triu(unknown)), strict=True)]
 
@@ -57,14 +60,18 @@ def missing(distances, keys, kind):
 def test_a_distance_may_be_one_number(archive, keys):
     pairs = pairs_of(keys[:3])
     archive.distances.store(pairs, {"edit": [1.0, 2.0, 3.0]})
-    np.testing.assert_array_equal(archive.distances.matrix(keys[:3], "edit"), [[0, 1, 2], [1, 0, 3], [2, 3, 0]])
+    np.testing.assert_array_equal(
+        archive.distances.matrix(keys[:3], "edit"), [[0, 1, 2], [1, 0, 3], [2, 3, 0]]
+    )
 
 
 @pytest.mark.every_server
 def test_the_smaller_key_comes_first_whatever_the_order_given(archive, connection, keys):
     a, b, c = keys[:3]
     archive.distances.store([(b, a), (a, c)], {"edit": [1.0, 2.0]})
-    rows = run_query(connection, "MATCH (x)-[d:DISTANCE]->(y) RETURN x.key, y.key, d.edit ORDER BY d.edit").rows
+    rows = run_query(
+        connection, "MATCH (x)-[d:DISTANCE]->(y) RETURN x.key, y.key, d.edit ORDER BY d.edit"
+    ).rows
     assert [tuple(row) for row in rows] == [(a, b, 1.0), (a, c, 2.0)]
 
 
@@ -115,15 +122,20 @@ def test_many_writers_of_the_same_pairs(connection, open_connection, keys):
     everywhere(work)
     assert count(connection, "()-[:DISTANCE]->()") == len(pairs)
     rows, columns = np.triu_indices(COUNT, 1)
-    np.testing.assert_array_equal(Distances(connection).matrix(keys, "otmann")[:, rows, columns].T, values)
+    np.testing.assert_array_equal(
+        Distances(connection).matrix(keys, "otmann")[:, rows, columns].T, values
+    )
 
 
 def test_what_cannot_be_stored(archive, connection, keys):
     with pytest.raises(UsageError, match="twice"):
         archive.distances.store([(keys[0], keys[0])], {"edit": [0.0]})
+
     with pytest.raises(UsageError, match=r"\(2,\)"):
         archive.distances.store([(keys[0], keys[1]), (keys[0], keys[2])], {"edit": [0.0]})
+
     with pytest.raises(UsageError, match="0000"):
         archive.distances.store([(keys[0], keys[1]), (keys[0], "0" * 32)], {"edit": [1.0, 2.0]})
+
     assert count(connection, "()-[:DISTANCE]->()") == 0
     archive.distances.store([], {"edit": []})

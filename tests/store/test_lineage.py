@@ -31,23 +31,35 @@ def grow(archive, *networks, operations=("deepen",)):
 
 def nearest(archive, network, protocols=("digits/1",), **options):
     found = archive.lineage.with_weights(network.key, "digits", protocols, limit=1, **options)
-    return (found[0].architecture, found[0].hops, found[0].evaluation, found[0].weights) if found else None
+    return (
+        (found[0].architecture, found[0].hops, found[0].evaluation, found[0].weights)
+        if found
+        else None
+    )
 
 
 def test_a_proposal_notes_what_its_network_came_from(archive):
     parent, child = cells(2)
     archive.studies.create(study())
     agent = archive.proposals.register_agent("morphism", {}, "1")
-    archive.proposals.create("study", agent, [Suggestion(child, parent=parent, operations=("deepen", "widen"))])
+    archive.proposals.create(
+        "study", agent, [Suggestion(child, parent=parent, operations=("deepen", "widen"))]
+    )
     (descent,) = archive.lineage.of(child.key)
-    assert (descent.parent, descent.child, descent.operations) == (parent.key, child.key, ("deepen", "widen"))
+    assert (descent.parent, descent.child, descent.operations) == (
+        parent.key,
+        child.key,
+        ("deepen", "widen"),
+    )
     assert archive.lineage.of(parent.key) == []
     assert archive.lineage.of(child.key[:12]) == [descent]
 
 
 def test_what_the_archive_has_not_has_no_lineage(archive):
     archive.architectures.add([cells(1)[0]])
-    with pytest.raises(UnknownNameError, match="unknown architecture 'zz': no network has a key that begins so"):
+    with pytest.raises(
+        UnknownNameError, match="unknown architecture 'zz': no network has a key that begins so"
+    ):
         archive.lineage.of("zz")
 
 

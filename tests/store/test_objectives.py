@@ -22,12 +22,17 @@ FURTHER = (Objective("loss", "minimise"), Objective("speed"))
 
 
 def told(archive, rows, name="study", **settings):
-    """Propose one cell for each row of accuracy, loss and speed, and complete it with them; None is left out."""
+    """Propose one cell for each row of accuracy, loss and speed, and complete it with them;
+
+    None is left out.
+    """
     propose(archive, cells(len(rows)), name, objective="accuracy", further=FURTHER, **settings)
     for accuracy, loss, speed in rows:
         claim = archive.proposals.claim("trainer", study=name)
         metrics = {"accuracy": accuracy, "loss": loss, "speed": speed}
-        result = Result(accuracy, {key: value for key, value in metrics.items() if value is not None})
+        result = Result(
+            accuracy, {key: value for key, value in metrics.items() if value is not None}
+        )
         archive.proposals.complete(claim.id, claim.token, result)
 
 
@@ -47,7 +52,8 @@ def test_the_pareto_set_of_a_study(archive):
     told(archive, ROWS)
     snapshot = archive.studies.snapshot("study")
     found = pareto_set(snapshot)
-    # The fifth result equals the second; the third and sixth lack an objective, and dominate nothing.
+    # The fifth result equals the second; the third and sixth lack an objective, and dominate
+    # nothing.
     assert [view.number for view in found.proposals] == [1, 3]
     assert found.values == ((0.6, 3.0, 1.0), (0.4, 1.0, 2.0))
     assert (found.reference, found.left_out) == ((0.3, 5.0, 0.5), 2)
@@ -69,12 +75,17 @@ def test_the_pareto_set_of_a_study(archive):
 @pytest.mark.every_server
 def test_the_best_result_is_one_with_a_value_of_each_objective(archive):
     lacking = [(0.9, 4.0, None), (0.8, math.inf, 1.0), (0.7, math.nan, 1.0)]
-    for name, rows, best in (("some", [*lacking, *ROWS], 0.6), ("none", lacking, 0.9), ("few", lacking[2:], 0.7)):
+    for name, rows, best in (
+        ("some", [*lacking, *ROWS], 0.6),
+        ("none", lacking, 0.9),
+        ("few", lacking[2:], 0.7),
+    ):
         told(archive, rows, name)
         snapshot = archive.studies.snapshot(name)
         assert snapshot.incumbent.value == best
         assert snapshot.best(1) == [snapshot.incumbent]
         assert agents.study(archive, name).best().value == best
+
     assert [summary.best for summary in archive.studies.list()] == [0.6, 0.9, 0.7]
     assert archive.studies.list()[0].counts == {State.COMPLETE: 10}
     snapshot = archive.studies.snapshot("some")
@@ -82,7 +93,18 @@ def test_the_best_result_is_one_with_a_value_of_each_objective(archive):
     assert snapshot.incumbent.number == front[0]
     assert [row[0] for row in archive.named("pareto-set", study="some").rows] == front
     # Those that lack a value come after all others.
-    assert [view.value for view in snapshot.best(20)] == [0.6, 0.6, 0.5, 0.4, 0.3, 0.9, 0.9, 0.8, 0.7, 0.6]
+    assert [view.value for view in snapshot.best(20)] == [
+        0.6,
+        0.6,
+        0.5,
+        0.4,
+        0.3,
+        0.9,
+        0.9,
+        0.8,
+        0.7,
+        0.6,
+    ]
 
 
 def test_the_pareto_set_of_one_objective_is_its_best_result(archive):
@@ -121,7 +143,9 @@ def test_a_study_with_one_objective_has_no_goals(archive):
 def test_other_objectives_are_a_conflict(archive):
     archive.studies.create(study(further=FURTHER))
     for further in ((), FURTHER[:1], FURTHER[::-1], (Objective("loss"), FURTHER[1])):
-        with pytest.raises(StudyConflictError, match="objectives accuracy:maximise, loss:minimise, speed"):
+        with pytest.raises(
+            StudyConflictError, match="objectives accuracy:maximise, loss:minimise, speed"
+        ):
             archive.studies.create(study(further=further))
 
 
@@ -130,13 +154,17 @@ def test_other_objectives_are_a_conflict(archive):
     [
         ((Objective("accuracy"),), "need different names, got 'accuracy', 'accuracy'"),
         ((Objective(""),), "need different names, got 'accuracy', ''"),
-        ((Objective("loss", "down"),), "direction of loss must be maximise or minimise, got 'down'"),
+        (
+            (Objective("loss", "down"),),
+            "direction of loss must be maximise or minimise, got 'down'",
+        ),
         (tuple(map(Objective, "abcd")), "at most 4 objectives, got 5: accuracy, a, b, c, d"),
     ],
 )
 def test_invalid_objectives(archive, further, message):
     with pytest.raises(UsageError, match=message):
         archive.studies.create(study(further=further))
+
     assert archive.studies.names() == []
 
 
@@ -151,7 +179,8 @@ def test_a_result_without_one_of_the_objectives_answers_no_proposal(archive):
 def test_a_dump_keeps_the_objectives(archive, connection, tmp_path):
     told(archive, ROWS)
     file = tmp_path / "dump.jsonl.gz"
-    first, before = dumped(archive, file), pareto_set(archive.studies.snapshot("study"))
+    first = dumped(archive, file)
+    before = pareto_set(archive.studies.snapshot("study"))
     wipe(connection)
     load(connection, file)
     assert archive.studies.get("study").further == FURTHER

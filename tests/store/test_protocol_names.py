@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import UnknownNameError, UsageError
-from archive.store.protocol_names import FAMILIES, ProtocolName, check_owner, check_word, without_objective
+from archive.store.protocol_names import (
+    FAMILIES,
+    ProtocolName,
+    check_owner,
+    check_word,
+    without_objective,
+)
 from archive.trainer.tasks import registry
 
 WORDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_./@-]{0,10}", fullmatch=True)
@@ -49,7 +55,9 @@ def test_a_task_has_each_protocol_with_each_recipe_and_objective():
     assert task.protocol("diabetes/1+morph+recipe:mine").inherited_epochs
 
 
-@pytest.mark.parametrize("name", ["diabetes/1+recipe:default", "diabetes/1+objective:valid_mse", "no/1+recipe:mine"])
+@pytest.mark.parametrize(
+    "name", ["diabetes/1+recipe:default", "diabetes/1+objective:valid_mse", "no/1+recipe:mine"]
+)
 def test_a_second_name_for_one_meaning_is_unknown(name):
     with pytest.raises(UnknownNameError, match="unknown protocol of the task diabetes"):
         registry.DIABETES.protocol(name)
@@ -80,7 +88,10 @@ def test_every_task_of_this_package_has_a_family_of_protocols():
 def test_a_protocol_of_another_task_is_refused(task, protocol):
     with pytest.raises(UsageError) as raised:
         check_owner(task, protocol)
-    assert f"the protocol {protocol!r} is of " in str(raised.value) and f"not of {task!r}" in str(raised.value)
+
+    assert f"the protocol {protocol!r} is of " in str(raised.value) and f"not of {task!r}" in str(
+        raised.value
+    )
 
 
 @pytest.mark.parametrize(

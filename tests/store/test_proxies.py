@@ -1,4 +1,5 @@
-"""Zero-cost proxies on each server: one relationship a network, task and source, read as one table."""
+"""Zero-cost proxies on each server: one relationship a network, task and source, read as one
+table."""
 
 from __future__ import annotations
 
@@ -20,14 +21,20 @@ def test_scores_are_stored_once_and_read_as_a_table(archive):
     archive.architectures.add(networks)
     keys = [each.key for each in networks]
     assert archive.proxies.of_task(*AT, "nasbench201") is None
-    own = {key: {"synflow": float(at), "naswot": math.nan if at == 1 else 0.5} for at, key in enumerate(keys[:3])}
+    own = {
+        key: {"synflow": float(at), "naswot": math.nan if at == 1 else 0.5}
+        for at, key in enumerate(keys[:3])
+    }
     for _ in range(2):
         archive.proxies.add(*AT, "archive/1", own)
+
     table = archive.proxies.of_task(*AT, "nasbench201")
     assert (table.source, table.names, len(table)) == ("archive/1", ("naswot", "synflow"), 3)
     rows = [table.rows[each.functional_key] for each in networks[:3]]
     np.testing.assert_array_equal(table.scores[rows], [[0.5, 0], [math.nan, 1], [0.5, 2]])
-    assert archive.query("MATCH ()-[m:MEASURED]->(:Task {name: 'digits'}) RETURN count(m)").rows == [(3,)]
+    assert archive.query(
+        "MATCH ()-[m:MEASURED]->(:Task {name: 'digits'}) RETURN count(m)"
+    ).rows == [(3,)]
     assert archive.proxies.of_networks(*AT, "archive/1", keys) == {
         keys[0]: {"naswot": 0.5, "synflow": 0.0},
         keys[1]: {"naswot": None, "synflow": 1.0},
@@ -38,8 +45,13 @@ def test_scores_are_stored_once_and_read_as_a_table(archive):
     # Unchanged scores are not read again, and what was known at a time stays known.
     assert archive.proxies.of_task(*AT, "nasbench201") is table
     assert {each.key for each in table.networks} == {*keys[:3]}
-    assert archive.proxies.of_task(*AT, "nasbench201", source="archive/1", until=table.until - 1) is None
-    assert len(archive.proxies.of_task(*AT, "nasbench201", source="archive/1", until=table.until)) == 3
+    assert (
+        archive.proxies.of_task(*AT, "nasbench201", source="archive/1", until=table.until - 1)
+        is None
+    )
+    assert (
+        len(archive.proxies.of_task(*AT, "nasbench201", source="archive/1", until=table.until)) == 3
+    )
 
 
 def test_of_several_sources_the_one_with_the_most_networks_is_read(archive):

@@ -1,4 +1,5 @@
-"""Pareto set and hypervolume of means over replicates, against a recomputation after every evaluation."""
+"""Pareto set and hypervolume of means over replicates, against a recomputation after every
+evaluation."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ LOSS = Objective("loss", "minimise")
 def view(number, network, value, loss=0.0, function=None, **settings):
     metrics = {"accuracy": value, "loss": loss, **settings.pop("metrics", {})}
     keys = network, function or network
-    return ProposalView(f"s#{number}", number, State.COMPLETE, *keys, value=value, metrics=metrics, **settings)
+    return ProposalView(
+        f"s#{number}", number, State.COMPLETE, *keys, value=value, metrics=metrics, **settings
+    )
 
 
 def snapshot(*views, **settings):
@@ -31,25 +34,34 @@ def snapshot(*views, **settings):
 
 
 def test_replicates_are_one_point_at_their_mean():
-    found = pareto_set(snapshot(view(0, "a", 0.9, 2.0), view(1, "b", 0.7, 1.0), view(2, "a", 0.5, 1.0)))
+    found = pareto_set(
+        snapshot(view(0, "a", 0.9, 2.0), view(1, "b", 0.7, 1.0), view(2, "a", 0.5, 1.0))
+    )
     # The lucky 0.9 is no result: b equals the mean of 0.7, and has the smaller loss.
     assert [one.number for one in found.proposals] == [1]
     assert (found.values, found.evaluations, found.reference) == (((0.7, 1.0),), (1,), (0.7, 1.5))
     assert [number for number, _ in found.history] == [0, 1, 2]
-    several = pareto_set(snapshot(view(0, "a", 0.9, 2.0), view(1, "b", 0.4, 1.0), view(2, "a", 0.5, 2.0)))
+    several = pareto_set(
+        snapshot(view(0, "a", 0.9, 2.0), view(1, "b", 0.4, 1.0), view(2, "a", 0.5, 2.0))
+    )
     assert [one.number for one in several.proposals] == [0, 1]
     assert (several.values, several.evaluations) == (((0.7, 2.0), (0.4, 1.0)), (2, 1))
 
 
 def test_networks_of_one_function_are_replicates():
-    found = pareto_set(snapshot(view(0, "a", 0.9, 2.0, "f"), view(1, "b", 0.5, 2.0, "f"), view(2, "c", 0.6, 3.0)))
-    assert [(one.architecture_key, values) for one, values in zip(found.proposals, found.values, strict=True)] == [
-        ("a", (0.7, 2.0))
-    ]
+    found = pareto_set(
+        snapshot(view(0, "a", 0.9, 2.0, "f"), view(1, "b", 0.5, 2.0, "f"), view(2, "c", 0.6, 3.0))
+    )
+    assert [
+        (one.architecture_key, values)
+        for one, values in zip(found.proposals, found.values, strict=True)
+    ] == [("a", (0.7, 2.0))]
 
 
 def test_the_hypervolume_decreases_with_a_lucky_mean():
-    found = pareto_set(snapshot(view(0, "a", 0.2, 3.0), view(1, "b", 0.8, 1.0), view(2, "b", 0.4, 1.0)), (0.0, 3.0))
+    found = pareto_set(
+        snapshot(view(0, "a", 0.2, 3.0), view(1, "b", 0.8, 1.0), view(2, "b", 0.4, 1.0)), (0.0, 3.0)
+    )
     assert [volume for _, volume in found.history] == pytest.approx([0.0, 1.6, 1.2])
     assert found.hypervolume == found.history[-1][1]
 
@@ -86,7 +98,9 @@ def test_equal_replicates_keep_their_value_exactly():
     assert mean.value == third
 
 
-rows = st.tuples(st.sampled_from("abc"), st.none() | st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0])] * 2))
+rows = st.tuples(
+    st.sampled_from("abc"), st.none() | st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0])] * 2)
+)
 
 
 @given(st.lists(rows, max_size=12))
@@ -99,7 +113,9 @@ def test_volumes_are_those_of_the_latest_rows_after_every_evaluation(evaluations
         if stages[at][1] is None and dict(stages[:at]).get(stages[at][0]) is None:
             assert volume is None
         else:
-            assert volume == pytest.approx(hypervolume(np.array(known).reshape(-1, 2), np.full(2, -0.5)))
+            assert volume == pytest.approx(
+                hypervolume(np.array(known).reshape(-1, 2), np.full(2, -0.5))
+            )
 
 
 @pytest.mark.every_server
@@ -107,7 +123,11 @@ def test_a_snapshot_tells_replicates_from_other_hyperparameters(archive):
     archive.studies.create(study(objective="accuracy", further=(LOSS,)))
     agent = archive.proposals.register_agent("random", {}, "1")
     (network,) = cells(1)
-    suggestions = [Suggestion(network), Repeat(network), Repeat(network, hyperparameters={"rate": 0.1})]
+    suggestions = [
+        Suggestion(network),
+        Repeat(network),
+        Repeat(network, hyperparameters={"rate": 0.1}),
+    ]
     outcomes = [Result(value, {"accuracy": value, "loss": 1.0}) for value in (0.9, 0.5, 0.6)]
     archive.proposals.create("study", agent, suggestions, outcomes=outcomes)
     found = archive.studies.snapshot("study")

@@ -43,7 +43,9 @@ def result(number):
 
 def fill(archive, name="one", total=25, first=0, **settings):
     """Add that many results, of cells from the first on; one proposal failed."""
-    archive.studies.create(study(name, **{"direction": "minimise" if name == "two" else "maximise", **settings}))
+    archive.studies.create(
+        study(name, **{"direction": "minimise" if name == "two" else "maximise", **settings})
+    )
     agent = archive.proposals.register_agent(f"agent-{name}", {}, "1")
     networks = cells(100)[first : first + total]
     answered = []
@@ -51,9 +53,11 @@ def fill(archive, name="one", total=25, first=0, **settings):
         parent = networks[at - 1] if at % 3 else None
         suggestion = Suggestion(network, parent=parent, operations=("swap",) if parent else ())
         answered.append((suggestion, "no value" if at == 4 else result(at)))
+
     for at in range(0, total, 10):
         provenance = {"observations": {"one": f"0-{at}"}, "wanted": 1}
         answer(archive, name, agent, answered[at : at + 10], after=at, basis=provenance)
+
     return networks
 
 
@@ -73,13 +77,19 @@ def test_columns_and_evaluations_say_what_was_stored(archive):
     networks = fill(archive)
     whole = archive.studies.evaluations("one")
     observed = archive.studies.result_arrays("one")
-    assert [one.number for one in whole] == observed.numbers.tolist() == [n for n in range(25) if n != 4]
+    assert (
+        [one.number for one in whole]
+        == observed.numbers.tolist()
+        == [n for n in range(25) if n != 4]
+    )
     assert [one.architecture for one in whole] == [networks[one.number].canonical for one in whole]
-    assert whole[3].curve == {"epoch": [1, 2], "loss": [1.0, whole[3].value]} and whole[3].metrics == {
-        "accuracy": whole[3].value
-    }
+    assert whole[3].curve == {"epoch": [1, 2], "loss": [1.0, whole[3].value]} and whole[
+        3
+    ].metrics == {"accuracy": whole[3].value}
     assert (whole[3].seconds, whole[3].seed) == (3.0, 3)
-    (found,) = result_columns.read(archive.connection, ["one", "none"], [*COLUMNS, "network_mass", "operations"])
+    (found,) = result_columns.read(
+        archive.connection, ["one", "none"], [*COLUMNS, "network_mass", "operations"]
+    )
     assert found.columns["architecture"] == [one.architecture.key for one in whole]
     assert repr(found.columns["value"]) == repr([one.value for one in whole])
     assert [row["number"] for row in found.others] == [4]
@@ -110,6 +120,7 @@ def test_tables_of_evaluations_read_no_curves(archive, monkeypatch):
         assert len(read(archive, "one")) in (24, 25)
         assert len(built) == 24 and not any(each.curve for each in built)
         built.clear()
+
     frames.evaluations(archive)
     assert len(built) == 24 and not any(each.curve for each in built)
 
@@ -138,13 +149,18 @@ def test_a_changed_value_is_what_everything_reads(archive, write):
     else:
         archive.query(cypher, write=True)
         assert look().incumbent.number == 2
+
     after = archive.studies.evaluations("one")
-    assert [one.number for one, other in zip(after, before, strict=True) if repr(one) != repr(other)] == [2]
+    assert [
+        one.number for one, other in zip(after, before, strict=True) if repr(one) != repr(other)
+    ] == [2]
     assert seen(archive)[2][0] == 99.0
     assert 99.0 in archive.studies.result_arrays("one").values
     history, _ = provenance.history_of(archive, archive.studies.get("one"))
     assert [one.score for one in history.observations if one.id == "one#00002"] == [99.0]
-    assert frames.evaluations(archive, "one").loc["one#00002", ["value", "metric_accuracy"]].tolist() == [99.0, 99.0]
+    assert frames.evaluations(archive, "one").loc[
+        "one#00002", ["value", "metric_accuracy"]
+    ].tolist() == [99.0, 99.0]
     assert max(row[6] for row in archive.named("best-per-operation").rows) == 99.0
     assert archive.studies.list()[0].best == 99.0
 
@@ -155,7 +171,9 @@ def test_deleted_results_are_gone_for_everything(archive):
     look = archive.studies.follow("one")
     assert repr(look()) == repr(look())
     archive.query("MATCH (e:Evaluation) WHERE e.seconds >= 20 DETACH DELETE e", write=True)
-    archive.query("MATCH (p:Proposal {number: 3})-[:RESULTED_IN]->(e) DETACH DELETE p, e", write=True)
+    archive.query(
+        "MATCH (p:Proposal {number: 3})-[:RESULTED_IN]->(e) DETACH DELETE p, e", write=True
+    )
     left = [n for n in range(20) if n not in (3, 4)]
     assert [one.number for one in archive.studies.evaluations("one")] == left
     assert sorted(seen(archive)) == left
@@ -178,10 +196,13 @@ def test_what_is_open_shows_once_it_has_a_result(archive):
     archive.studies.create(study("one"))
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create("one", agent, suggest(cells(20)))
-    claims = {claim.proposal.number: claim for claim in archive.proposals.claim_many("w", 20, study="one")}
+    claims = {
+        claim.proposal.number: claim for claim in archive.proposals.claim_many("w", 20, study="one")
+    }
     for number in range(19):
         if number not in (3, 15):
             archive.proposals.complete(f"one#{number:05d}", claims[number].token, result(number))
+
     archive.proposals.fail("one#00003", claims[3].token, "out of memory")
     assert len(seen(archive)) == 17
     # A late result of a failed proposal counts.
@@ -194,11 +215,15 @@ def test_what_is_open_shows_once_it_has_a_result(archive):
 
 @pytest.mark.every_server
 def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
-    """The history of agents has no metrics; with partial results, it has the curves that their scores need."""
+    """The history of agents has no metrics; with partial results, it has the curves that their
+    scores need."""
     fill(archive)
     raw(
         archive,
-        "MATCH (e:Evaluation) WHERE e.seconds < 6 SET e.partial = true, e.epochs = 1, e.curve_accuracy = e.curve_loss",
+        (
+            "MATCH (e:Evaluation) WHERE e.seconds < 6 SET e.partial = true, e.epochs = 1, "
+            "e.curve_accuracy = e.curve_loss"
+        ),
     )
     record = archive.studies.get("one")
     history, _ = provenance.history_of(archive, record)
@@ -224,10 +249,13 @@ def test_every_question_has_the_answer_of_its_text(archive, monkeypatch, change)
     fill(archive, "three", 12, first=40, task="errors", protocol="errors/1", direction="minimise")
     if change:
         archive.query(change, write=True)
+
     for name, every in QUESTIONS.items():
         query = catalogue.get(name)
         for given in every:
-            values = {each.name: given.get(each.name, each.default) for each in query.parameters.values()}
+            values = {
+                each.name: given.get(each.name, each.default) for each in query.parameters.values()
+            }
             text = run_query(archive.connection, query.cypher, values)
             finish = saved.FINISHING.get(name, lambda rows: rows)
             answer = saved.run(archive.connection, name, given)
@@ -268,7 +296,9 @@ def test_a_load_that_changes_results_is_seen(archive, tmp_path):
     fill(archive)
     dump(archive.connection, tmp_path / "one.gz")
     run_query(
-        archive.connection, "MATCH (e:Evaluation {id: 'one#00002'}) REMOVE e.seconds, e.metric_accuracy", write=True
+        archive.connection,
+        "MATCH (e:Evaluation {id: 'one#00002'}) REMOVE e.seconds, e.metric_accuracy",
+        write=True,
     )
     assert archive.studies.evaluations("one")[2].seconds is None
     load.load(archive.connection, tmp_path / "one.gz")

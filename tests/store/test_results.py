@@ -38,16 +38,24 @@ def evaluations(archive):
 
 
 @pytest.mark.parametrize(
-    ("result", "end"), [(Result(0.75), ""), (Result(0.75, epochs=1, seconds=2.5), ", 1 epoch, 2.5 s")]
+    ("result", "end"),
+    [(Result(0.75), ""), (Result(0.75, epochs=1, seconds=2.5), ", 1 epoch, 2.5 s")],
 )
 def test_a_printed_evaluation_is_one_line_without_what_is_unknown(archive, claim, result, end):
     archive.proposals.complete(claim.id, claim.token, result)
     key = claim.architecture.key
-    assert str(evaluations(archive)[0]) == f"{claim.id}: value 0.75, architecture {key} (nasbench201, 8 layers){end}"
+    assert str(evaluations(archive)[0]) == (
+        f"{claim.id}: value 0.75, architecture {key} (nasbench201, 8 layers){end}"
+    )
 
 
 def shape(connection):
-    patterns = ("RESULTED_IN]->(:Evaluation)", "ON]->(:Task)", "SAVED]->(:Weights)", "OF]->(:Architecture)")
+    patterns = (
+        "RESULTED_IN]->(:Evaluation)",
+        "ON]->(:Task)",
+        "SAVED]->(:Weights)",
+        "OF]->(:Architecture)",
+    )
     return [count(connection, f"()-[:{pattern}") for pattern in patterns]
 
 
@@ -57,15 +65,23 @@ def test_a_result_is_written_whole_or_refused(archive, claim):
     archive.query("MATCH (a:Architecture {key: $key}) DETACH DELETE a", {"key": key}, write=True)
     with pytest.raises(IncompleteWriteError, match=f"{claim.id}.*not in the archive"):
         archive.proposals.complete(claim.id, claim.token, RESULT)
+
     assert archive.proposals.get(claim.id).state is State.RUNNING
     assert count(archive.connection, "(:Evaluation)") == 0
 
 
 def test_a_result_comes_back_as_it_was_found(archive, claim):
-    archive.proposals.report(claim.id, claim.token, {name: values[:2] for name, values in CURVE.items()})
+    archive.proposals.report(
+        claim.id, claim.token, {name: values[:2] for name, values in CURVE.items()}
+    )
     assert archive.proposals.complete(claim.id, claim.token, RESULT)
     (found,) = evaluations(archive)
-    assert (found.id, found.number, found.value, found.metrics) == (claim.id, 0, 0.75, RESULT.metrics)
+    assert (found.id, found.number, found.value, found.metrics) == (
+        claim.id,
+        0,
+        0.75,
+        RESULT.metrics,
+    )
     assert found.curve == {"epoch": [1, 2, 3], **CURVE}
     assert (found.epochs, found.seconds, found.seed, found.device) == (3, 12.5, 3, "cpu")
     assert found.hardware == RESULT.hardware
@@ -86,7 +102,11 @@ def test_cypher_reads_every_epoch_and_every_metric(archive, claim):
         UNWIND range(0, size(e.curve_epoch) - 1) AS i
         RETURN e.curve_epoch[i], e.curve_train_loss[i], e.curve_valid_accuracy[i], e.metric_accuracy"""
     ).rows
-    assert [tuple(row) for row in rows] == [(1, 2.0, 0.25, 0.75), (2, 1.0, 0.5, 0.75), (3, 0.5, 0.75, 0.75)]
+    assert [tuple(row) for row in rows] == [
+        (1, 2.0, 0.25, 0.75),
+        (2, 1.0, 0.5, 0.75),
+        (3, 0.5, 0.75, 0.75),
+    ]
 
 
 def test_completing_twice_changes_nothing(archive, connection, claim):
@@ -105,6 +125,7 @@ def test_a_late_result_is_kept_and_the_first_one_stays(archive, claim):
     assert archive.proposals.complete(claim.id, claim.token, RESULT)
     with pytest.raises(LeaseLostError, match="COMPLETE"):
         archive.proposals.heartbeat(second.id, second.token)
+
     assert not archive.proposals.complete(second.id, second.token, Result(0.1))
     assert [each.value for each in evaluations(archive)] == [0.75]
 
@@ -138,7 +159,9 @@ def test_many_proposals_completed_at_once(archive, connection, open_connection):
     def work(i):
         while claim := trainers[i].claim(f"w{i}", study="study", lease_seconds=600):
             trainers[i].report(claim.id, claim.token, CURVE)
-            assert trainers[i].complete(claim.id, claim.token, Result(claim.proposal.number / 100, {}, CURVE))
+            assert trainers[i].complete(
+                claim.id, claim.token, Result(claim.proposal.number / 100, {}, CURVE)
+            )
 
     everywhere(work)
     found = evaluations(archive)
@@ -166,6 +189,7 @@ def test_values_that_are_not_finite(archive, claim):
 def test_a_curve_that_does_not_fit_changes_nothing(archive, claim):
     with pytest.raises(UsageError, match="one length"):
         archive.proposals.complete(claim.id, claim.token, Result(0.5, {}, {"a": [1.0], "b": []}))
+
     assert archive.proposals.get(claim.id).state is State.RUNNING
     assert evaluations(archive) == []
 
@@ -176,7 +200,11 @@ class TestFailing:
         proposals.report(claim.id, claim.token, {"loss": [math.inf]})
         proposals.fail(claim.id, claim.token, "loss is NaN in epoch 1")
         found = archive.proposals.get(claim.id)
-        assert (found.state, found.reason, found.attempts) == (State.FAILED, "loss is NaN in epoch 1", 0)
+        assert (found.state, found.reason, found.attempts) == (
+            State.FAILED,
+            "loss is NaN in epoch 1",
+            0,
+        )
         assert found.curve["epoch"] == [1]
         proposals.fail(claim.id, claim.token, "something else")
         assert archive.proposals.get(claim.id) == found
@@ -191,6 +219,7 @@ class TestFailing:
             found = archive.proposals.get(claim.id)
             assert found.attempts == attempt
             assert found.state is (State.FAILED if attempt == 3 else State.WAITING)
+
         assert "worker killed" in found.reason and "3 attempts" in found.reason
         assert proposals.claim("w", study="study") is None
 
@@ -198,9 +227,11 @@ class TestFailing:
         archive.proposals.complete(claim.id, claim.token, RESULT)
         with pytest.raises(LeaseLostError):
             archive.proposals.fail(claim.id, claim.token, "too late")
+
         assert archive.proposals.get(claim.id).state is State.COMPLETE
 
     def test_is_for_the_holder_only(self, archive, claim):
         with pytest.raises(LeaseLostError, match="worker w"):
             archive.proposals.fail(claim.id, "another token", "NaN")
+
         assert archive.proposals.get(claim.id).state is State.RUNNING

@@ -27,14 +27,18 @@ def train(archive, values, name="study", direction="maximise", first=0):
     for at, value in enumerate(values):
         claim = archive.proposals.claim("w", study=name)
         archive.proposals.complete(claim.id, claim.token, Result(value, weights=saved(first + at)))
+
     return networks
 
 
 def complete(archive, results, *, pruned=()):
-    """Give the waiting proposals these results, each with separate weights; those at `pruned` are partial ones."""
+    """Give the waiting proposals these results, each with separate weights; those at `pruned` are
+    partial ones."""
     for at, result in enumerate(results):
         claim = archive.proposals.claim("w", study="study")
-        archive.proposals.complete(claim.id, claim.token, replace(result, weights=saved(at)), pruned=at in pruned)
+        archive.proposals.complete(
+            claim.id, claim.token, replace(result, weights=saved(at)), pruned=at in pruned
+        )
 
 
 def reasons(archive, policy, under=UNDER):
@@ -51,7 +55,10 @@ def test_the_best_of_each_study_stay(archive):
 def test_results_that_meet_the_constraints_are_the_best_then_those_near_to_it(archive):
     propose(archive, cells(6), constraints=(parse("params<=10"),))
     rows = [(0.9, 30.0), (0.1, 10.0), (0.8, 20.0), (0.95, None), (0.2, 5.0)]
-    complete(archive, [Result(value, {} if params is None else {"params": params}) for value, params in rows])
+    complete(
+        archive,
+        [Result(value, {} if params is None else {"params": params}) for value, params in rows],
+    )
     assert reasons(archive, Policy(1, 0)) == ["", "", "", "", "best"]
     assert reasons(archive, Policy(3, 0)) == ["", "best", "best", "", "best"]
     archive.query("MATCH (s:Study) SET s.bounds = [1.0]", write=True)
@@ -67,7 +74,12 @@ def test_whole_results_are_better_than_partial_ones(archive):
 
 
 def test_of_several_objectives_the_whole_pareto_set_stays(archive):
-    propose(archive, cells(9), further=(Objective("params", "minimise"),), constraints=(parse("params<=20"),))
+    propose(
+        archive,
+        cells(9),
+        further=(Objective("params", "minimise"),),
+        constraints=(parse("params<=20"),),
+    )
     rows = [*((0.1 * at, float(at)) for at in range(7)), (0.05, 6.0), (0.99, 21.0)]
     complete(archive, [Result(value, {"params": params}) for value, params in rows])
     assert reasons(archive, Policy(1, 0)) == ["best"] * 7 + ["", ""]
@@ -77,8 +89,11 @@ def test_of_several_objectives_the_whole_pareto_set_stays(archive):
 def test_the_pareto_set_is_that_of_means_over_replicates(archive):
     noisy, other = cells(2)
     propose(archive, [noisy, other], further=(Objective("params", "minimise"),))
-    archive.proposals.create("study", archive.proposals.register_agent("random", {}, "1"), [Repeat(noisy)])
-    # The first evaluation of the noisy network is worse than the other network, the mean of both is better.
+    archive.proposals.create(
+        "study", archive.proposals.register_agent("random", {}, "1"), [Repeat(noisy)]
+    )
+    # The first evaluation of the noisy network is worse than the other network, the mean of both is
+    # better.
     complete(archive, [Result(value, {"params": 1.0}) for value in (0.4, 0.5, 0.8)])
     assert archive.studies.snapshot("study").incumbent.number == 2
     assert reasons(archive, Policy(1, 0)) == ["best", "", "best"]
@@ -147,7 +162,12 @@ def test_reserving_and_forgetting_at_once_is_one_or_the_other(archive, open_conn
     def work(at):
         if at % 2:
             return "reserved" if archives[at].lineage.reserve(saved(0)) else "gone"
-        return "forgotten" if archives[at].retention.forget(Policy(0, 3600), [saved(0).uri]) else "kept"
+
+        return (
+            "forgotten"
+            if archives[at].retention.forget(Policy(0, 3600), [saved(0).uri])
+            else "kept"
+        )
 
     outcomes = everywhere(work)
     assert ("reserved" in outcomes) != ("forgotten" in outcomes)

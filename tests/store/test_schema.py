@@ -1,4 +1,5 @@
-"""The schema on both servers: every id is unique, every migration recorded once, however many migrate at once."""
+"""The schema on both servers: every id is unique, every migration recorded once, however many
+migrate at once."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from archive.errors import QueryError, SchemaVersionError
 from archive.store import schema
 
 DROPPED = {pair for migration in schema.MIGRATIONS for pair in migration.dropped}
-IDENTIFIERS = [pair for migration in schema.MIGRATIONS for pair in migration.unique if pair not in DROPPED]
+IDENTIFIERS = [
+    pair for migration in schema.MIGRATIONS for pair in migration.unique if pair not in DROPPED
+]
 LOOKED_UP = [pair for migration in schema.MIGRATIONS for pair in migration.indexed]
 
 
@@ -26,21 +29,33 @@ def bare(connection):
 
 @pytest.fixture
 def toys(bare):
-    """Two releases of a toy schema on a server without another schema: `toys(2)` migrates to the second one."""
+    """Two releases of a toy schema on a server without another schema:
+
+    `toys(2)` migrates to the second one.
+    """
     yield Toys(bare)
     run_query(bare, "MATCH (n:Toy) DELETE n", write=True)
     forget_schema(bare)
 
 
 class Toys:
-    """A schema: its second version drops a constraint, adds an index, and doubles the weights of stored toys."""
+    """A schema: its second version drops a constraint, adds an index, and doubles the weights of
+    stored toys."""
 
     def __init__(self, connection):
-        self.connection, self.cut_off, self.batches = connection, 0, 0
+        self.connection = connection
+        self.cut_off = 0
+        self.batches = 0
         self.migrations = (
-            schema.Migration(11, "toys", unique=(("SchemaMigration", "version"), ("Toy", "id"), ("Toy", "label"))),
             schema.Migration(
-                12, "toys by colour", indexed=(("Toy", "colour"),), dropped=(("Toy", "label"),), convert=self.convert
+                11, "toys", unique=(("SchemaMigration", "version"), ("Toy", "id"), ("Toy", "label"))
+            ),
+            schema.Migration(
+                12,
+                "toys by colour",
+                indexed=(("Toy", "colour"),),
+                dropped=(("Toy", "label"),),
+                convert=self.convert,
             ),
         )
 
@@ -57,7 +72,10 @@ class Toys:
                 raise KeyboardInterrupt
 
     def grams(self):
-        return [row[0] for row in run_query(self.connection, "MATCH (n:Toy) RETURN n.grams ORDER BY n.id").rows]
+        return [
+            row[0]
+            for row in run_query(self.connection, "MATCH (n:Toy) RETURN n.grams ORDER BY n.id").rows
+        ]
 
     def indexes(self):
         found = run_query(self.connection, "SHOW INDEXES YIELD labelsOrTypes, properties").rows
@@ -68,9 +86,11 @@ def forget_schema(connection):
     for name, owner in run_query(connection, "SHOW CONSTRAINTS YIELD name, type").rows:
         assert owner
         run_query(connection, f"DROP CONSTRAINT `{name}`", write=True)
+
     for name, kind in run_query(connection, "SHOW INDEXES YIELD name, type").rows:
         if kind != "LOOKUP":
             run_query(connection, f"DROP INDEX `{name}`", write=True)
+
     run_query(connection, "MATCH (m:SchemaMigration) DELETE m", write=True)
 
 
@@ -97,6 +117,7 @@ def test_an_identifier_is_unique(connection, label, name):
     run_query(connection, create, {"value": -7}, write=True)
     with pytest.raises(QueryError):
         run_query(connection, create, {"value": -7}, write=True)
+
     run_query(connection, f"MATCH (n:{label} {{{name}: -7}}) DELETE n", write=True)
 
 
@@ -110,9 +131,14 @@ def test_what_is_looked_up_has_an_index(connection, label, name):
 @pytest.mark.every_server
 @pytest.mark.dialect
 def test_migrating_again_changes_nothing(connection):
-    before = run_query(connection, "MATCH (m:SchemaMigration) RETURN m.version, m.name, m.applied").rows
+    before = run_query(
+        connection, "MATCH (m:SchemaMigration) RETURN m.version, m.name, m.applied"
+    ).rows
     schema.migrate(connection)
-    assert run_query(connection, "MATCH (m:SchemaMigration) RETURN m.version, m.name, m.applied").rows == before
+    assert (
+        run_query(connection, "MATCH (m:SchemaMigration) RETURN m.version, m.name, m.applied").rows
+        == before
+    )
     assert schema.version(connection) == schema.MIGRATIONS[-1].version
 
 
@@ -127,6 +153,7 @@ def test_many_may_migrate_at_once(bare, open_connection):
     connections = [open_connection() for _ in range(4)]
     with ThreadPoolExecutor(len(connections)) as pool:
         list(pool.map(schema.migrate, connections))
+
     assert recorded(bare) == [migration.version for migration in schema.MIGRATIONS]
     found = run_query(bare, "SHOW INDEXES YIELD labelsOrTypes, properties").rows
     assert all(([label], [name]) in found for label, name in LOOKED_UP + IDENTIFIERS)
@@ -135,7 +162,9 @@ def test_many_may_migrate_at_once(bare, open_connection):
 def test_a_migration_that_was_cut_off_is_finished(bare):
     # As after a kill: some of the constraints stand, none is on record.
     run_query(
-        bare, "CREATE CONSTRAINT study_name_unique IF NOT EXISTS FOR (n:Study) REQUIRE n.name IS UNIQUE", write=True
+        bare,
+        "CREATE CONSTRAINT study_name_unique IF NOT EXISTS FOR (n:Study) REQUIRE n.name IS UNIQUE",
+        write=True,
     )
     schema.migrate(bare)
     assert recorded(bare) == [migration.version for migration in schema.MIGRATIONS]
@@ -145,19 +174,28 @@ def test_a_migration_that_was_cut_off_is_finished(bare):
 def test_a_newer_archive_is_refused(bare):
     schema.migrate(bare)
     newer = schema.MIGRATIONS[-1].version + 1
-    run_query(bare, "CREATE (:SchemaMigration {version: $version, name: 'later'})", {"version": newer}, write=True)
+    run_query(
+        bare,
+        "CREATE (:SchemaMigration {version: $version, name: 'later'})",
+        {"version": newer},
+        write=True,
+    )
     content = "MATCH (n) RETURN labels(n) AS labels, properties(n) AS properties"
     before = run_query(bare, content).rows
     with pytest.raises(SchemaVersionError, match=f"version {newer}.*pip install --upgrade"):
         schema.migrate(bare)
+
     assert sorted(run_query(bare, content).rows, key=str) == sorted(before, key=str)
 
 
 @pytest.mark.every_server
 def test_an_archive_of_a_development_version_is_refused(bare):
     run_query(bare, "CREATE (:SchemaMigration {version: 3, name: 'earlier'})", write=True)
-    with pytest.raises(SchemaVersionError, match=f"version 3.*begin with {schema.MIGRATIONS[0].version}: dump it"):
+    with pytest.raises(
+        SchemaVersionError, match=f"version 3.*begin with {schema.MIGRATIONS[0].version}: dump it"
+    ):
         schema.migrate(bare)
+
     assert recorded(bare) == [3]
 
 
@@ -166,7 +204,9 @@ def test_each_release_applies_what_is_new_in_it(toys):
     toys(1)
     assert (recorded(toys.connection), toys.indexes()) == ([11], ["id", "label"])
     run_query(
-        toys.connection, "UNWIND range(1, 3) AS id CREATE (:Toy {id: id, label: 'l' + id, weight: id})", write=True
+        toys.connection,
+        "UNWIND range(1, 3) AS id CREATE (:Toy {id: id, label: 'l' + id, weight: id})",
+        write=True,
     )
     toys(2)
     assert (recorded(toys.connection), toys.indexes()) == ([11, 12], ["colour", "id"])
@@ -182,11 +222,14 @@ def test_each_release_applies_what_is_new_in_it(toys):
 def test_a_migration_that_was_interrupted_goes_on(toys):
     toys(1)
     run_query(
-        toys.connection, "UNWIND range(1, 3) AS id CREATE (:Toy {id: id, label: 'l' + id, weight: id})", write=True
+        toys.connection,
+        "UNWIND range(1, 3) AS id CREATE (:Toy {id: id, label: 'l' + id, weight: id})",
+        write=True,
     )
     toys.cut_off = 2
     with pytest.raises(KeyboardInterrupt):
         toys(2)
+
     assert (recorded(toys.connection), toys.grams()) == ([11], [2, 4, None])
     toys(2)
     assert (recorded(toys.connection), toys.grams(), toys.batches) == ([11, 12], [2, 4, 6], 3)

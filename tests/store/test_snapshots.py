@@ -1,4 +1,5 @@
-"""Following a study on each server: equal to a snapshot, without reading finished proposals again."""
+"""Following a study on each server: equal to a snapshot, without reading finished proposals
+again."""
 
 from __future__ import annotations
 
@@ -33,6 +34,7 @@ def test_each_look_is_a_snapshot(archive, tmp_path):
     look = archive.studies.follow("study")
     with pytest.raises(UnknownNameError):
         look()
+
     archive.studies.create(study())
 
     def same():
@@ -77,11 +79,16 @@ class Clock:
 
 @pytest.fixture
 def means(archive):
-    """Returns what a follower sees of two complete proposals and an open one; `means.clock` is its clock."""
+    """Returns what a follower sees of two complete proposals and an open one;
+
+    `means.clock` is its clock.
+    """
     evaluate(archive, [0.5, 0.75])
     propose(archive, cells(3)[2:])
     clock = Clock()
-    follower = SnapshotFollower(archive.connection, "study", lambda: archive.studies.get("study"), clock)
+    follower = SnapshotFollower(
+        archive.connection, "study", lambda: archive.studies.get("study"), clock
+    )
 
     def read():
         return [view.mean for view in follower().proposals]
@@ -111,7 +118,9 @@ def test_what_a_load_changed_is_seen_at_once(archive, tmp_path):
     archive.query("MATCH (e:Evaluation) SET e.seconds = 3.0", write=True)
     dump(archive.connection, tmp_path / "a.jsonl.gz", studies=["study"])
     archive.query("MATCH (e:Evaluation) REMOVE e.seconds", write=True)
-    follower = SnapshotFollower(archive.connection, "study", lambda: archive.studies.get("study"), Clock())
+    follower = SnapshotFollower(
+        archive.connection, "study", lambda: archive.studies.get("study"), Clock()
+    )
 
     def seconds():
         return [view.seconds for view in follower().proposals]
@@ -136,7 +145,9 @@ def test_a_commit_that_is_seen_half_way_is_not_over(archive):
     assert (whole.state, whole.value) == (State.COMPLETE, 0.5)
     run_query(archive.connection, HALF, {"id": whole.id}, write=True)
     assert archive.studies.snapshot("study").counts[State.RUNNING] == 1
-    assert [one.number for one in archive.studies.history_of(archive.studies.get("study")).open] == [0]
+    assert [
+        one.number for one in archive.studies.history_of(archive.studies.get("study")).open
+    ] == [0]
     # An evaluation that was deleted does not come: nobody waits for it.
     run_query(archive.connection, OLD, {"id": whole.id}, write=True)
     assert archive.studies.snapshot("study").counts[State.COMPLETE] == 1
@@ -147,11 +158,19 @@ def test_a_commit_that_is_seen_half_way_is_not_over(archive):
 def test_the_result_of_a_rung_stays_the_best_while_it_is_promoted_and_after_it_is_given_up(archive):
     rungs = Rungs((2, 6), 2)
     limits = (parse("params<=1000000"),)
-    propose(archive, cells(2), config={"rungs": rungs.as_config()}, objective="valid_accuracy", constraints=limits)
+    propose(
+        archive,
+        cells(2),
+        config={"rungs": rungs.as_config()},
+        objective="valid_accuracy",
+        constraints=limits,
+    )
     for value, params in ((0.8, 10.0), (0.9, 2e6)):
         held = claimed(archive)
         metrics = {"valid_accuracy": value, "params": params}
-        archive.proposals.settle([Completion(held.id, held.token, Result(value, metrics, epochs=2), True, 0)])
+        archive.proposals.settle(
+            [Completion(held.id, held.token, Result(value, metrics, epochs=2), True, 0)]
+        )
 
     def best():
         snapshot = archive.studies.snapshot("study")
@@ -162,7 +181,9 @@ def test_the_result_of_a_rung_stays_the_best_while_it_is_promoted_and_after_it_i
     result = {"valid_accuracy": 0.8, "params": 10.0}
     assert best() == (0, State.WAITING, 0.8, 2, result, result)
     held = claimed(archive)
-    archive.proposals.report(held.id, held.token, {"epoch": [1, 2, 3], "valid_accuracy": [0.1, 0.8, 0.85]})
+    archive.proposals.report(
+        held.id, held.token, {"epoch": [1, 2, 3], "valid_accuracy": [0.1, 0.8, 0.85]}
+    )
     assert best() == (0, State.RUNNING, 0.8, 3, result, {"valid_accuracy": 0.85})
     archive.proposals.fail(held.id, held.token, "the loss is NaN")
     assert best() == (0, State.PRUNED, 0.8, 2, result, result)
@@ -172,7 +193,8 @@ def test_a_look_reads_what_is_open_or_has_changed(archive, monkeypatch):
     evaluate(archive, [0.5] * 9)
     archive.query("MATCH (p:Proposal) SET p.finished = p.finished - 61000", write=True)
     propose(archive, cells(12)[9:])
-    look, read = archive.studies.follow("study"), []
+    look = archive.studies.follow("study")
+    read = []
 
     def view_of(row):
         read.append(row["number"])

@@ -13,16 +13,42 @@ from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from archive.store.studies.studies import Studies
 from tests.support.dumped import dumped
-from tests.support.stores import Forgetful, cells, count, evaluate, everywhere, propose, study, suggest
+from tests.support.stores import (
+    Forgetful,
+    cells,
+    count,
+    evaluate,
+    everywhere,
+    propose,
+    study,
+    suggest,
+)
 
 
 def test_a_study_comes_back_as_it_was_made(archive):
-    made = study("one", config={"agent": "nasbot", "depth": [1, 2]}, space_config={"max": 3}, seed=7, budget=20)
+    made = study(
+        "one",
+        config={"agent": "nasbot", "depth": [1, 2]},
+        space_config={"max": 3},
+        seed=7,
+        budget=20,
+    )
     stored = archive.studies.create(made)
     assert stored.created is not None
     assert archive.studies.get("one") == stored
-    for name in ("name", "task", "protocol", "space", "objective", "direction", "budget", "config", "space_config"):
+    for name in (
+        "name",
+        "task",
+        "protocol",
+        "space",
+        "objective",
+        "direction",
+        "budget",
+        "config",
+        "space_config",
+    ):
         assert getattr(stored, name) == getattr(made, name)
+
     assert stored.seed == 7
 
 
@@ -31,9 +57,13 @@ def test_the_graph_says_task_and_space(archive):
     archive.studies.create(study("one"))
     archive.studies.create(study("two"))
     rows = archive.query(
-        "MATCH (space:Space)<-[:IN]-(s:Study)-[:ON]->(t:Task) RETURN s.name, t.name, t.protocol, space.name"
+        "MATCH (space:Space)<-[:IN]-(s:Study)-[:ON]->(t:Task) RETURN s.name, t.name, "
+        "t.protocol, "
+        "space.name"
     ).rows
-    assert sorted(map(tuple, rows)) == [(name, "digits", "digits/1", "nasbench201") for name in ("one", "two")]
+    assert sorted(map(tuple, rows)) == [
+        (name, "digits", "digits/1", "nasbench201") for name in ("one", "two")
+    ]
     assert count(archive.connection, "(t:Task)") == count(archive.connection, "(s:Space)") == 1
 
 
@@ -59,6 +89,7 @@ def test_the_same_name_for_something_else_is_a_conflict(archive, name, other):
     archive.studies.create(study())
     with pytest.raises(StudyConflictError, match=f"{name} .*got {other}"):
         archive.studies.create(study(**{name: other}))
+
     assert count(archive.connection, "(:Study)-[r]->()") == 2
 
 
@@ -67,13 +98,22 @@ def test_other_settings_of_the_space_are_a_conflict(archive):
     narrow = study(space="mlp", space_config={"max_layers": 8})
     stored = archive.studies.create(narrow)
     with pytest.raises(
-        StudyConflictError, match=r"exists with the space setting max_layers = 8, got 9: choose another"
+        StudyConflictError,
+        match=r"exists with the space setting max_layers = 8, got 9: choose "
+        r"another",
     ):
         archive.studies.create(study(space="mlp", space_config={"max_layers": 9}))
+
     with pytest.raises(StudyConflictError, match=r"max_layers = 8, got 60: choose another"):
         archive.studies.create(study(space="mlp"))
+
     # Settings that are left out have their defaults: writing them out is no conflict.
-    assert archive.studies.create(study(space="mlp", space_config=spaces.get("mlp", max_layers=8).config)) == stored
+    assert (
+        archive.studies.create(
+            study(space="mlp", space_config=spaces.get("mlp", max_layers=8).config)
+        )
+        == stored
+    )
     assert archive.studies.get("study") == stored
 
 
@@ -90,7 +130,13 @@ def test_proposals_are_counted_by_state(archive):
     propose(archive, cells(4), "one")
     claim = archive.proposals.claim("w", study="one")
     archive.proposals.fail(claim.id, claim.token, "no memory")
-    expected = {State.COMPLETE: 2, State.FAILED: 1, State.WAITING: 1, State.RUNNING: 0, State.PRUNED: 0}
+    expected = {
+        State.COMPLETE: 2,
+        State.FAILED: 1,
+        State.WAITING: 1,
+        State.RUNNING: 0,
+        State.PRUNED: 0,
+    }
     assert archive.studies.counts("one") == archive.studies.snapshot("one").counts == expected
     assert archive.studies.counts("empty") == dict.fromkeys(State, 0)
     with pytest.raises(UnknownNameError, match="unknown study 'absent'"):
@@ -98,7 +144,15 @@ def test_proposals_are_counted_by_state(archive):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"name": ""}, {"name": "a#1"}, {"direction": "up"}, {"budget": -1}, {"budget": 2**63}, {"seed": -1}]
+    "wrong",
+    [
+        {"name": ""},
+        {"name": "a#1"},
+        {"direction": "up"},
+        {"budget": -1},
+        {"budget": 2**63},
+        {"seed": -1},
+    ],
 )
 def test_invalid_studies(archive, wrong):
     with pytest.raises(UsageError):
@@ -108,7 +162,11 @@ def test_invalid_studies(archive, wrong):
 @pytest.mark.parametrize("budget", [-1, 2**63])
 def test_a_budget_is_not_set_to_a_number_that_no_study_has(archive, budget):
     archive.studies.create(study("one"))
-    with pytest.raises(UsageError, match=rf"budget must be an integer from 0 to 2\^63 - 1, got {budget}"):
+    with pytest.raises(
+        UsageError,
+        match=r"budget must be an integer from 0 to 2\^63 - 1, got "
+        rf"{budget}",
+    ):
         archive.studies.set_budget("one", budget)
 
 
@@ -118,7 +176,11 @@ def test_many_makers_make_one_study(open_connection, connection):
     found = everywhere(lambda i: makers[i].create(study(seed=3)))
     assert len(set(map(repr, found))) == 1
     assert [count(connection, f"(n:{label})") for label in ("Study", "Task", "Space")] == [1, 1, 1]
-    assert count(connection, "(:Study)-[:ON]->(:Task)") == count(connection, "(:Study)-[:IN]->(:Space)") == 1
+    assert (
+        count(connection, "(:Study)-[:ON]->(:Task)")
+        == count(connection, "(:Study)-[:IN]->(:Space)")
+        == 1
+    )
 
 
 @pytest.mark.every_server
@@ -133,8 +195,13 @@ def test_a_lost_acknowledgement_makes_no_second_study(connection):
 def test_an_unknown_study_names_near_ones(archive):
     with pytest.raises(UnknownNameError, match="none yet"):
         archive.studies.get("digit-search")
+
     archive.studies.create(study("digits-search"))
-    for ask in (archive.studies.get, archive.studies.snapshot, lambda name: archive.studies.set_budget(name, 3)):
+    for ask in (
+        archive.studies.get,
+        archive.studies.snapshot,
+        lambda name: archive.studies.set_budget(name, 3),
+    ):
         with pytest.raises(UnknownNameError, match="did you mean digits-search"):
             ask("digit-search")
 
@@ -164,9 +231,13 @@ def test_evaluations_come_with_their_whole_architectures(archive, connection):
     found = fresh.evaluations("study")
     assert [each.architecture for each in found] == [cell.canonical for cell in cells(3)]
     assert [(each.number, each.value, each.task, each.protocol, each.study) for each in found] == [
-        (number, value, "digits", "digits/1", "study") for number, value in enumerate([0.5, 0.7, 0.6])
+        (number, value, "digits", "digits/1", "study")
+        for number, value in enumerate([0.5, 0.7, 0.6])
     ]
-    assert all(each.metrics == {"accuracy": each.value} and each.agent.startswith("random-") for each in found)
+    assert all(
+        each.metrics == {"accuracy": each.value} and each.agent.startswith("random-")
+        for each in found
+    )
 
 
 def test_evaluations_of_all_studies_by_task_space_and_protocol(archive):
@@ -198,14 +269,22 @@ class TestWarmStart:
             ("z", 0.3), ("a", 0.1), ("a", 0.2)
         ]  # fmt: skip
         assert [each.value for each in archive.studies.history("a")] == [0.1, 0.2]
-        assert count(archive.connection, "(:Study {name: 'z'})-[:WARM_STARTED_FROM]->(:Study {name: 'a'})") == 1
+        assert (
+            count(
+                archive.connection,
+                "(:Study {name: 'z'})-[:WARM_STARTED_FROM]->(:Study {name: 'a'})",
+            )
+            == 1
+        )
 
     def test_sources_may_be_of_another_task(self, archive):
         archive.studies.create(study("one"))
         archive.studies.create(study("elsewhere", task="mnist"))
         evaluate(archive, [0.5], "elsewhere", task="mnist")
         assert archive.studies.warm_start("one", ["elsewhere"]) == ["elsewhere"]
-        assert [(each.study, each.task) for each in archive.studies.history("one")] == [("elsewhere", "mnist")]
+        assert [(each.study, each.task) for each in archive.studies.history("one")] == [
+            ("elsewhere", "mnist")
+        ]
 
     @pytest.mark.parametrize("source", ["nowhere", "one"])
     def test_sources_must_be_there_and_others(self, archive, source):
@@ -213,12 +292,14 @@ class TestWarmStart:
         archive.studies.create(study("two"))
         with pytest.raises(UnknownNameError, match=source):
             archive.studies.warm_start("one", ["two", source])
+
         assert archive.studies.sources("one") == []
 
     @pytest.mark.every_server
     def test_again_adds_to_the_sources_and_doubles_none(self, archive):
         for name in ("one", "two", "three"):
             archive.studies.create(study(name))
+
         archive.studies.warm_start("one", ["two"])
         assert archive.studies.warm_start("one", ["two", "three"]) == ["three", "two"]
         assert count(archive.connection, "()-[:WARM_STARTED_FROM]->()") == 2
@@ -234,18 +315,31 @@ class TestSnapshot:
         propose(archive, cells(4))
         done, broken, running = (archive.proposals.claim("w", study="study") for _ in range(3))
         curve = {"train_loss": [2.0, 1.0], "valid_accuracy": [0.3, 0.6]}
-        archive.proposals.complete(done.id, done.token, Result(0.6, {"accuracy": 0.6}, curve, seconds=3.0))
+        archive.proposals.complete(
+            done.id, done.token, Result(0.6, {"accuracy": 0.6}, curve, seconds=3.0)
+        )
         archive.proposals.fail(broken.id, broken.token, "out of memory")
-        archive.proposals.report(running.id, running.token, {"train_loss": [2.0], "valid_accuracy": [0.2]})
+        archive.proposals.report(
+            running.id, running.token, {"train_loss": [2.0], "valid_accuracy": [0.2]}
+        )
         found = archive.studies.snapshot("study")
         by_state = {view.state: view for view in found.proposals}
         assert [view.number for view in found.proposals] == [0, 1, 2, 3]
         assert {state: n for state, n in found.counts.items() if n} == dict.fromkeys(by_state, 1)
         complete = by_state[State.COMPLETE]
-        assert (complete.value, complete.epochs, complete.metrics, complete.seconds) == (0.6, 2, {"accuracy": 0.6}, 3.0)
+        assert (complete.value, complete.epochs, complete.metrics, complete.seconds) == (
+            0.6,
+            2,
+            {"accuracy": 0.6},
+            3.0,
+        )
         assert by_state[State.FAILED].reason == "out of memory"
         view = by_state[State.RUNNING]
-        assert (view.epochs, view.metrics, view.worker) == (1, {"train_loss": 2.0, "valid_accuracy": 0.2}, "w")
+        assert (view.epochs, view.metrics, view.worker) == (
+            1,
+            {"train_loss": 2.0, "valid_accuracy": 0.2},
+            "w",
+        )
         assert by_state[State.WAITING].epochs is None
         assert found.incumbent == complete
 
@@ -260,10 +354,18 @@ def test_names_are_no_longer_than_a_dump_can_hold(archive, tmp_path, what):
     def named(length):
         return replace(study("s"), **{"name" if what == "study" else what: "n" * length})
 
-    with pytest.raises(UsageError, match=rf"the {what} of a study needs a name|a study needs a name without"):
+    with pytest.raises(
+        UsageError,
+        match=rf"the {what} of a study needs a name|a study needs a "
+        r"name without",
+    ):
         archive.studies.create(named(0))
-    with pytest.raises(UsageError, match=f"the name of a {what} must be at most 480 characters long, got 481: nn"):
+
+    with pytest.raises(
+        UsageError, match=f"the name of a {what} must be at most 480 characters long, got 481: nn"
+    ):
         archive.studies.create(named(481))
+
     stored = archive.studies.create(named(480))
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create(stored.name, agent, suggest(cells(1)), outcomes=[Result(0.5)])

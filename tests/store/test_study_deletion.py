@@ -20,7 +20,8 @@ def fill(archive, name, values=(0.5, 0.75, 0.25)):
     archive.studies.create(study(name))
     agent = archive.proposals.register_agent("random", {}, "1")
     answered = [
-        (one, Result(value, {"accuracy": value})) for one, value in zip(suggest(cells(9)), values, strict=False)
+        (one, Result(value, {"accuracy": value}))
+        for one, value in zip(suggest(cells(9)), values, strict=False)
     ]
     answer(archive, name, agent, answered, after=0)
 
@@ -36,11 +37,14 @@ def test_a_deleted_study_is_gone_and_its_name_is_free(archive):
     assert archive.studies.names() == ["two"]
     assert archive.studies.evaluations("one") == archive.proposals.list("one") == []
     assert [one.value for one in archive.studies.evaluations()] == [0.1, 0.2]
-    assert count(archive.connection, "(:Proposal)") == count(archive.connection, "(:Evaluation)") == 2
+    assert (
+        count(archive.connection, "(:Proposal)") == count(archive.connection, "(:Evaluation)") == 2
+    )
     # Three of the results and two of the proposals.
     assert count(archive.connection, "(:Architecture)") == 5
     with pytest.raises(UnknownNameError, match="study"):
         archive.studies.delete("one")
+
     fill(archive, "one", [0.9])
     assert [one.value for one in archive.studies.evaluations("one")] == [0.9]
     assert archive.studies.list()[1].best == 0.9
@@ -51,16 +55,24 @@ def test_results_of_another_direction_may_follow_the_last_study_of_a_task(archiv
     evaluations = Evaluations(archive.connection, archive.architectures)
     for name in ("one", "two"):
         fill(archive, name)
-    add = partial(evaluations.add, "digits", "digits/1", [("table/0", cells(1)[0].key, Result(0.5))])
+
+    add = partial(
+        evaluations.add, "digits", "digits/1", [("table/0", cells(1)[0].key, Result(0.5))]
+    )
     archive.studies.delete("one")
-    with pytest.raises(UsageError, match="with direction maximise, got results with direction minimise"):
+    with pytest.raises(
+        UsageError, match="with direction maximise, got results with direction minimise"
+    ):
         add(direction="minimise")
+
     archive.studies.delete("two")
     add(direction="minimise")
     # A result keeps the direction.
     fill(archive, "three")
     archive.studies.delete("three")
-    with pytest.raises(UsageError, match="with direction minimise, got results with direction maximise"):
+    with pytest.raises(
+        UsageError, match="with direction minimise, got results with direction maximise"
+    ):
         add(direction="maximise")
 
 
@@ -82,16 +94,19 @@ def test_results_that_repeat_a_deleted_one_stay_and_say_so(archive):
 
 
 class Meddling:
-    """A connection that lets another search add to the study whenever a batch has found it empty."""
+    """A connection that lets another search add to the study whenever a batch has found it
+    empty."""
 
     def __init__(self, connection, add) -> None:
-        self._connection, self._add = connection, add
+        self._connection = connection
+        self._add = add
         self.read = connection.read
 
     def write(self, work, **how):
         done = self._connection.write(work, **how)
         if done == 0:
             self._add()
+
         return done
 
 
@@ -116,17 +131,20 @@ def test_a_search_that_goes_on_meanwhile_cannot_keep_it(archive):
 def test_an_interrupted_deletion_goes_on(archive, monkeypatch):
     fill(archive, "one")
     monkeypatch.setattr(deletion, "BATCH", 2)
-    batch, calls = deletion._batch, []
+    batch = deletion._batch
+    calls = []
 
     def killed(tx, query, **parameters):
         calls.append(query)
         if len(calls) > 1:
             raise KeyboardInterrupt
+
         return batch(tx, query, **parameters)
 
     monkeypatch.setattr(deletion, "_batch", killed)
     with pytest.raises(KeyboardInterrupt):
         archive.studies.delete("one")
+
     assert archive.studies.get("one").budget == 0
     monkeypatch.setattr(deletion, "_batch", batch)
     archive.studies.delete("one")

@@ -1,4 +1,5 @@
-"""Networks of the space `torch` on each server: attributes as properties, arguments of edges, dump and load."""
+"""Networks of the space `torch` on each server: attributes as properties, arguments of edges, dump
+and load."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from tests.support.networks.torch_nets import chain, layer, residual
 
 
 @settings(suppress_health_check=list(HealthCheck))
-@given(networks=st.lists(st.one_of(torch_nets.networks(), strategies.cells()), min_size=1, max_size=4))
+@given(
+    networks=st.lists(st.one_of(torch_nets.networks(), strategies.cells()), min_size=1, max_size=4)
+)
 def test_a_network_is_read_back_in_canonical_form(connection, networks):
     Architectures(connection).add(networks)
     found = Architectures(connection).get_many(network.key for network in networks)
@@ -27,15 +30,20 @@ def test_a_network_is_read_back_in_canonical_form(connection, networks):
 def test_attributes_and_arguments_can_be_asked_for(archive):
     archive.architectures.add([residual()])
     rows = archive.query(
-        "MATCH (a:Architecture {space: 'torch'})-[:HAS_LAYER]->(c:Layer {op: 'convolution', padding: 1}) "
+        "MATCH (a:Architecture {space: 'torch'})-[:HAS_LAYER]->(c:Layer {op: 'convolution', "
+        "padding: 1}) "
         "WHERE c.weight[2] = 3 AND c.bias IS NOT NULL RETURN c.units, c.stride, c.weight"
     ).rows
     assert rows == [(8, 2, [8, 3, 3, 3])]
     used = archive.query(
-        "MATCH (p:Layer)-[f:FEEDS]->(c:Layer {op: 'convolution'}) RETURN p.op, f.arguments ORDER BY p.op"
+        "MATCH (p:Layer)-[f:FEEDS]->(c:Layer {op: 'convolution'}) RETURN p.op, f.arguments "
+        "ORDER "
+        "BY p.op"
     )
     assert used.rows == [("ip", [0]), ("mul", [0])]
-    (free,) = archive.query("MATCH (:Layer {op: 'ip'})-[f:FEEDS]->(:Layer {op: 'parameter'}) RETURN f.arguments").rows
+    (free,) = archive.query(
+        "MATCH (:Layer {op: 'ip'})-[f:FEEDS]->(:Layer {op: 'parameter'}) RETURN f.arguments"
+    ).rows
     assert free == ([],)
 
 
@@ -45,7 +53,8 @@ def test_a_motif_is_found(archive):
     archive.architectures.add([residual(), chain(layer("relu"), layer("gelu"))])
     rows = archive.query(
         "MATCH (a:Architecture)-[:HAS_LAYER]->(before:Layer)-[:FEEDS]->(sum:Layer {op: 'add'}) "
-        "MATCH (before)-[:FEEDS]->(:Layer {op: 'mul'})-[:FEEDS]->(:Layer {op: 'convolution'})-[:FEEDS]->(sum) "
+        "MATCH (before)-[:FEEDS]->(:Layer {op: 'mul'})-[:FEEDS]->(:Layer {op: "
+        "'convolution'})-[:FEEDS]->(sum) "
         "RETURN a.key, before.op"
     ).rows
     assert rows == [(residual().key, "relu")]
@@ -57,13 +66,17 @@ def test_attributes_named_like_properties_of_all_layers_keep_apart(archive):
         [chain(layer("select", dim=1, index=2), layer("avg_pool2d", kernel_size=2, stride=[2, 1]))]
     )
     rows = archive.query(
-        "MATCH (l:Layer) RETURN l.index, l.attribute_index, l.stride, l.attribute_stride ORDER BY l.index"
+        "MATCH (l:Layer) RETURN l.index, l.attribute_index, l.stride, l.attribute_stride ORDER "
+        "BY l.index"
     )
     assert rows.rows[1:3] == [(1, 2, 1, None), (2, None, 1, [2, 1])]
 
 
 def test_a_dump_has_everything(archive, connection, tmp_path):
-    networks = [residual(), chain(layer("clamp", min="-inf", max=6), layer("view", size=["2*batch", "96"]))]
+    networks = [
+        residual(),
+        chain(layer("clamp", min="-inf", max=6), layer("view", size=["2*batch", "96"])),
+    ]
     archive.architectures.add(networks)
     dump(connection, tmp_path / "all.jsonl.gz")
     wipe(connection)
@@ -77,4 +90,6 @@ def test_a_thousand_layers_are_stored_and_read(archive, connection):
     long = chain(*[layer("linear", weight=[8, 8], bias=[8]), layer("relu")] * 600, given="8")
     archive.architectures.add([long])
     assert Architectures(connection).get(long.key) == long.canonical
-    assert archive.query("MATCH (:Architecture)-[:HAS_LAYER]->(l:Layer) RETURN count(l)").rows == [(1202,)]
+    assert archive.query("MATCH (:Architecture)-[:HAS_LAYER]->(l:Layer) RETURN count(l)").rows == [
+        (1202,)
+    ]

@@ -21,6 +21,7 @@ def test_weights_are_found_by_evaluation_and_architecture(archive):
         propose(archive, [network], name)
         weights = Weights(f"file:///{name}", name * 8, 10)
         saved[complete(archive, name, weights=weights)] = weights
+
     for evaluation, weights in saved.items():
         assert archive.weights.of_evaluation(evaluation) == weights
 
@@ -38,4 +39,8 @@ def test_two_evaluations_may_share_one_file(archive):
     for name in ("one", "two"):
         propose(archive, cells(1), name)
         evaluations.append(complete(archive, name, weights=shared))
-    assert [archive.weights.of_evaluation(evaluation) for evaluation in evaluations] == [shared, shared]
+
+    assert [archive.weights.of_evaluation(evaluation) for evaluation in evaluations] == [
+        shared,
+        shared,
+    ]

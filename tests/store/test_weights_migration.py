@@ -1,4 +1,5 @@
-"""Migration of schema 6 to 7: weights keep all they have, however often the migration is interrupted."""
+"""Migration of schema 6 to 7: weights keep all they have, however often the migration is
+interrupted."""
 
 from __future__ import annotations
 
@@ -17,16 +18,26 @@ from tests.support.dumped import dumped, fill
 from tests.support.stores import cells, count, everywhere, propose
 
 TO_SCHEMA_6 = (
-    "CREATE CONSTRAINT checkpoint_uri_unique IF NOT EXISTS FOR (c:Checkpoint) REQUIRE c.uri IS UNIQUE",
+    (
+        "CREATE CONSTRAINT checkpoint_uri_unique IF NOT EXISTS FOR (c:Checkpoint) REQUIRE c.uri IS "
+        "UNIQUE"
+    ),
     "MATCH (w:Weights) CREATE (c:Checkpoint {uri: w.uri}) SET c += properties(w)",
-    "MATCH (e:Evaluation)-[:SAVED]->(w:Weights) MATCH (c:Checkpoint {uri: w.uri}) CREATE (e)-[:SAVED]->(c)",
+    (
+        "MATCH (e:Evaluation)-[:SAVED]->(w:Weights) MATCH (c:Checkpoint {uri: w.uri}) CREATE "
+        "(e)-[:SAVED]->(c)"
+    ),
     "MATCH (w:Weights) DETACH DELETE w",
     "DROP CONSTRAINT weights_uri_unique IF EXISTS",
     "MATCH (m:SchemaMigration) WHERE m.version > 6 DELETE m",
     # What a user adds is kept, too.
     "MATCH (c:Checkpoint {uri: 'file:///0'}) MATCH (d:Checkpoint {uri: 'file:///1'}) "
     "CREATE (c)-[:`SAME AS` {by: 'ann'}]->(d) SET c.note = 'good', c.used = 5",
-    "MATCH (c:Checkpoint {uri: 'file:///1'}) MATCH (s:Study {name: 'one'}) CREATE (c)-[:SHOWN_BY {page: 3}]->(s)",
+    (
+        "MATCH (c:Checkpoint {uri: 'file:///1'}) MATCH (s:Study {name: 'one'}) CREATE "
+        "(c)-[:SHOWN_BY "
+        "{page: 3}]->(s)"
+    ),
 )
 NODES = "MATCH (n:{label}) RETURN properties(n) AS properties"
 RELATIONSHIPS = """
@@ -69,8 +80,10 @@ def former(archive, connection):
         claim = archive.proposals.claim("w", study=name)
         saved = Weights(f"file:///{number}", f"{number}" * 64, number)
         archive.proposals.complete(claim.id, claim.token, Result(0.5, weights=saved))
+
     for statement in TO_SCHEMA_6:
         run_query(connection, statement, write=True)
+
     assert (schema.version(connection), count(connection, "(:Weights)")) == (6, 0)
     assert count(connection, "(:Evaluation)-[:SAVED]->(:Checkpoint)") == 8
     yield archive
@@ -79,7 +92,10 @@ def former(archive, connection):
 
 def check_migrated(connection, before):
     assert graph(connection, "Weights") == before
-    assert (schema.version(connection), count(connection, "(:Checkpoint)")) == (schema.MIGRATIONS[-1].version, 0)
+    assert (schema.version(connection), count(connection, "(:Checkpoint)")) == (
+        schema.MIGRATIONS[-1].version,
+        0,
+    )
     indexed = run_query(connection, "SHOW INDEXES YIELD labelsOrTypes, properties").rows
     assert (["Weights"], ["uri"]) in indexed and (["Checkpoint"], ["uri"]) not in indexed
 
@@ -98,18 +114,21 @@ def test_weights_keep_their_properties_and_relationships(former, connection, tmp
 def test_an_interrupted_migration_goes_on(former, connection, monkeypatch):
     before = graph(connection, "Checkpoint")
     monkeypatch.setattr(conversions, "BATCH", 3)
-    convert, calls = conversions._rename_batch, []
+    convert = conversions._rename_batch
+    calls = []
 
     def interrupted(tx, **names):
         converted = convert(tx, **names)
         calls.append(names)
         if len(calls) == 2:
             raise KeyboardInterrupt
+
         return converted
 
     monkeypatch.setattr(conversions, "_rename_batch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         schema.migrate(connection)
+
     assert (count(connection, "(:Weights)"), count(connection, "(:Checkpoint)")) == (3, 4)
     assert (count(connection, "()-[:SAVED]->()"), schema.version(connection)) == (8, 6)
     schema.migrate(connection)
@@ -119,7 +138,9 @@ def test_an_interrupted_migration_goes_on(former, connection, monkeypatch):
 def test_a_killed_migration_goes_on(former, connection, store_settings):
     before = graph(connection, "Checkpoint")
     environment = {**os.environ, **settings.environment(store_settings)}
-    ended = subprocess.run([sys.executable, "-c", MIGRATE_AND_DIE], env=environment, timeout=100, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", MIGRATE_AND_DIE], env=environment, timeout=100, check=False
+    )
     assert ended.returncode == -signal.SIGKILL
     # The second batch was not committed.
     assert (count(connection, "(:Weights)"), count(connection, "(:Checkpoint)")) == (2, 5)
@@ -136,6 +157,11 @@ def test_many_may_migrate_at_once(former, connection, open_connection, monkeypat
 
 
 def test_weights_that_are_there_already_take_over_the_relationships(former, connection):
-    run_query(connection, "CREATE (:Weights {uri: 'file:///3', sha256: 'new', bytes: 3})", write=True)
+    run_query(
+        connection, "CREATE (:Weights {uri: 'file:///3', sha256: 'new', bytes: 3})", write=True
+    )
     schema.migrate(connection)
-    assert count(connection, "(:Evaluation)-[:SAVED]->(:Weights {uri: 'file:///3', sha256: 'new'})") == 2
+    assert (
+        count(connection, "(:Evaluation)-[:SAVED]->(:Weights {uri: 'file:///3', sha256: 'new'})")
+        == 2
+    )

@@ -20,7 +20,8 @@ WHOLE = os.environ.get("ARCHIVE_TEST_WHOLE") == "1"
 
 
 def java_only() -> dict[str, str]:
-    """The variables of the environment that settings of an embedded server of the tests have: no automatic dumps."""
+    """The variables of the environment that settings of an embedded server of the tests have: no
+    automatic dumps."""
     options = {name: value for name, value in os.environ.items() if name == "ARCHIVE_JAVA_OPTIONS"}
     return {**options, "ARCHIVE_DUMP_SECONDS": "0"}
 
@@ -33,14 +34,17 @@ def whole(*parameters: Any) -> Any:
 def data_dir() -> Path:
     """The folder with `golden/` and `data/`: ARCHIVE_DATA_DIR, or `shared` beside the repository.
 
-    The reference data is not part of the repository; without it, the tests that need it are skipped.
+    The reference data is not part of the repository; without it, the tests that need it are
+    skipped.
     """
     given = os.environ.get("ARCHIVE_DATA_DIR")
     folder = Path(given) if given else ROOT.parent / "shared"
     if not folder.joinpath("golden").is_dir():
         if given:
             pytest.fail(f"ARCHIVE_DATA_DIR={given} has no folder golden/")
+
         pytest.skip(f"no reference data in {folder}: set ARCHIVE_DATA_DIR")
+
     return folder
 
 
@@ -50,38 +54,52 @@ def _load(path: Path) -> Any:
 
 
 def golden(name: str) -> Any:
-    """The golden numbers of one file, for instance `golden("otmann.json")`; do not change what you get."""
+    """The golden numbers of one file, for instance `golden("otmann.json")`; do not change what you
+    get."""
     return _load(data_dir() / "golden" / name)
 
 
 def data_lines(name: str) -> list[str]:
     """The lines of a text file in `data/`, unpacked when its name ends in .gz."""
     path = data_dir() / "data" / name
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8") as file
+    ):
         return file.read().splitlines()
 
 
 def examples(times: float) -> hypothesis.settings:
     """Settings with a multiple of the profile's number of examples; the rest is the profile's.
 
-    A test takes more where an example costs microseconds and the inputs are texts, of which few are instructive; fewer
-    where an example trains a network, asks a server or solves a problem by brute force.
+    A test takes more where an example costs microseconds and the inputs are texts, of which few are
+    instructive; fewer where an example trains a network, asks a server or solves a problem by brute
+    force.
     """
-    return hypothesis.settings(max_examples=max(1, round(times * hypothesis.settings.default.max_examples)))
+    return hypothesis.settings(
+        max_examples=max(1, round(times * hypothesis.settings.default.max_examples))
+    )
 
 
 def repeatable(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the metrics of a trial that are the same in each run: not the latency and memory that it measured."""
-    return {name: value for name, value in metrics.items() if not name.startswith(("latency_", "peak_"))}
+    """Return the metrics of a trial that are the same in each run: not the latency and memory that
+    it measured."""
+    return {
+        name: value for name, value in metrics.items() if not name.startswith(("latency_", "peak_"))
+    }
 
 
 def wait_until(condition: Any, seconds: float = 30.0, what: str = "the condition") -> Any:
     """Wait for a condition to be truthy, and return its value; fail when it does not come."""
-    deadline, pause = time.monotonic() + seconds, 0.02
+    deadline = time.monotonic() + seconds
+    pause = 0.02
     while not (met := condition()):
         if time.monotonic() > deadline:
             pytest.fail(f"{what} did not come true in {seconds:g} s")
+
         # Many conditions are queries, and take the time of what they wait for.
         time.sleep(pause)
         pause = min(1.2 * pause, 0.15)
+
     return met

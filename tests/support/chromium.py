@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = next((path for path in ("/usr/lib/chromium/chromium", "/usr/bin/chromium") if Path(path).exists()), None)
+CHROMIUM = next(
+    (path for path in ("/usr/lib/chromium/chromium", "/usr/bin/chromium") if Path(path).exists()),
+    None,
+)
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"
+)
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Shared parts of the tests of the trainer's commands: a table that answers, and commands as processes."""
+"""Shared parts of the tests of the trainer's commands: a table that answers, and commands as
+processes."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ CELLS = spaces.get("nasbench201").members()[:10]
 
 
 def table(folder: Path) -> str:
-    """Write a table of ten cells that each took a minute to train, and return the name of its task."""
+    """Write a table of ten cells that each took a minute to train, and return the name of its
+    task."""
     path = folder / "table.csv"
     rows = [f"{codec.to_nasbench201(cell)},{at},60" for at, cell in enumerate(CELLS)]
     path.write_text("\n".join(["arch_str,accuracy,train_seconds", *rows]))
@@ -69,7 +71,9 @@ class Shell:
         self.folder = folder
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def types(self, *arguments: str, code: int | None = 0, terminal: bool = False) -> subprocess.CompletedProcess[str]:
+    def types(
+        self, *arguments: str, code: int | None = 0, terminal: bool = False
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command in this process, which spares the start of another one.
 
         Args:
@@ -82,14 +86,21 @@ class Shell:
         with mock.patch.dict(os.environ, self.environment), pytest.raises(SystemExit) as end:
             with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
                 main(list(arguments))
-        done = subprocess.CompletedProcess(arguments, end.value.code, *(stream.getvalue() for stream in streams))
+
+        done = subprocess.CompletedProcess(
+            arguments, end.value.code, *(stream.getvalue() for stream in streams)
+        )
         assert done.returncode == code or (code is None and done.returncode), done.stderr
         return done
 
     def runs(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command in a separate process until it ends."""
         return subprocess.run(
-            self._command(arguments), capture_output=True, text=True, env=self.environment | variables, timeout=120
+            self._command(arguments),
+            capture_output=True,
+            text=True,
+            env=self.environment | variables,
+            timeout=120,
         )
 
     def starts(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -103,6 +114,7 @@ class Shell:
                 self.started.append(subprocess.Popen(command, env=self.environment, **streams))
             finally:
                 signal.signal(signal.SIGINT, before)
+
         return self.started[-1]
 
     @property
@@ -133,7 +145,8 @@ def serving(
 ) -> Iterator[Trainer]:
     """Train what is proposed meanwhile, in a thread of this process.
 
-    Spares what the trainer of a search costs: the start of a process, and of a second one that imports torch.
+    Spares what the trainer of a search costs: the start of a process, and of a second one that
+    imports torch.
     """
     given = {"device": "cpu", "threads": 1, "poll_seconds": 0.05, **options}
     trainer = Trainer(archive, TrainerOptions(**given), home=home, executor=executor)
@@ -147,20 +160,28 @@ def serving(
 
 
 def completed(user: Shell, line: str) -> list[str]:
-    """Return what bash is offered at the end of a line; an error would stand on the user's terminal."""
-    asked = {"_ARCHIVE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    """Return what bash is offered at the end of a line; an error would stand on the user's
+    terminal."""
+    asked = {
+        "_ARCHIVE_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+    }
     # Click writes bytes, as a shell's newlines are the same everywhere.
-    out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
+    out = io.TextIOWrapper(io.BytesIO())
+    err = io.StringIO()
     with mock.patch.dict(os.environ, user.environment | asked), pytest.raises(SystemExit) as end:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main([])
+
     assert (end.value.code, err.getvalue()) == (0, "")
     out.flush()
     return [offered.removeprefix("plain,") for offered in out.buffer.getvalue().decode().split()]
 
 
 def parsed(*words: str) -> dict[str, Any]:
-    """Return the values of a command that is parsed and not run: `parsed("trainer", "start", "--slots", "2")`.
+    """Return the values of a command that is parsed and not run: `parsed("trainer", "start",
+    "--slots", "2")`.
 
     Raises:
         click.UsageError: An option or a value is refused.
@@ -176,4 +197,5 @@ def parsed(*words: str) -> dict[str, Any]:
         command = found
         if isinstance(command, click.Group):
             context = click.Context(command, parent=context, info_name=name)
+
     return command.make_context(name, rest, parent=context).params

@@ -25,7 +25,14 @@ def propose(archive, architectures, task="diabetes", protocol=None, name="study"
     """A study with a proposal for each of these networks."""
     known = registry.get(task)
     study = Study(
-        name, task, protocol or known.protocol().name, "mlp", known.objective, known.direction, budget=100, seed=3
+        name,
+        task,
+        protocol or known.protocol().name,
+        "mlp",
+        known.objective,
+        known.direction,
+        budget=100,
+        seed=3,
     )
     archive.studies.create(dataclasses.replace(study, **changes))
     agent = archive.proposals.register_agent("random", {}, "1")
@@ -59,5 +66,9 @@ def recipe(trainer, **others):
     path = trainer.paths.home / "recipes.toml"
     path.touch(0o600)
     entries = {"mine": "depth", **others}.items()
-    path.write_text("".join(f'[{name}]\nfit = "tests.support.recipes:{function}"\n' for name, function in entries))
+    path.write_text(
+        "".join(
+            f'[{name}]\nfit = "tests.support.recipes:{function}"\n' for name, function in entries
+        )
+    )
     return trainer

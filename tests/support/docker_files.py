@@ -1,4 +1,5 @@
-"""The files of docker/, read: a Dockerfile's stages and instructions, the compose file with its variables."""
+"""The files of docker/, read: a Dockerfile's stages and instructions, the compose file with its
+variables."""
 
 from __future__ import annotations
 
@@ -39,11 +40,13 @@ def instructions(path: Path) -> list[Instruction]:
     """Return the instructions of a Dockerfile, comments left out."""
     # Given a path, the parser would make the file where it is not.
     parser = DockerfileParser(fileobj=io.BytesIO(path.read_bytes()))
-    found, stage = [], -1
+    found = []
+    stage = -1
     for each in parser.structure:
         stage += each["instruction"] == "FROM"
         if each["instruction"] != "COMMENT":
             found.append(Instruction(stage, each["instruction"], each["value"]))
+
     return found
 
 
@@ -60,21 +63,27 @@ def health(path: Path) -> list[str]:
 
 
 def compose(variables: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the compose file as it is with these variables, `<<` and `${NAME:-default}` resolved."""
+    """Return the compose file as it is with these variables, `<<` and `${NAME:-default}`
+    resolved."""
     content = yaml.safe_load((DOCKER / "compose.yaml").read_text("utf-8"))
     return _filled(content, variables or {})
 
 
 def ignored(path: Path) -> bool:
-    """Return whether .dockerignore keeps a path out of the context; the last rule that fits counts."""
+    """Return whether .dockerignore keeps a path out of the context; the last rule that fits
+    counts."""
     parts = path.parts
     out = False
     for rule in (ROOT / ".dockerignore").read_text("utf-8").splitlines():
         if not rule or rule.startswith("#"):
             continue
-        pattern = re.escape(rule.removeprefix("!")).replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*")
+
+        pattern = (
+            re.escape(rule.removeprefix("!")).replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*")
+        )
         if any(re.fullmatch(pattern, "/".join(parts[: count + 1])) for count in range(len(parts))):
             out = not rule.startswith("!")
+
     return out
 
 
@@ -97,8 +106,13 @@ def copy_context(folder: Path) -> None:
 def _filled(value: Any, variables: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {name: _filled(item, variables) for name, item in value.items()}
+
     if isinstance(value, list):
         return [_filled(item, variables) for item in value]
+
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: variables.get(found["name"], found["default"] or ""), value)
+        return _VARIABLE.sub(
+            lambda found: variables.get(found["name"], found["default"] or ""), value
+        )
+
     return value

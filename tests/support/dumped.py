@@ -1,4 +1,5 @@
-"""Shared parts of the tests of dumps: an archive with one record of every kind, and forged files."""
+"""Shared parts of the tests of dumps: an archive with one record of every kind, and forged
+files."""
 
 from __future__ import annotations
 
@@ -17,18 +18,38 @@ from tests.support.stores import Suggestion, cells, study
 STATES = ("COMPLETE", "PRUNED", "FAILED", "WAITING", "RUNNING", "COMPLETE")
 
 
-def fill(archive, name: str = "one", first: int = 0, *, agent: str = "random") -> list[Architecture]:
-    """Create a study with a proposal in each state, external results, distances, a morph and a warm start."""
+def fill(
+    archive, name: str = "one", first: int = 0, *, agent: str = "random"
+) -> list[Architecture]:
+    """Create a study with a proposal in each state, external results, distances, a morph and a warm
+    start."""
     networks = list(cells(first + 8)[first:])
-    proposals, made = archive.proposals, archive.proposals.register_agent(agent, {"depth": [1, 2]}, "1")
+    proposals = archive.proposals
+    made = archive.proposals.register_agent(agent, {"depth": [1, 2]}, "1")
     archive.studies.create(study(f"{name}-source", seed=first))
-    archive.studies.create(study(name, seed=first, config={"agent": agent}, space_config={"most": 3}))
+    archive.studies.create(
+        study(name, seed=first, config={"agent": agent}, space_config={"most": 3})
+    )
     archive.studies.warm_start(f"{name}-source", [])
     suggestions = [
-        Suggestion(network, 0.5, 0.25, 0.125, networks[7], ("swap", "drop"), {"learning_rate": 0.1}, priority)
+        Suggestion(
+            network,
+            0.5,
+            0.25,
+            0.125,
+            networks[7],
+            ("swap", "drop"),
+            {"learning_rate": 0.1},
+            priority,
+        )
         for priority, network in zip((6.0, 5.0, 4.0, 0.0, 1.0, 7.0), networks, strict=False)
     ]
-    basis = {"observations": {name: "", f"{name}-source": "0-3"}, "pending": "", "failed": "", "wanted": 6}
+    basis = {
+        "observations": {name: "", f"{name}-source": "0-3"},
+        "pending": "",
+        "failed": "",
+        "wanted": 6,
+    }
     basis["coupling"] = {f"{name}-source": 0.5}
     proposals.create(name, made, suggestions, basis=basis, seconds=0.75)
     proposals.register_worker(f"worker-{name}", "host", "cpu")
@@ -43,14 +64,21 @@ def fill(archive, name: str = "one", first: int = 0, *, agent: str = "random") -
             proposals.complete(claim.id, claim.token, result, pruned=state == "PRUNED")
         elif state == "FAILED":
             proposals.fail(claim.id, claim.token, "out of memory", log="a traceback")
+
     Evaluations(archive.connection, archive.architectures).add(
-        "table", "table/1", [(f"table/{name}/{first}", networks[0].key, Result(math.nan, {"odd": math.inf}))]
+        "table",
+        "table/1",
+        [(f"table/{name}/{first}", networks[0].key, Result(math.nan, {"odd": math.inf}))],
     )
     archive.architectures.add([networks[6]])
     keys = sorted(network.key for network in networks[:4])
     pairs = [(a, b) for a in keys for b in keys if a < b]
-    archive.proxies.add("digits", "digits/1", "archive/1", {keys[0]: {"synflow": 3.5, "naswot": math.nan}})
-    archive.distances.store(pairs, {"otmann": [[0.1 * at, 1.0] for at in range(6)], "edit": list(range(6))})
+    archive.proxies.add(
+        "digits", "digits/1", "archive/1", {keys[0]: {"synflow": 3.5, "naswot": math.nan}}
+    )
+    archive.distances.store(
+        pairs, {"otmann": [[0.1 * at, 1.0] for at in range(6)], "edit": list(range(6))}
+    )
     return networks
 
 

@@ -37,18 +37,22 @@ def is_killed(_: TrainingProtocol) -> Splits:
 
 
 def is_killed_when_measured(protocol: TrainingProtocol) -> Splits:
-    """Be killed as where memory runs out; trials, which have the priority of the fork server, are not."""
+    """Be killed as where memory runs out; trials, which have the priority of the fork server, are
+    not."""
     if os.nice(0) > psutil.Process(os.getppid()).nice():
         is_killed(protocol)
+
     return scikit_learn.diabetes(protocol)
 
 
 def babbles(_: TrainingProtocol) -> Splits:
-    """Write what is no message into whatever the process has open, as native code may that has lost its way."""
+    """Write what is no message into whatever the process has open, as native code may that has lost
+    its way."""
     for entry in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/self/fd/{entry}").startswith("socket:"):
                 os.write(int(entry), b"\0\0\0\4junk")
+
     time.sleep(60)
     raise AssertionError
 
@@ -74,7 +78,9 @@ def has_holes(protocol: TrainingProtocol) -> Splits:
 
 
 def faulty(loader) -> Task:
-    return dataclasses.replace(registry.DIABETES, name="faulty", protocols=(PROTOCOL,), loader=loader)
+    return dataclasses.replace(
+        registry.DIABETES, name="faulty", protocols=(PROTOCOL,), loader=loader
+    )
 
 
 def prints(_: TrainingProtocol) -> Splits:
@@ -89,7 +95,9 @@ def asks_for_too_much(_: TrainingProtocol) -> Splits:
 
 
 def breaks_the_device(_: TrainingProtocol) -> Splits:
-    raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be …")
+    raise RuntimeError(
+        "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be …"
+    )
 
 
 def is_not_here(_: TrainingProtocol) -> Splits:
@@ -104,6 +112,7 @@ def tells_its_environment(_: TrainingProtocol) -> Splits:
     """Raise the names of the variables that Python has, and of those that the system shows."""
     with open("/proc/self/environ", "rb") as file:
         initial = [entry.partition(b"=")[0].decode() for entry in file.read().split(b"\0")]
+
     raise ValueError(f"{','.join(os.environ)}|{','.join(initial)}")
 
 

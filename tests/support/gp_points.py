@@ -1,4 +1,5 @@
-"""Stand-ins for architectures whose distances are L1 distances of points: what the Gaussian process's tests share."""
+"""Stand-ins for architectures whose distances are L1 distances of points: what the Gaussian
+process's tests share."""
 
 from __future__ import annotations
 
@@ -21,10 +22,14 @@ class Differences:
 
     def distances(self, first, second=None):
         rows, columns = (
-            np.array([point.place for point in some]) for some in (first, first if second is None else second)
+            np.array([point.place for point in some])
+            for some in (first, first if second is None else second)
         )
         if not rows.size or not columns.size:
-            return Components(np.empty((3, len(rows), len(columns))), np.empty((0, len(rows), len(columns))))
+            return Components(
+                np.empty((3, len(rows), len(columns))), np.empty((0, len(rows), len(columns)))
+            )
+
         stack = np.abs(rows.T[:, :, None] - columns.T[:, None, :])
         return Components(stack, np.empty((0, *stack.shape[1:])))
 
@@ -35,7 +40,8 @@ def points(count, seed=0, coordinates=3):
 
 
 def smooth(networks, seed=0, noise=0.1):
-    """Scores that depend on the first coordinate strongly, on the second weakly, on the third not at all."""
+    """Scores that depend on the first coordinate strongly, on the second weakly, on the third not
+    at all."""
     places = np.array([network.place for network in networks])
     clean = np.sin(2.0 * places[:, 0]) + 0.2 * places[:, 1:2].sum(axis=1)
     return clean + noise * np.random.default_rng(seed).standard_normal(len(networks))

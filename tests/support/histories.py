@@ -50,7 +50,11 @@ class Chains(Space):
         return Mutation(self.sample(rng), ("swap_label",))
 
     def neighbours(self, architecture):
-        yield from (Mutation(other, ("swap_label",)) for other in self.every() if other.key != architecture.key)
+        yield from (
+            Mutation(other, ("swap_label",))
+            for other in self.every()
+            if other.key != architecture.key
+        )
 
 
 def chain(*body):
@@ -60,32 +64,50 @@ def chain(*body):
 
 def units(architectures):
     """A known cost: the sum of the layers' units."""
-    return np.array([sum(layer.units or 0 for layer in each.layers) for each in architectures], np.float64)
+    return np.array(
+        [sum(layer.units or 0 for layer in each.layers) for each in architectures], np.float64
+    )
 
 
 def with_goals(history):
-    """The history with a second objective that is learnt, and a third that is known; the first result lacks one."""
-    objectives = (Objective("accuracy"), Objective("loss", "minimise"), Objective("units", "minimise"))
+    """The history with a second objective that is learnt, and a third that is known; the first
+    result lacks one."""
+    objectives = (
+        Objective("accuracy"),
+        Objective("loss", "minimise"),
+        Objective("units", "minimise"),
+    )
     rng = np.random.default_rng(len(history.observations))
     further = [(-seen.score + 0.1 * rng.standard_normal(), np.nan) for seen in history.observations]
-    seen = [replace(one, further=each) for one, each in zip(history.observations, further, strict=True)]
+    seen = [
+        replace(one, further=each) for one, each in zip(history.observations, further, strict=True)
+    ]
     seen[:1] = [replace(one, further=(np.nan, np.nan)) for one in seen[:1]]
     return replace(history, observations=tuple(seen), goals=Goals(objectives, {"units": units}))
 
 
 def observed(architectures, scores):
     pairs = zip(architectures, scores, strict=True)
-    return tuple(Observation(found, float(score), f"study#{at:05d}") for at, (found, score) in enumerate(pairs))
+    return tuple(
+        Observation(found, float(score), f"study#{at:05d}")
+        for at, (found, score) in enumerate(pairs)
+    )
 
 
 @functools.cache
 def grown(space, count, seed=0):
     """A history as a search leaves it: the pool, then mutations; scores favour small networks."""
     rng = np.random.default_rng(seed)
-    found = {architecture.functional_key: architecture for architecture in space.initial_pool()[:count]}
+    found = {
+        architecture.functional_key: architecture for architecture in space.initial_pool()[:count]
+    }
     while len(found) < count:
         parent = list(found.values())[rng.integers(len(found))]
         child = space.mutate(parent, rng).child
         found.setdefault(child.functional_key, child)
-    scores = [1.0 / (1.0 + len(architecture.layers)) + 0.01 * rng.standard_normal() for architecture in found.values()]
+
+    scores = [
+        1.0 / (1.0 + len(architecture.layers)) + 0.01 * rng.standard_normal()
+        for architecture in found.values()
+    ]
     return History(observed(found.values(), scores))

@@ -19,11 +19,13 @@ class Listed(Chains):
 
 
 def small_table(folder, count=60, seed=0):
-    """A space of random NAS-Bench-201 cells in a CSV, and the function that counts their 3x3 convolutions."""
+    """A space of random NAS-Bench-201 cells in a CSV, and the function that counts their 3x3
+    convolutions."""
     rng = np.random.default_rng(seed)
     lines = ["arch_str,value"]
     for a, b, c, d, e, f in rng.choice(OPERATIONS, (count, 6)):
         lines.append(f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|,0.5")
+
     path = folder / "cells.csv"
     path.write_text("\n".join(lines) + "\n")
     return spaces.get("nasbench201", table=str(path))

@@ -15,9 +15,14 @@ from archive.trainer.observers.base import TrialObserver
 class Counts(TrialObserver):
     """Writes a letter to a file for each call, and goes wrong as its subclasses say."""
 
-    def __init__(self, home: Path, fault: str = "", number: int = 3, rate: float = 0.5, quick: bool = False) -> None:
+    def __init__(
+        self, home: Path, fault: str = "", number: int = 3, rate: float = 0.5, quick: bool = False
+    ) -> None:
         super().__init__(home)
-        self.fault, self.number, self.rate, self.quick = fault, number, rate, quick
+        self.fault = fault
+        self.number = number
+        self.rate = rate
+        self.quick = quick
 
     def open(self) -> str:
         self.calls("o")
@@ -38,12 +43,15 @@ class Counts(TrialObserver):
     def calls(self, letter: str) -> None:
         with (self.home / "calls").open("a") as file:
             file.write(letter)
+
         print("called", letter)
         if letter in self.fault[1:]:
             getattr(self, f"{self.fault[0]}_")()
 
     def r_(self) -> None:
-        raise ConnectionError(f"http://me:hunter22@tracker refuses {os.environ.get('TRACKER_TOKEN')}\nsecond line")
+        raise ConnectionError(
+            f"http://me:hunter22@tracker refuses {os.environ.get('TRACKER_TOKEN')}\nsecond line"
+        )
 
     def h_(self) -> None:
         while True:

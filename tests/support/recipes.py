@@ -28,7 +28,10 @@ def depth(trial: TrialContext) -> FitResult:
     for epoch in range(1, trial.epochs + 1):
         if trial.report(epoch, {"depth": trial.architecture.depth, "epochs/2": epoch / 2}):
             break
-    return FitResult({"depth": trial.architecture.depth, trial.task.objective: 0.5}, environment={"by": "depth"})
+
+    return FitResult(
+        {"depth": trial.architecture.depth, trial.task.objective: 0.5}, environment={"by": "depth"}
+    )
 
 
 def tells_its_gpus(trial: TrialContext) -> FitResult:
@@ -42,10 +45,14 @@ def needs_most_of_the_memory(trial: TrialContext) -> FitResult:
         try:
             fcntl.flock(memory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3.00 MiB.") from None
+            raise torch.OutOfMemoryError(
+                "CUDA out of memory. Tried to allocate 3.00 MiB."
+            ) from None
+
         for epoch in range(1, 4):
             trial.report(epoch, {trial.task.objective: 0.5})
             time.sleep(0.5)
+
     return FitResult({trial.task.objective: 0.5})
 
 
@@ -109,6 +116,7 @@ def reports_from_a_fork(trial: TrialContext) -> FitResult:
     # Both go on: the child fails when it reports, and cannot end the trial in its parent's name.
     if pid == 0:
         trial.report(1, {"valid_mse": 0.0})
+
     os.waitpid(pid, 0)
     trial.report(1, {"valid_mse": 1.0})
     return FitResult()
@@ -119,6 +127,7 @@ def ends_when_told(trial: TrialContext) -> FitResult:
     trial.report(1, {trial.task.objective: 1.0})
     while not trial.stop:
         time.sleep(0.05)
+
     return FitResult(ended="enough")
 
 
@@ -152,6 +161,7 @@ def _to_the_pipe(content: bytes) -> None:
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/self/fd/{entry}").startswith("socket:"):
                 os.write(int(entry), content)
+
     time.sleep(600)
 
 
@@ -163,6 +173,7 @@ def closes_everything(trial: TrialContext) -> None:
 def dies_while_its_child_holds_the_pipe(trial: TrialContext) -> None:
     if os.fork() == 0:
         time.sleep(600)
+
     os._exit(7)
 
 
@@ -208,6 +219,7 @@ def hoards(trial: TrialContext) -> None:
     while pid == 0 and len(hoard) < 100:
         hoard.append(b"x" * (20 << 20))
         time.sleep(0.05)
+
     time.sleep(600)
 
 
@@ -218,6 +230,7 @@ def works_in_processes(trial: TrialContext) -> dict[str, float]:
         # It would hold the end of the pool up if the signal did not end it.
         pool.apply_async(time.sleep, (600,))
         time.sleep(0.3)
+
     return {"valid_mse": total}
 
 
@@ -227,16 +240,21 @@ def family(trial: TrialContext) -> None:
     session = subprocess.Popen(["sleep", "600"], start_new_session=True)
     forked = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
     forked.start()
-    daemon = subprocess.run([sys.executable, "-c", DAEMON], check=True, capture_output=True, text=True)
+    daemon = subprocess.run(
+        [sys.executable, "-c", DAEMON], check=True, capture_output=True, text=True
+    )
     pids = [os.getpid(), shell.pid, session.pid, forked.pid, int(daemon.stdout)]
     Path(trial.hyperparameters["note"]).write_text(" ".join(map(str, pids)))
     end = trial.hyperparameters["end"]
     if end == "raises":
         raise ValueError("the end")
+
     if end == "dies":
         os._exit(7)
+
     if end == "hangs":
         time.sleep(600)
+
     trial.report(1, {"valid_mse": 1.0})
 
 

@@ -1,4 +1,5 @@
-"""A trainer daemon in a separate process, for tests that kill it: `python -m tests.support.serve OPTIONS-AS-JSON`.
+"""A trainer daemon in a separate process, for tests that kill it: `python -m tests.support.serve
+OPTIONS-AS-JSON`.
 
 The archive is that of the environment. `slow` is a task that takes its time between epochs.
 """
@@ -21,9 +22,13 @@ from archive.trainer.datasets.splits import Splits
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.registry import TrainingProtocol
 
-LONG = dataclasses.replace(registry.DIABETES.protocol(), name="slow/1", epochs=100_000, patience=100_000)
+LONG = dataclasses.replace(
+    registry.DIABETES.protocol(), name="slow/1", epochs=100_000, patience=100_000
+)
 
-LONGER_PROTOCOL = dataclasses.replace(registry.DIABETES.protocol(), name="longer/1", epochs=40, patience=40)
+LONGER_PROTOCOL = dataclasses.replace(
+    registry.DIABETES.protocol(), name="longer/1", epochs=40, patience=40
+)
 
 
 def waits(protocol: TrainingProtocol) -> Splits:
@@ -34,10 +39,13 @@ def waits(protocol: TrainingProtocol) -> Splits:
 def writes_a_megabyte(protocol: TrainingProtocol) -> Splits:
     with tempfile.TemporaryFile() as file:
         file.write(bytes(1 << 20))
+
     return scikit_learn.diabetes(protocol)
 
 
-SLOW = dataclasses.replace(registry.DIABETES, name="slow", protocols=(LONG,), loader=scikit_learn.diabetes)
+SLOW = dataclasses.replace(
+    registry.DIABETES, name="slow", protocols=(LONG,), loader=scikit_learn.diabetes
+)
 LONGER = dataclasses.replace(
     registry.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=scikit_learn.diabetes
 )

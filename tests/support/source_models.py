@@ -16,4 +16,6 @@ def source_model(count=25, everywhere=(), sign=1.0):
     networks = points(count, seed=7)
     learner = DistanceGP(Differences(), exponential(3), MarginalLikelihood(starts=1))
     fitted = learner.fit(networks, sign * smooth(networks, noise=0.02), np.random.default_rng(0))
-    return SourceGP(SourceGroup((SourceStudy("s", "t", "t/1", "points", ()),)), fitted, 1.0, False, everywhere)
+    return SourceGP(
+        SourceGroup((SourceStudy("s", "t", "t/1", "points", ()),)), fitted, 1.0, False, everywhere
+    )

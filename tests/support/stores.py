@@ -1,4 +1,5 @@
-"""Shared parts of the store's contract tests: networks, suggestions, results, unreliable connections."""
+"""Shared parts of the store's contract tests: networks, suggestions, results, unreliable
+connections."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ OPERATIONS = ("nor_conv_3x3", "nor_conv_1x1", "skip_connect", "avg_pool_3x3", "n
 
 # Proposals whose property `open` contradicts their state.
 STRAYS = (
-    "(p:Proposal) WHERE coalesce(p.open, '') <> CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN p.study ELSE '' END"
+    "(p:Proposal) WHERE coalesce(p.open, '') <> CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN "
+    "p.study ELSE '' END"
 )
 
 
@@ -32,6 +34,7 @@ def cells(count: int) -> tuple[Architecture, ...]:
         found.setdefault(cell.functional_key, cell)
         if len(found) == count:
             break
+
     return tuple(found.values())
 
 
@@ -60,13 +63,21 @@ def suggest(architectures: Iterable[Architecture], **settings: Any) -> list[Sugg
 
 
 def study(name: str = "study", **settings: Any) -> Study:
-    given = {"task": "digits", "protocol": "digits/1", "space": "nasbench201", "budget": 1000, **settings}
+    given = {
+        "task": "digits",
+        "protocol": "digits/1",
+        "space": "nasbench201",
+        "budget": 1000,
+        **settings,
+    }
     return Study(name, **given)
 
 
 def answer(archive, study: str, agent: str, answered, **settings: Any) -> list[str]:
-    """Add suggestions together with their results or reasons, and return the ids of the proposals."""
-    suggestions, outcomes = [suggestion for suggestion, _ in answered], [outcome for _, outcome in answered]
+    """Add suggestions together with their results or reasons, and return the ids of the
+    proposals."""
+    suggestions = [suggestion for suggestion, _ in answered]
+    outcomes = [outcome for _, outcome in answered]
     made = archive.proposals.create(study, agent, suggestions, outcomes=outcomes, **settings)
     assert all(archive.proposals.get(one.id) == one for one in made[:2])
     return [one.id for one in made]
@@ -86,6 +97,7 @@ def evaluate(archive, values: Iterable[float], name: str = "study", **settings: 
     for value in values:
         claim = archive.proposals.claim("trainer", study=name)
         archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+
     return proposals
 
 
@@ -106,7 +118,8 @@ class Forgetful:
 
     def __init__(self, connection) -> None:
         self._connection = connection
-        self.read, self.settings = connection.read, connection.settings
+        self.read = connection.read
+        self.settings = connection.settings
 
     def write(self, work, **how):
         self._connection.write(work, **how)

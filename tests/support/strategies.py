@@ -31,7 +31,9 @@ def cells(
     pairs = [(u, v) for u in range(n) for v in range(u + 1, n)]
     chosen = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
     layers = [Layer("ip"), *(Layer(op) for op in ops), Layer("op")]
-    return Architecture("nasbench101", layers, [pair for pair, wanted in zip(pairs, chosen, strict=True) if wanted])
+    return Architecture(
+        "nasbench101", layers, [pair for pair, wanted in zip(pairs, chosen, strict=True) if wanted]
+    )
 
 
 def generators() -> st.SearchStrategy[np.random.Generator]:
@@ -39,7 +41,8 @@ def generators() -> st.SearchStrategy[np.random.Generator]:
 
 
 WALKS = 2 * hypothesis.settings.default.max_examples
-"""Random walks in each space: mutations cost more than most of what is tested, so that tests share their networks."""
+"""Random walks in each space: mutations cost more than most of what is tested, so that tests share
+their networks."""
 
 
 def members(name: str) -> st.SearchStrategy[Architecture]:
@@ -49,10 +52,13 @@ def members(name: str) -> st.SearchStrategy[Architecture]:
 
 @cache
 def walked(name: str, seed: int, steps: int) -> Architecture:
-    """The network that a random walk from the initial pool of a space reaches after a number of mutations."""
-    space, rng = space_of(name), np.random.default_rng([seed, steps])
+    """The network that a random walk from the initial pool of a space reaches after a number of
+    mutations."""
+    space = space_of(name)
+    rng = np.random.default_rng([seed, steps])
     if steps:
         return space.mutate(walked(name, seed, steps - 1), rng).child
+
     pool = space.initial_pool()
     return pool[rng.integers(len(pool))]
 
@@ -63,6 +69,8 @@ def relabelled(architecture: Architecture, seed: int) -> Architecture:
     order = list(range(len(architecture.layers)))
     shuffle.shuffle(order)
     position = {old: new for new, old in enumerate(order)}
-    edges = [(position[tail], position[head], *used) for tail, head, *used in architecture.connections]
+    edges = [
+        (position[tail], position[head], *used) for tail, head, *used in architecture.connections
+    ]
     shuffle.shuffle(edges)
     return Architecture(architecture.space, [architecture.layers[old] for old in order], edges)

@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 @dataclass
 class Recorded:
-    """A run: the values of each metric by step, its settings, and its end with the final values by name."""
+    """A run: the values of each metric by step, its settings, and its end with the final values by
+    name."""
 
     metrics: dict[str, dict[int, float]] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -40,16 +41,24 @@ def tensorboard(home: Path) -> dict[str, Recorded]:
         run = runs[f"{unquote(folder.parent.name)}#{folder.name.partition('-')[0]}"] = Recorded()
         for tag in events.Tags()["scalars"]:
             run.add(tag, {event.step: event.value for event in events.Scalars(tag)})
+
         if "end/text_summary" in events.Tags()["tensors"]:
             end = events.Tensors("end/text_summary")[-1].tensor_proto.string_val[0].decode()
             run.state, _, run.reason = end.partition(": ")
+
         plugin = events.PluginTagToContent("hparams")
-        started = HParamsPluginData.FromString(plugin["_hparams_/session_start_info"]).session_start_info
+        started = HParamsPluginData.FromString(
+            plugin["_hparams_/session_start_info"]
+        ).session_start_info
         for name, value in started.hparams.items():
             run.settings[name] = getattr(value, value.WhichOneof("kind"))
-        ended = HParamsPluginData.FromString(plugin.get("_hparams_/session_end_info", b"")).session_end_info
+
+        ended = HParamsPluginData.FromString(
+            plugin.get("_hparams_/session_end_info", b"")
+        ).session_end_info
         # STATUS_SUCCESS is 1, STATUS_FAILURE is 2.
         assert ended.status == {"COMPLETE": 1, "FAILED": 2}.get(run.state, 0)
+
     return runs
 
 
@@ -60,15 +69,24 @@ def mlflow(home: Path) -> dict[str, Recorded]:
         tags = {path.name: path.read_text() for path in (folder / "tags").iterdir()}
         run = runs[tags["archive.proposal"]] = Recorded()
         run.settings = {path.name: path.read_text() for path in (folder / "params").iterdir()}
-        run.state, run.reason = tags.get("archive.state", ""), tags.get("archive.reason", "")
+        run.state = tags.get("archive.state", "")
+        run.reason = tags.get("archive.reason", "")
         for path in (folder / "metrics").iterdir():
             lines = [line.split() for line in path.read_text().splitlines()]
             run.add(path.name, {int(step): float(value) for _, value, step, *_ in lines})
+
         meta = (folder / "meta.yaml").read_text()
         status = int(meta.partition("\nstatus: ")[2].partition("\n")[0])
         # MLflow's RunStatus: RUNNING is 1, SCHEDULED 2, FINISHED 3, FAILED 4, KILLED 5.
-        expected = {"COMPLETE": {3}, "FAILED": {4}, "PAUSED": {2}, "RETURNED": {2}, "RUNNING": {1, 5}}
+        expected = {
+            "COMPLETE": {3},
+            "FAILED": {4},
+            "PAUSED": {2},
+            "RETURNED": {2},
+            "RUNNING": {1, 5},
+        }
         assert status in expected[run.state]
+
     return runs
 
 
@@ -84,37 +102,48 @@ def wandb(home: Path) -> dict[str, Recorded]:
                 case "run":
                     run = runs.setdefault(record.run.display_name, run)
                     assert record.run.display_name.startswith(f"{record.run.run_group}#")
-                    run.settings |= {item.key: json.loads(item.value_json) for item in record.run.config.update}
+                    run.settings |= {
+                        item.key: json.loads(item.value_json) for item in record.run.config.update
+                    }
                 case "history":
                     items = {
-                        item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item
+                        item.key or item.nested_key[0]: json.loads(item.value_json)
+                        for item in record.history.item
                     }
                     step = int(items.pop("_step"))
                     for name, value in items.items():
                         run.add(name, {step: float(value)})
                 case "summary":
                     for item in record.summary.update:
-                        name, value = item.key or item.nested_key[0], json.loads(item.value_json)
+                        name = item.key or item.nested_key[0]
+                        value = json.loads(item.value_json)
                         if name in ("state", "reason"):
                             setattr(run, name, value)
                         elif name == "value" or "/" in name:
                             run.add(name, {0: value})
                 case "exit":
                     assert record.exit.exit_code == (run.state in ("FAILED", ""))
+
     return runs
 
 
 def _leveldb_log(content: bytes, block: int = 32768, header: int = 7) -> list[bytes]:
-    """Return the records of a log: blocks of fragments, each with a checksum, a length and its place in the record."""
-    records, record, at = [], b"", header
+    """Return the records of a log: blocks of fragments, each with a checksum, a length and its
+    place in the record."""
+    records = []
+    record = b""
+    at = header
     while at + header <= len(content):
         if block - at % block < header:
             at += block - at % block
-        length, place = int.from_bytes(content[at + 4 : at + 6], "little"), content[at + 6]
+
+        length = int.from_bytes(content[at + 4 : at + 6], "little")
+        place = content[at + 6]
         record += content[at + header : at + header + length]
         at += header + length
         # 1 is a whole record, 4 the last fragment of one.
         if place in (1, 4):
             records.append(record)
             record = b""
+
     return records

@@ -17,7 +17,8 @@ from tests.support import ROOT
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Train with one thread, as trials of these tests do: results are equal only for equal numbers of threads."""
+    """Train with one thread, as trials of these tests do: results are equal only for equal numbers
+    of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -35,6 +36,7 @@ def start(archive, store_settings, tmp_path) -> Iterator[Callable[..., subproces
         with open(tmp_path / "daemon.log", "ab") as log:
             own = {**os.environ, **environment(store_settings)}
             daemons.append(subprocess.Popen(command, cwd=ROOT, env=own, stdout=log, stderr=log))
+
         return daemons[-1]
 
     yield start

@@ -3,10 +3,11 @@
     idle phase     all trainers look at an empty queue
     busy phase     each trainer holds a trial with an epoch a second, reports its curve, and claims the next one
 
-The trainers are simulated (`archive.trainer.benchmarks.simulated_trainers`). The server's share of the processor is its
-processor time by the wall time and the number of cores: other work of the machine delays transactions, but hardly
-changes what one costs. The number of trainers that keep the server busy for half its time is interpolated between the
-sizes of the measured fleets; above the largest one, it follows the last line.
+The trainers are simulated (`archive.trainer.benchmarks.simulated_trainers`). The server's share of
+the processor is its processor time by the wall time and the number of cores: other work of the
+machine delays transactions, but hardly changes what one costs. The number of trainers that keep the
+server busy for half its time is interpolated between the sizes of the measured fleets; above the
+largest one, it follows the last line.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def measure(
     """Measure an idle fleet, and a busy one for each duration of a trial.
 
     Args:
-        own: Database to measure; the networks remain in it. None, or an embedded one, measures an embedded server of
-            its own in a temporary folder.
+        own: Database to measure; the networks remain in it. None, or an embedded one, measures an
+            embedded server of its own in a temporary folder.
         trainers: Numbers of trainers.
         seconds: Duration of each phase.
         trials: Durations of the trials, in seconds.
@@ -73,12 +74,14 @@ def measure(
     if own is not None and not own.embedded:
         yield from _measure(own, trainers, seconds, trials, notify)
         return
+
     with temporary_archive() as temporary:
         yield from _measure(temporary, trainers, seconds, trials, notify)
 
 
 def half_busy(shares: Sequence[tuple[int, float]]) -> float:
-    """Return the number of trainers at which a server is busy for half its time; NaN for a server that does nothing.
+    """Return the number of trainers at which a server is busy for half its time; NaN for a server
+    that does nothing.
 
     Args:
         shares: Number of trainers and busy share of the server, for each measured fleet.
@@ -87,6 +90,7 @@ def half_busy(shares: Sequence[tuple[int, float]]) -> float:
     for (few, low), (many, high) in pairwise(line):
         if high > low and (high >= 0.5 or many == line[-1][0]):
             return few + (many - few) * (0.5 - low) / (high - low)
+
     return float("nan")
 
 
@@ -102,18 +106,29 @@ def _measure(
             for fleet in sorted(trainers):
                 study = f"{PREFIX}{time.time_ns()}"
                 try:
-                    made = 0 if trial is None else round(fleet * (1 + (seconds + _warm_up(trial)) / trial))
+                    made = (
+                        0
+                        if trial is None
+                        else round(fleet * (1 + (seconds + _warm_up(trial)) / trial))
+                    )
                     notify(f"preparing {made} proposals")
                     _propose(archive, study, made, source)
                     notify(f"{fleet} trainers, {phase}, for {seconds:g} s")
                     usage = _run(archive, Path(folder), study, fleet, seconds, trial, server)
                 finally:
                     archive.studies.delete(study)
-                yield from _figures(phase, usage, fleet, None if trial is not None else f"<= {IDLE_GOAL}")
+
+                yield from _figures(
+                    phase, usage, fleet, None if trial is not None else f"<= {IDLE_GOAL}"
+                )
                 if usage.share is not None:
                     shares.append((fleet, usage.share))
+
             if shares:
-                yield Figure(f"{phase}: trainers that keep the server busy for half its time", half_busy(shares))
+                yield Figure(
+                    f"{phase}: trainers that keep the server busy for half its time",
+                    half_busy(shares),
+                )
 
 
 @dataclass
@@ -146,7 +161,11 @@ class Usage:
     @property
     def share(self) -> float | None:
         """Busy share of the server's cores; None for a server on another machine."""
-        return None if self.server_seconds is None else self.server_seconds / self.seconds / cpu_count.available()
+        return (
+            None
+            if self.server_seconds is None
+            else self.server_seconds / self.seconds / cpu_count.available()
+        )
 
 
 def _figures(phase: str, usage: Usage, trainers: int, goal: str | None) -> Iterator[Figure]:
@@ -156,11 +175,13 @@ def _figures(phase: str, usage: Usage, trainers: int, goal: str | None) -> Itera
     yield Figure(f"{name}: transactions", rate, "1/s")
     if usage.completed:
         yield Figure(f"{name}: results", usage.completed)
+
     yield Figure(f"{name}: leases lost", usage.lost, "", "<= 0")
     yield Figure(f"{name}: longest delay of a call", usage.late, "s")
     for kind, durations in (("read", usage.reads), ("write", usage.writes)):
         if durations:
             yield Figure(f"{name}: median {kind}", 1000 * statistics.median(durations), "ms")
+
     if usage.server_seconds is not None and usage.share is not None:
         yield Figure(f"{name}: server's share of {cpu_count.available()} cores", usage.share)
         milliseconds = 1000 * usage.server_seconds / max(1, usage.transactions)
@@ -173,27 +194,38 @@ def _warm_up(trial: float | None) -> float:
 
 
 def _run(
-    archive: Archive, folder: Path, study: str, trainers: int, seconds: float, trial: float | None, server: int | None
+    archive: Archive,
+    folder: Path,
+    study: str,
+    trainers: int,
+    seconds: float,
+    trial: float | None,
+    server: int | None,
 ) -> Usage:
     """Run a fleet for some time, and return what it used."""
     fleet = simulated(archive, folder, study, trainers, TrainerOptions(study=study), trial)
     for number in range(trainers):
         workers.beat(archive.connection, f"{study}-{number}")
+
     warm_up = _warm_up(trial)
     agenda = Agenda(fleet, spread=min(warm_up, 10.0))
     with _timed(archive.connection) as timed, agenda:
         time.sleep(warm_up)
         agenda.late = 0.0
         timed.clear()
-        began, before = time.monotonic(), _processor_seconds(server)
+        began = time.monotonic()
+        before = _processor_seconds(server)
         time.sleep(seconds)
-        usage, after = Usage(time.monotonic() - began), _processor_seconds(server)
+        usage = Usage(time.monotonic() - began)
+        after = _processor_seconds(server)
         calls = list(timed)
+
     usage.reads = [duration for kind, duration in calls if kind == "execute_read"]
     usage.writes = [duration for kind, duration in calls if kind != "execute_read"]
     usage.server_seconds = None if before is None or after is None else after - before
     usage.lost = sum(each.lost for each in fleet) + _attempts(archive, study)
-    usage.completed, usage.late = sum(each.completed for each in fleet), agenda.late
+    usage.completed = sum(each.completed for each in fleet)
+    usage.late = agenda.late
     return usage
 
 
@@ -233,7 +265,8 @@ def _timed(connection: Connection) -> Iterator[list[tuple[str, float]]]:
 def _quiet() -> Iterator[None]:
     """Keep a line for each result away from the terminal."""
     log = logging.getLogger("archive.trainer")
-    before, log.level = log.level, logging.ERROR
+    before = log.level
+    log.level = logging.ERROR
     try:
         yield
     finally:
@@ -245,16 +278,21 @@ def _server(archive: Archive) -> int | None:
     own = archive.connection.settings
     if own.embedded:
         return embedded.status(own).java_pid or None
+
     port = urlsplit(archive.connection.address).port or 7687
     try:
         listening = psutil.net_connections("tcp")
     except psutil.AccessDenied:
         return None
-    return next((one.pid for one in listening if one.status == "LISTEN" and one.laddr.port == port), None)
+
+    return next(
+        (one.pid for one in listening if one.status == "LISTEN" and one.laddr.port == port), None
+    )
 
 
 def _processor_seconds(pid: int | None) -> float | None:
     if pid is None:
         return None
+
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)

@@ -3,10 +3,11 @@
     first ── 15 epochs ──> child 1 ── 3 ──> child 2 ── 3 ──> … ── 3 ──> child 8         with inherited weights
     child 1 ── 15 ──>      child 2 ── 15 ──> …                 child 8 ── 15 ──>        each from its seed
 
-Every child is its parent after one operation of `archive.spaces.morphism`; the chain has all kinds of them. Networks
-and data are small, so that the benchmark takes minutes on one core: Fashion-MNIST under `fashion-mnist/small`, with
-other epochs, and images shifted by some pixels, without which every network of the chain overfits to 5,000 images. The
-children inherit and train by the rules of `fashion-mnist/small+morph`.
+Every child is its parent after one operation of `archive.spaces.morphism`; the chain has all kinds
+of them. Networks and data are small, so that the benchmark takes minutes on one core: Fashion-MNIST
+under `fashion-mnist/small`, with other epochs, and images shifted by some pixels, without which
+every network of the chain overfits to 5,000 images. The children inherit and train by the rules of
+`fashion-mnist/small+morph`.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
 
 EPOCHS = 15
-"""Epochs of a network that starts from its seed; children train for a share of it by the rule of `+morph`."""
+"""Epochs of a network that starts from its seed; children train for a share of it by the rule of
+`+morph`."""
 
 Report = Callable[[str], None]
 
 
-def measure(epochs: int = EPOCHS, seed: int = 0, report: Report = lambda line: None) -> list[Figure]:
+def measure(
+    epochs: int = EPOCHS, seed: int = 0, report: Report = lambda line: None
+) -> list[Figure]:
     """Train the chain, then each of its networks alone, and compare their accuracies.
 
     Args:
@@ -82,28 +86,48 @@ def _at(network: Architecture, op: str, number: int) -> int:
     return [u for u, layer in enumerate(network.layers) if layer.op == op][number]
 
 
-def _trained(network: Architecture, task: Task, protocol: TrainingProtocol, seed: int, report: Report) -> Outcome:
+def _trained(
+    network: Architecture, task: Task, protocol: TrainingProtocol, seed: int, report: Report
+) -> Outcome:
     outcome = train(network, task, protocol, seed=seed)
-    report(f"{network!r} alone: {outcome.value:.4f} after {outcome.epochs} epochs, {outcome.seconds:.0f} s")
+    report(
+        f"{network!r} alone: {outcome.value:.4f} after {outcome.epochs} epochs, "
+        f"{outcome.seconds:.0f} s"
+    )
     return outcome
 
 
 def _inherited(
-    networks: list[Architecture], first: Outcome, task: Task, alone: TrainingProtocol, seed: int, report: Report
+    networks: list[Architecture],
+    first: Outcome,
+    task: Task,
+    alone: TrainingProtocol,
+    seed: int,
+    report: Report,
 ) -> tuple[list[Outcome], list[float]]:
-    """Return the outcomes of the children, and the change of each one's outputs from its parent's before training."""
+    """Return the outcomes of the children, and the change of each one's outputs from its parent's
+    before training.
+    """
     protocol = inheriting.extended(alone)
     inputs = torch.from_numpy(task.load(alone).valid.inputs[:256])
-    learned, outcomes, differences = first.weights, [], []
+    learned = first.weights
+    outcomes = []
+    differences = []
     for parent, child in pairwise(networks):
         begun = inherited_weights.adapt(parent.canonical, learned, child, task, protocol, seed)
-        ends, begins = (_outputs(*pair, task, alone, inputs) for pair in ((parent, learned), (child, begun)))
+        ends, begins = (
+            _outputs(*pair, task, alone, inputs) for pair in ((parent, learned), (child, begun))
+        )
         differences.append(float((ends - begins).abs().max()))
         own = inheriting.seed_of(seed, child.key)
         outcome = train(child, task, inheriting.shortened(protocol), seed=own, initial=begun)
-        report(f"{child!r} inherited: {outcome.value:.4f} after {outcome.epochs} epochs, {outcome.seconds:.0f} s")
+        report(
+            f"{child!r} inherited: {outcome.value:.4f} after {outcome.epochs} epochs, "
+            f"{outcome.seconds:.0f} s"
+        )
         outcomes.append(outcome)
         learned = outcome.weights
+
     return outcomes, differences
 
 
@@ -122,19 +146,40 @@ def _outputs(
     return outputs
 
 
-def _figures(fresh: list[Outcome], children: list[Outcome], differences: list[float]) -> Iterator[Figure]:
+def _figures(
+    fresh: list[Outcome], children: list[Outcome], differences: list[float]
+) -> Iterator[Figure]:
     """Yield the comparison; it counts all epochs of the chain, with those of its first network."""
-    alone, first = fresh[1:], fresh[0]
-    spent, apart = first.epochs + sum(one.epochs for one in children), sum(one.epochs for one in alone)
-    yield Figure("largest change of an output by an operation, before training", max(differences), "", "<= 1e-4")
+    alone = fresh[1:]
+    first = fresh[0]
+    spent = first.epochs + sum(one.epochs for one in children)
+    apart = sum(one.epochs for one in alone)
+    yield Figure(
+        "largest change of an output by an operation, before training",
+        max(differences),
+        "",
+        "<= 1e-4",
+    )
     for name, key in (("validation", None), ("test", "test_accuracy")):
         reached, reference = (
-            fmean(one.value if key is None else one.metrics[key] for one in outcomes) for outcomes in (children, alone)
+            fmean(one.value if key is None else one.metrics[key] for one in outcomes)
+            for outcomes in (children, alone)
         )
-        yield Figure(f"mean {name} accuracy of 8 children that inherit", reached, "", f">= {reference:.4f}", reference)
+        yield Figure(
+            f"mean {name} accuracy of 8 children that inherit",
+            reached,
+            "",
+            f">= {reference:.4f}",
+            reference,
+        )
+
     better = sum(child.value >= one.value for child, one in zip(children, alone, strict=True))
     yield Figure("children that reach what they reach alone, on validation", better, "of 8")
-    yield Figure("accuracy of the last child, on validation", children[-1].value, "", None, alone[-1].value)
+    yield Figure(
+        "accuracy of the last child, on validation", children[-1].value, "", None, alone[-1].value
+    )
     yield Figure("epochs of the whole chain", spent, "epochs", f"<= {apart // 3}", apart)
     seconds = first.seconds + sum(one.seconds for one in children)
-    yield Figure("seconds of the whole chain", seconds, "s", None, sum(one.seconds for one in alone))
+    yield Figure(
+        "seconds of the whole chain", seconds, "s", None, sum(one.seconds for one in alone)
+    )

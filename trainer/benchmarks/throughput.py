@@ -1,10 +1,12 @@
 """Benchmark of the store's throughput in proposals a second, for `archive bench throughput`.
 
-A life cycle is the store's share of a trial: propose, claim, three reports, complete. One agent proposes, in batches,
-for ten seconds; workers, each a separate process, claim and report until the queue is empty. Three modes:
+A life cycle is the store's share of a trial: propose, claim, three reports, complete. One agent
+proposes, in batches, for ten seconds; workers, each a separate process, claim and report until the
+queue is empty. Three modes:
 
     in batches       as the daemon does for tabular tasks (`archive.trainer.daemon.client`): many proposals in a
-                     transaction, which is one of claims, of first, second or third reports, or of results
+                     transaction, which is one of claims, of first, second or third reports, or of
+                     results
     reports late     the same for a daemon without time for reports: the result replaces them
     one by one       one transaction for each step of each proposal
 
@@ -42,7 +44,10 @@ from archive.trainer.daemon.result_spool import ResultSpool
 WORKERS = (1, 8)
 SECONDS = 10.0
 WARM_UP = 12000
-CURVES = [{"loss": [1.0, 0.5, 0.25][:epochs], "valid_accuracy": [0.5, 0.75, 0.875][:epochs]} for epochs in (1, 2, 3)]
+CURVES = [
+    {"loss": [1.0, 0.5, 0.25][:epochs], "valid_accuracy": [0.5, 0.75, 0.875][:epochs]}
+    for epochs in (1, 2, 3)
+]
 RESULT = Result(0.875, {"accuracy": 0.875}, CURVES[-1], epochs=3)
 PREFIX = "bench-throughput-"
 
@@ -70,13 +75,15 @@ def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> It
     """Yield the rates of life cycles, and Optuna's, for each number of workers.
 
     Args:
-        own: A database without networks of NAS-Bench-101, which remain in it; the proposals of the measurement are
-            deleted. None measures an embedded server of its own in a temporary folder.
+        own: A database without networks of NAS-Bench-101, which remain in it; the proposals of the
+            measurement are deleted. None measures an embedded server of its own in a temporary
+            folder.
         workers: Numbers of processes.
     """
     if own is not None and not own.embedded:
         yield from _measure(own, workers)
         return
+
     with temporary_archive() as temporary:
         yield from _measure(temporary, workers)
 
@@ -86,18 +93,29 @@ def _measure(own: Settings, workers: Sequence[int]) -> Iterator[Figure]:
     where = "the embedded server" if own.embedded else "the database"
     with connect(own) as archive:
         try:
-            # A server that has run for months is warm: its just-in-time compiler needs some ten thousand cycles.
+            # A server that has run for months is warm: its just-in-time compiler needs some ten
+            # thousand cycles.
             for _ in range(WARM_UP // PART):
                 _cycles(archive, own, "in batches", 1, list(islice(source, PART)))
+
             for count in workers:
                 name = f"life cycles on {where}, {count} worker{'s' * (count > 1)}"
                 # Just before: the speed of a shared machine changes within minutes.
                 peers = dict(_peers(count))
-                rates = {each: _cycles(archive, own, each, count, list(islice(source, MOST[each]))) for each in MOST}
+                rates = {
+                    each: _cycles(archive, own, each, count, list(islice(source, MOST[each])))
+                    for each in MOST
+                }
                 goals: dict[Peer, int | None] = {"SQLite": 10, "journal": 2 if count > 1 else None}
                 for peer, times in goals.items():
                     beside = _beside(peers.get(peer), times)
-                    yield Figure(f"{name}, in batches, beside Optuna on {peer}", rates["in batches"], "1/s", *beside)
+                    yield Figure(
+                        f"{name}, in batches, beside Optuna on {peer}",
+                        rates["in batches"],
+                        "1/s",
+                        *beside,
+                    )
+
                 yield Figure(f"{name}, reports late", rates["reports late"], "1/s")
                 yield Figure(f"{name}, one by one", rates["one by one"], "1/s")
         finally:
@@ -113,7 +131,9 @@ def networks() -> Iterator[Architecture]:
     # Other benchmarks, and the help of the command, must not wait for numpy.
     import numpy as np
 
-    space, rng, seen = spaces.get(SPACE), np.random.default_rng(0), set[str]()
+    space = spaces.get(SPACE)
+    rng = np.random.default_rng(0)
+    seen = set[str]()
     while True:
         network = space.sample(rng)
         if network.functional_key not in seen:
@@ -121,8 +141,12 @@ def networks() -> Iterator[Architecture]:
             yield network
 
 
-def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, networks: Sequence[Architecture]) -> float:
-    """Run an agent that proposes and workers that answer, and return the rate in proposals a second."""
+def _cycles(
+    archive: Archive, own: Settings, manner: Manner, workers: int, networks: Sequence[Architecture]
+) -> float:
+    """Run an agent that proposes and workers that answer, and return the rate in proposals a
+    second.
+    """
     study = f"{PREFIX}{time.time_ns()}"
     archive.studies.create(Study(study, "digits", "digits/1", SPACE, budget=len(networks)))
     agent = archive.proposals.register_agent("benchmark", {}, "1")
@@ -135,26 +159,37 @@ def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, netwo
 
     with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
         began, ends = _together(workers, _answer, (own, study, manner, folder), propose)
-    done, made = archive.studies.result_arrays(study), len(archive.proposals.list(study))
+
+    done = archive.studies.result_arrays(study)
+    made = len(archive.proposals.list(study))
     if len(done.values) != made:
-        raise RuntimeError(f"{made - len(done.values)} of {made} proposals were left without a result")
+        raise RuntimeError(
+            f"{made - len(done.values)} of {made} proposals were left without a result"
+        )
+
     return made / (max(ends) - began)
 
 
 def _together(
     workers: int, work: Callable[..., float], arguments: tuple[Any, ...], lead: Callable[[], None]
 ) -> tuple[float, list[float]]:
-    """Run the same work in several processes beside the lead's own; return when it began, and what each returned."""
+    """Run the same work in several processes beside the lead's own; return when it began, and what
+    each returned.
+    """
     context = multiprocessing.get_context("spawn")
-    ready, proposed = context.Barrier(workers + 1), context.Event()
+    ready = context.Barrier(workers + 1)
+    proposed = context.Event()
     ends = context.SimpleQueue()
     processes = [
-        context.Process(target=_timed, args=(work, (*arguments, number, ready, proposed), ends), daemon=True)
+        context.Process(
+            target=_timed, args=(work, (*arguments, number, ready, proposed), ends), daemon=True
+        )
         for number in range(workers)
     ]
     try:
         for process in processes:
             process.start()
+
         ready.wait(600)
         began = time.time()
         lead()
@@ -166,9 +201,12 @@ def _together(
             if process.pid is not None:
                 process.terminate()
                 process.join()
+
         raise
+
     if any(process.exitcode for process in processes):
         raise RuntimeError(f"workers ended with {[process.exitcode for process in processes]}")
+
     return began, [float(ends.get()) for _ in processes]
 
 
@@ -178,22 +216,28 @@ def _timed(work: Callable[..., float], arguments: tuple[Any, ...], ends: Any) ->
     ends.put(work(*arguments))
 
 
-def _answer(own: Settings, study: str, manner: Manner, folder: str, number: int, ready: Any, proposed: Any) -> float:
+def _answer(
+    own: Settings, study: str, manner: Manner, folder: str, number: int, ready: Any, proposed: Any
+) -> float:
     """Run a worker until the queue is empty, and return the time of the last stored result."""
     with Connection.open(own) as connection:
-        archive, worker = Archive(connection), f"bench-{number}"
+        archive = Archive(connection)
+        worker = f"bench-{number}"
         archive.proposals.register_worker(worker)
         spool = ResultSpool(Path(folder) / worker, "bench")
         client = StoreClient(archive, worker, TrainerOptions(study=study), spool, lambda _: None)
         ready.wait()
         last = time.time()
         while True:
-            # After an empty claim the client pauses, and returns nothing without a look: that is no sign of the end.
-            over, looked = proposed.is_set(), time.monotonic() >= client.idle_until
+            # After an empty claim the client pauses, and returns nothing without a look: that is no
+            # sign of the end.
+            over = proposed.is_set()
+            looked = time.monotonic() >= client.idle_until
             if manner == "one by one":
                 done = _one(archive, worker, study)
             else:
                 done = _batch(client, manner, client.claim(BATCH, study))
+
             if done:
                 last = time.time()
             elif (over and looked) or _is_orphan():
@@ -209,14 +253,19 @@ def _is_orphan() -> bool:
 
 
 def _batch(client: StoreClient, manner: Manner, claims: Sequence[Claim]) -> int:
-    """Answer a batch as the daemon does: the next report, or the result, replaces an undelivered report."""
+    """Answer a batch as the daemon does: the next report, or the result, replaces an undelivered
+    report.
+    """
     for curve in CURVES:
         for claim in claims:
             client.enqueue(Report(claim.id, claim.token, curve))
+
         if manner == "in batches":
             client.flush()
+
     for claim in claims:
         client.enqueue(Completion(claim.id, claim.token, RESULT), keep=False)
+
     client.flush()
     return len(claims)
 
@@ -225,8 +274,10 @@ def _one(archive: Archive, worker: str, study: str) -> int:
     claim = archive.proposals.claim(worker, study=study)
     if claim is None:
         return 0
+
     for curve in CURVES:
         archive.proposals.report(claim.id, claim.token, curve)
+
     archive.proposals.complete(claim.id, claim.token, RESULT)
     return 1
 
@@ -242,6 +293,7 @@ def _peers(workers: int) -> Iterator[tuple[Peer, float]]:
         import optuna
     except ImportError:
         return
+
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     for peer in PEERS:
         with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
@@ -249,6 +301,7 @@ def _peers(workers: int) -> Iterator[tuple[Peer, float]]:
             began, ended = _together(workers, _ask_and_tell, (peer, folder), lambda: None)
             study = optuna.load_study(study_name="bench", storage=_storage(peer, folder))
             done = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
+
         yield peer, done / (max(ended) - began)
 
 
@@ -267,7 +320,9 @@ def _ask_and_tell(peer: Peer, folder: str, number: int, ready: Any, proposed: An
             trial.suggest_float("x", 0, 1)
             for step in range(3):
                 trial.report(0.5, step)
+
             study.tell(trial, 0.5)
+
     return time.time()
 
 
@@ -277,5 +332,8 @@ def _storage(peer: Peer, folder: str) -> Any:
 
     if peer == "journal":
         return JournalStorage(JournalFileBackend(f"{folder}/journal.log"))
+
     # Eight processes wait for one lock longer than SQLite's default timeout.
-    return RDBStorage(f"sqlite:///{folder}/optuna.db", engine_kwargs={"connect_args": {"timeout": 120}})
+    return RDBStorage(
+        f"sqlite:///{folder}/optuna.db", engine_kwargs={"connect_args": {"timeout": 120}}
+    )

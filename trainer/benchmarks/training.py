@@ -1,4 +1,7 @@
-"""Trainings in the calling process, for benchmarks that search without trainers: `archive bench first`."""
+"""Trainings in the calling process, for benchmarks that search without trainers:
+
+`archive bench first`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from archive.trainer.tasks.base import Task
 
 
 def trained(architecture: Architecture, task: str, protocol: str, seed: int) -> Result:
-    """Train a network on the CPU as a trial does, without its process, its log and its weights on disk.
+    """Train a network on the CPU as a trial does, without its process, its log and its weights on
+    disk.
 
     Args:
         architecture: The network.
@@ -43,12 +47,15 @@ def check(task: str, protocol: str) -> tuple[Task, TrainingProtocol]:
     """Return a task and its protocol, for training in this process.
 
     Raises:
-        UsageError: A table answers the task, or its networks inherit weights, which only trials can do.
+        UsageError: A table answers the task, or its networks inherit weights, which only trials can
+            do.
     """
     chosen = registry.get(task)
     if not isinstance(chosen, Task):
         raise UsageError(f"the task must be one that networks are trained on, got {task!r}")
+
     rules = chosen.protocol(protocol)
     if rules.inherited_epochs is not None:
         raise UsageError(f"the protocol must be one without inherited weights, got {protocol!r}")
+
     return chosen, rules

@@ -1,4 +1,6 @@
-"""Benchmark of the start of a trial, for `archive bench trainer`: its process, its data, its network."""
+"""Benchmark of the start of a trial, for `archive bench trainer`: its process, its data, its
+network.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ def measure(device: torch.device, folder: Path) -> list[Figure]:
     return [
         Figure("a daemon's first trial: its process", first[0] - first[1], "s"),
         Figure("each further trial: its process", whole - inside, "s"),
-        Figure("each further trial: data read, network built, one step (digits, small cnn)", inside, "s"),
+        Figure(
+            "each further trial: data read, network built, one step (digits, small cnn)",
+            inside,
+            "s",
+        ),
     ]
 
 
@@ -48,9 +54,11 @@ def _start(job: TrialSpec) -> tuple[float, float]:
     try:
         while not (messages := trial.messages()):
             trial.connection.poll(1.0)
+
         message = messages[0]
         if not isinstance(message, EpochReport):
             raise TrainingError(f"the benchmark's trial ended early: {message}")
+
         return time.perf_counter() - began, message.metrics["seconds"]
     finally:
         trial.kill()
@@ -62,5 +70,6 @@ def chain(space: str, text: str) -> Architecture:
     for word in text.split():
         op, _, units = word.partition("/")
         layers.append(Layer(op, int(units) if units else None, 2 if op.endswith("pool") else 1))
+
     layers.append(Layer("op"))
     return Architecture(space, layers, [(at, at + 1) for at in range(len(layers) - 1)])

@@ -1,4 +1,5 @@
-"""The trainer daemon: claims proposals, starts a trial for each, and delivers the results to the store.
+"""The trainer daemon: claims proposals, starts a trial for each, and delivers the results to the
+store.
 
     trainer                              the loop
     options, paths, retry, shutdown      its options, folders, start and end
@@ -9,5 +10,6 @@
     events, logs, prometheus             events of the loop, log format, metrics
     observation                          trials, as `archive.trainer.observers` receive them
 
-Imports every other package of the trainer but `benchmarks`; never torch, which only the processes of trials load.
+Imports every other package of the trainer but `benchmarks`; never torch, which only the processes
+of trials load.
 """

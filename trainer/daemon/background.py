@@ -1,4 +1,6 @@
-"""Work in the background: slow tasks that would otherwise delay claims, reports and results in the daemon's loop."""
+"""Work in the background: slow tasks that would otherwise delay claims, reports and results in the
+daemon's loop.
+"""
 
 from __future__ import annotations
 

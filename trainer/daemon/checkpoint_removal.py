@@ -1,4 +1,6 @@
-"""Removal of checkpoints that no attempt will resume; at remote locations in a thread beside the daemon's loop."""
+"""Removal of checkpoints that no attempt will resume; at remote locations in a thread beside the
+daemon's loop.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,24 @@ class CheckpointRemoval:
         self._thread: threading.Thread | None = None
 
     def remove(self, proposal: str) -> None:
-        """Remove the checkpoint of a proposal: at once from a folder, in the background from a URL."""
+        """Remove the checkpoint of a proposal: at once from a folder, in the background from a
+        URL.
+        """
         if isinstance(self.location, Path):
             checkpoints.remove(self.location, proposal)
             return
+
         self._requests.put(proposal)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, daemon=True, name="checkpoint removal")
+            self._thread = threading.Thread(
+                target=self._run, daemon=True, name="checkpoint removal"
+            )
             self._thread.start()
 
     def close(self, seconds: float = ANSWER_SECONDS) -> None:
-        """Wait at most so many seconds for the requested removals: a checkpoint that stays only costs space."""
+        """Wait at most so many seconds for the requested removals: a checkpoint that stays only
+        costs space.
+        """
         deadline = time.monotonic() + seconds
         while self._requests.unfinished_tasks and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -1,11 +1,12 @@
 """Events of a daemon for its observers: metrics, logs, a user's own code.
 
-    TrainerStarted ── ProposalClaimed ── EpochTrained … ── ProposalCompleted | ProposalFailed | ProposalReleased
+    TrainerStarted ── ProposalClaimed ── EpochTrained … ── ProposalCompleted | ProposalFailed |
+    ProposalReleased
                    ── ResultDelivered | ResultRefused … ── TrainerStopped
     StoreUnreachable … StoreReachable        at any time
 
-An observer is called in the daemon's only thread, between two steps of its loop: it must be quick and must not query
-the store. Its exceptions are logged and ignored.
+An observer is called in the daemon's only thread, between two steps of its loop: it must be quick
+and must not query the store. Its exceptions are logged and ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ class ProposalClaimed:
 
 @dataclass(frozen=True, slots=True)
 class EpochTrained:
-    """An epoch is over; `metrics` are its entries of the curve. Epochs before a resumption are not repeated."""
+    """An epoch is over;
+
+    `metrics` are its entries of the curve. Epochs before a resumption are not repeated.
+    """
 
     claim: Claim
     metrics: Mapping[str, float]
@@ -54,7 +58,9 @@ class EpochTrained:
 
 @dataclass(frozen=True, slots=True)
 class ProposalCompleted:
-    """A trial has a result that survives a kill of the daemon; its delivery to the store may come later."""
+    """A trial has a result that survives a kill of the daemon; its delivery to the store may come
+    later.
+    """
 
     claim: Claim
     result: Result
@@ -62,7 +68,9 @@ class ProposalCompleted:
 
 @dataclass(frozen=True, slots=True)
 class ProposalFailed:
-    """A trial has no result; with `retry`, the proposal returns to the queue while attempts are left."""
+    """A trial has no result; with `retry`, the proposal returns to the queue while attempts are
+    left.
+    """
 
     claim: Claim
     reason: str
@@ -71,7 +79,9 @@ class ProposalFailed:
 
 @dataclass(frozen=True, slots=True)
 class ProposalReleased:
-    """The proposal was handed back, or, with `lost`, belongs to another worker or is already finished."""
+    """The proposal was handed back, or, with `lost`, belongs to another worker or is already
+    finished.
+    """
 
     claim: Claim
     reason: str

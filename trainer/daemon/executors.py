@@ -17,17 +17,23 @@ class TrialExecutor(Protocol):
 
     @property
     def hardware(self) -> str | None:
-        """Name of the machines on which trials run; None for this machine, whose device the daemon looks for."""
+        """Name of the machines on which trials run;
+
+        None for this machine, whose device the daemon looks for.
+        """
 
     def start(self, spec: TrialSpec) -> tuple[TrialHandle, ScratchFolder | None]:
-        """Start a trial; return it, and its scratch folder if the daemon has to watch and delete that folder.
+        """Start a trial; return it, and its scratch folder if the daemon has to watch and delete
+        that folder.
 
         Raises:
             TrainingError: It cannot be started.
         """
 
     def tidy(self) -> None:
-        """Give back resources that no trial has used for a while; called in every step of the daemon's loop."""
+        """Give back resources that no trial has used for a while; called in every step of the
+        daemon's loop.
+        """
 
     def close(self) -> None:
         """End everything."""

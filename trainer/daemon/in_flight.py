@@ -1,4 +1,6 @@
-"""In-flight trials: each claim of a daemon with its trial, and the progress that the store does not know yet."""
+"""In-flight trials: each claim of a daemon with its trial, and the progress that the store does not
+know yet.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,16 @@ from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import Message, TrialFailed
 
 REPORT_SECONDS = 1.0
-"""Least time between two reports of one trial: epochs of small networks come faster than any reader needs them."""
+"""Least time between two reports of one trial: epochs of small networks come faster than any reader
+needs them."""
 REPORT_SHARE = 0.01
 """Least time between two reports, as a share of the trial's time."""
 
 
 class TrialHandle(Protocol):
-    """The work on a claim: a trial in a separate process (`archive.trainer.trial.process`), or a table's result."""
+    """The work on a claim: a trial in a separate process (`archive.trainer.trial.process`), or a
+    table's result.
+    """
 
     @property
     def last_seen(self) -> float:
@@ -41,7 +46,10 @@ class TrialHandle(Protocol):
         """Id of its process; None where there is none."""
 
     def messages(self) -> list[Message]:
-        """Return the messages that have arrived, without waiting: `EpochReport`s, and at last one other message."""
+        """Return the messages that have arrived, without waiting:
+
+        `EpochReport`s, and at last one other message.
+        """
 
     def interrupt(self) -> None:
         """Ask it to save a checkpoint and to end with `TrialInterrupted`."""
@@ -61,22 +69,36 @@ def is_paused(result: Result) -> bool:
 def completion_notice(claim: Claim, result: Result) -> Completion:
     """Return the notice of a result."""
     rung = None if Rungs.of(claim.study.config) is None else claim.proposal.rung
-    return Completion(claim.id, claim.token, result, is_paused(result), rung, claim.architecture.key)
+    return Completion(
+        claim.id, claim.token, result, is_paused(result), rung, claim.architecture.key
+    )
 
 
 def failure_notice(claim: Claim, failed: TrialFailed) -> Failure:
     """Return the notice of a trial without a result."""
     log = failed.log_tail or None
-    return Failure(claim.id, claim.token, storable(failed.reason), failed.retry, log, failed.cause, failed.memory)
+    return Failure(
+        claim.id,
+        claim.token,
+        storable(failed.reason),
+        failed.retry,
+        log,
+        failed.cause,
+        failed.memory,
+    )
 
 
 def refusal_notice(claim: Claim, failed: TrialFailed) -> Release:
     """Return the notice of a trial that could not begin here."""
-    return Release(claim.id, claim.token, storable(failed.reason), failed.cause, failed.log_tail or None)
+    return Release(
+        claim.id, claim.token, storable(failed.reason), failed.cause, failed.log_tail or None
+    )
 
 
 def storable(reason: str) -> str:
-    """Return a reason as Unicode text: a file name may hold other bytes, which no server accepts."""
+    """Return a reason as Unicode text: a file name may hold other bytes, which no server
+    accepts.
+    """
     return reason.encode(errors="replace").decode()
 
 
@@ -111,7 +133,9 @@ class InFlight:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Id and token of the claim: a proposal that was lost and claimed again has the same id, another token."""
+        """Id and token of the claim: a proposal that was lost and claimed again has the same id,
+        another token.
+        """
         return self.claim.id, self.claim.token
 
     @property
@@ -129,18 +153,26 @@ class InFlight:
         count = max(map(len, self.curve.values()), default=0)
         for name in metrics.keys() - self.curve.keys():
             self.curve[name] = [math.nan] * count
+
         for name, values in self.curve.items():
             values.append(metrics.get(name, math.nan))
+
         self.unreported = True
 
     def is_due(self) -> bool:
-        """Whether it is time for a report: the curve has grown, and the last report was a while ago."""
+        """Whether it is time for a report: the curve has grown, and the last report was a while
+        ago.
+        """
         return self.unreported and time.monotonic() >= self.report_at
 
     def excess(self, options: TrainerOptions) -> str | None:
-        """Return which limit the trial has exceeded, as a reason to kill it; None for none, or a `watched` trial."""
+        """Return which limit the trial has exceeded, as a reason to kill it;
+
+        None for none, or a `watched` trial.
+        """
         if getattr(self.trial, "watched", False):
             return None
+
         return trial_limits.excess(
             time.monotonic() - self.began,
             options.trial_seconds if self.due is None else None,
@@ -160,14 +192,16 @@ class InFlight:
         now = time.monotonic()
         pause = max(REPORT_SECONDS, REPORT_SHARE * (now - self.began), least_seconds)
         # Trials that began together must not report together.
-        self.unreported, self.report_at = False, now + pause * random.uniform(1.0, 1.1)
+        self.unreported = False
+        self.report_at = now + pause * random.uniform(1.0, 1.1)
         return Report(*self.key, self.curve, lease_seconds)
 
 
 class Parting:
     """The time that is left for calls to the store when the daemon stops.
 
-    The trials are interrupted at once, so that they save their states while the store does not answer.
+    The trials are interrupted at once, so that they save their states while the store does not
+    answer.
 
     Args:
         signal: Requests to stop.
@@ -176,25 +210,37 @@ class Parting:
     """
 
     def __init__(
-        self, signal: StopSignal, options: TrainerOptions, in_flight: Callable[[], Iterable[InFlight]]
+        self,
+        signal: StopSignal,
+        options: TrainerOptions,
+        in_flight: Callable[[], Iterable[InFlight]],
     ) -> None:
-        self._signal, self._options, self._in_flight = signal, options, in_flight
+        self._signal = signal
+        self._options = options
+        self._in_flight = in_flight
         self._interrupted = False
 
     def __call__(self) -> float | None:
-        """Return the seconds that are left; None where no stop was requested, or trials finish first."""
+        """Return the seconds that are left;
+
+        None where no stop was requested, or trials finish first.
+        """
         signal = self._signal
         if signal.requested_at is None or signal.requests <= self._options.drain:
             return None
+
         if not self._interrupted:
             self._interrupted = True
             for each in self._in_flight():
                 each.trial.interrupt()
+
         return signal.requested_at + self._options.parting_seconds - time.monotonic()
 
 
 def wait(in_flight: Sequence[InFlight], deadline: float, idle: Callable[[float], None]) -> None:
-    """Wait for a message of any trial, or until a deadline by `time.monotonic`; without trials, `idle` waits."""
+    """Wait for a message of any trial, or until a deadline by `time.monotonic`; without trials,
+    `idle` waits.
+    """
     moments = [deadline, *(each.due for each in in_flight if each.due is not None)]
     seconds = max(0.0, min(moments) - time.monotonic())
     if waitable := [one for each in in_flight for one in each.waitable]:

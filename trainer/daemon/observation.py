@@ -1,4 +1,5 @@
-"""Observation of trials: events of the daemon become records for observers (`archive.trainer.observers`).
+"""Observation of trials: events of the daemon become records for observers
+(`archive.trainer.observers`).
 
     ProposalClaimed                                       ──> Started
     EpochTrained                                          ──> Measured
@@ -25,12 +26,20 @@ from archive.trainer.daemon import events
 from archive.trainer.daemon.in_flight import is_paused
 from archive.trainer.daemon.shutdown import StopSignal
 from archive.trainer.observers.base import ObservedTrial, TrialEnd, TrialObserver
-from archive.trainer.observers.process import Ended, Measured, ObserverProcess, ObserverRecord, Started
+from archive.trainer.observers.process import (
+    Ended,
+    Measured,
+    ObserverProcess,
+    ObserverRecord,
+    Started,
+)
 from archive.trainer.storage.history_gc import observer_logs
 from archive.trainer.tasks.file_access import label_of
 
-CLOSING_SECONDS, LEAST_SECONDS = 60.0, 2.0
-"""Time that observers get at the end of a trainer: at most, and at least, where it was told to stop."""
+CLOSING_SECONDS = 60.0
+LEAST_SECONDS = 2.0
+"""Time that observers get at the end of a trainer: at most, and at least, where it was told to
+stop."""
 
 
 class TrialObservation:
@@ -49,7 +58,8 @@ class TrialObservation:
         """Translate an event."""
         match event:
             case events.TrainerStarted(worker, device):
-                self._worker, self._device = worker, device
+                self._worker = worker
+                self._device = device
             case events.ProposalClaimed(claim, protocol=protocol):
                 trial = self._trial(claim, protocol)
                 self._runs[claim.token + claim.id] = trial.run
@@ -73,7 +83,8 @@ class TrialObservation:
             self._put(Ended(run, end))
 
     def _trial(self, claim: Claim, protocol: Mapping[str, Any]) -> ObservedTrial:
-        proposal, study = claim.proposal, claim.study
+        proposal = claim.proposal
+        study = claim.study
         return ObservedTrial(
             run=run_of(claim),
             proposal=claim.id,
@@ -97,17 +108,23 @@ class TrialObservation:
 
 @contextmanager
 def observation(
-    observers: Sequence[tuple[str, TrialObserver]], home: Path, seconds: Callable[[], float] = lambda: CLOSING_SECONDS
+    observers: Sequence[tuple[str, TrialObserver]],
+    home: Path,
+    seconds: Callable[[], float] = lambda: CLOSING_SECONDS,
 ) -> Iterator[events.Observer]:
     """Run observers in separate processes, and give the function that receives the daemon's events.
 
     Args:
         observers: Names and observers.
         home: Folder of the trainer's files, for what the observers print.
-        seconds: Returns the time that observers get at the end; after an exception in the block they get none.
+        seconds: Returns the time that observers get at the end; after an exception in the block
+            they get none.
     """
     folder = observer_logs(home)
-    processes = [ObserverProcess(name, each, folder / f"{name}-{os.getpid()}.log") for name, each in observers]
+    processes = [
+        ObserverProcess(name, each, folder / f"{name}-{os.getpid()}.log")
+        for name, each in observers
+    ]
 
     def put(record: ObserverRecord) -> None:
         for process in processes:
@@ -121,21 +138,26 @@ def observation(
     finally:
         for process in processes:
             process.finish()
+
         for process in processes:
             process.close(max(0.0, deadline - time.monotonic()))
 
 
 def closing_seconds(stop: StopSignal, parting_seconds: float) -> float:
-    """Return the seconds that observers get to end: the rest of the grace period where the trainer was stopped."""
+    """Return the seconds that observers get to end: the rest of the grace period where the trainer
+    was stopped.
+    """
     if not stop.stopping():
         return CLOSING_SECONDS
+
     spent = 0.0 if stop.requested_at is None else time.monotonic() - stop.requested_at
     return max(LEAST_SECONDS, parting_seconds - spent)
 
 
 def run_of(claim: Claim) -> str:
     """Return the identity of a proposal's run: 16 hexadecimal digits."""
-    # Studies of one name may exist in several archives, or one after the other: the time of creation differs.
+    # Studies of one name may exist in several archives, or one after the other: the time of
+    # creation differs.
     identity = f"{claim.id}@{claim.proposal.created}"
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
@@ -158,5 +180,8 @@ def ended(result: Result) -> TrialEnd:
     for name in ("epochs", "seconds"):
         if (value := getattr(result, name)) is not None:
             costs[name] = float(value)
+
     metrics = {name: float(value) for name, value in result.metrics.items() if name not in METRICS}
-    return TrialEnd("PAUSED" if is_paused(result) else "COMPLETE", float(result.value), None, metrics, costs)
+    return TrialEnd(
+        "PAUSED" if is_paused(result) else "COMPLETE", float(result.value), None, metrics, costs
+    )

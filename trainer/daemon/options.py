@@ -12,10 +12,14 @@ TICK_SECONDS = 0.25
 """Time between two steps of a loop without events."""
 POLL_SECONDS = 30.0
 LEASE_SECONDS = 90.0
-"""Duration of a lease. Renewals are due every third of it, so that a lease survives two failed renewals."""
+"""Duration of a lease.
+
+Renewals are due every third of it, so that a lease survives two failed renewals.
+"""
 WATCHED_POLL_SECONDS = 5.0
 WATCHED_LEASE_SECONDS = 15.0
-"""Duration with a parent process, which waits for each result: the proposals of a killed trainer return soon."""
+"""Duration with a parent process, which waits for each result: the proposals of a killed trainer
+return soon."""
 
 
 @dataclass(frozen=True)
@@ -24,36 +28,50 @@ class TrainerOptions:
 
     Attributes:
         study: The only study to serve; None serves all.
-        slots: Number of trials that run at the same time; None for one on each device, or `slots_per_device`.
-        slots_per_device: Number of trials that run at the same time on one device; None divides the slots.
-        device: Devices (`archive.trainer.trial.devices`): `auto`, `cpu`, or numbers of GPUs, `0,1,3`.
+        slots: Number of trials that run at the same time; None for one on each device, or
+            `slots_per_device`.
+        slots_per_device: Number of trials that run at the same time on one device; None divides the
+            slots.
+        device: Devices (`archive.trainer.trial.devices`): `auto`, `cpu`, or numbers of GPUs,
+            `0,1,3`.
         share_devices: Whether to use GPUs that other trainers of this machine use, too.
-        threads: CPU threads of each trial; None follows OMP_NUM_THREADS, else divides the cores among the slots.
-        poll_seconds: Longest pause between two looks at an empty queue; None means 30, or 5 with a parent.
-        lease_seconds: Duration of a lease without a report or a heartbeat; None means 90, or 15 with a parent.
+        threads: CPU threads of each trial; None follows OMP_NUM_THREADS, else divides the cores
+            among the slots.
+        poll_seconds: Longest pause between two looks at an empty queue; None means 30, or 5 with a
+            parent.
+        lease_seconds: Duration of a lease without a report or a heartbeat; None means 90, or 15
+            with a parent.
         stall_seconds: Silence after which a trial counts as hung and is killed.
-        trial_seconds: Time after which a trial is killed, and its proposal fails; None for no limit.
-        scratch_bytes: Space of temporary files after which a trial is killed, and its proposal fails; None for no
+        trial_seconds: Time after which a trial is killed, and its proposal fails; None for no
             limit.
-        memory_bytes: Memory of all processes of a trial, without that of GPUs, after which it is killed, and its
-            proposal fails; None for no limit.
-        scratch: Folder of the temporary files of trials; None stands for the system's temporary folder.
-        checkpoint_seconds: Time between two checkpoints of a trial: the most training that a kill loses.
-        precision: Training precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
-        latency_seconds: Longest time for measuring the latency of a trained network (`archive.trainer.trial.costs`); 0
-            measures none.
+        scratch_bytes: Space of temporary files after which a trial is killed, and its proposal
+            fails; None for no limit.
+        memory_bytes: Memory of all processes of a trial, without that of GPUs, after which it is
+            killed, and its proposal fails; None for no limit.
+        scratch: Folder of the temporary files of trials; None stands for the system's temporary
+            folder.
+        checkpoint_seconds: Time between two checkpoints of a trial: the most training that a kill
+            loses.
+        precision: Training precision: `auto`, `float32`, `bf16` or `tf32`
+            (`archive.trainer.fit.precision`).
+        latency_seconds: Longest time for measuring the latency of a trained network
+            (`archive.trainer.trial.costs`); 0 measures none.
         latency_batch: Number of inputs of a pass whose latency is measured.
-        proxies: Number of random networks of a study's space whose zero-cost proxies are measured, beside those of all
-            trained networks (`archive.trainer.daemon.proxies`); None measures none.
+        proxies: Number of random networks of a study's space whose zero-cost proxies are measured,
+            beside those of all trained networks (`archive.trainer.daemon.proxies`); None measures
+            none.
         parting_seconds: Time that trials get to save a checkpoint when the trainer is stopped.
-        wait_seconds: Longest wait for an unreachable store at the start; None waits until it answers.
-        scale: Delay of a table's result, as a multiple of the recorded training time; 0 answers at once.
+        wait_seconds: Longest wait for an unreachable store at the start; None waits until it
+            answers.
+        scale: Delay of a table's result, as a multiple of the recorded training time; 0 answers at
+            once.
         parent: Process id; the daemon stops when this process is gone.
-        max_seconds: Time limit of the daemon, which stops claiming in time, hands back what does not finish, and stops
-            (`archive.trainer.daemon.limits.time_limit`); None for no limit.
+        max_seconds: Time limit of the daemon, which stops claiming in time, hands back what does
+            not finish, and stops (`archive.trainer.daemon.limits.time_limit`); None for no limit.
         idle_seconds: Idle time after which the daemon stops; None never stops it.
         once: Stop after one trial, or when the queue is empty.
-        weights_from: Folders and fsspec URLs whose weights may be inherited, beside the trainer's own.
+        weights_from: Folders and fsspec URLs whose weights may be inherited, beside the trainer's
+            own.
         data_folders: Folders whose files may be opened for studies, beside those of
             `archive.trainer.tasks.file_access`.
         recipes: Names of the recipes that trials may run; None allows all on this machine
@@ -99,10 +117,16 @@ class TrainerOptions:
 
     @property
     def longest_pause(self) -> float:
-        """Longest pause between two looks at an empty queue, in seconds; an idle trainer looks before it stops."""
+        """Longest pause between two looks at an empty queue, in seconds; an idle trainer looks
+        before it stops.
+        """
         usual = POLL_SECONDS if self.parent is None else WATCHED_POLL_SECONDS
         pause = usual if self.poll_seconds is None else self.poll_seconds
-        return pause if self.idle_seconds is None else min(pause, max(self.idle_seconds / 4, TICK_SECONDS))
+        return (
+            pause
+            if self.idle_seconds is None
+            else min(pause, max(self.idle_seconds / 4, TICK_SECONDS))
+        )
 
     @property
     def tick(self) -> float:

@@ -1,4 +1,6 @@
-"""Outcomes of claims: each becomes a notice to the store, an event for the observers and a count of the tally."""
+"""Outcomes of claims: each becomes a notice to the store, an event for the observers and a count of
+the tally.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ log = logging.getLogger("archive.trainer")
 REFUSALS = 3
 """Number of consecutive trials that could not begin after which a trainer ends."""
 REFUSAL_DOUBLINGS = 2
-"""Number of times that the pause after a trial that could not begin is doubled, compared with that after a failure."""
+"""Number of times that the pause after a trial that could not begin is doubled, compared with that
+after a failure."""
 
 
 class Outcomes:
@@ -38,17 +41,26 @@ class Outcomes:
     """
 
     def __init__(
-        self, client: StoreClient, paths: TrainerPaths, options: TrainerOptions, emit: events.Observer
+        self,
+        client: StoreClient,
+        paths: TrainerPaths,
+        options: TrainerOptions,
+        emit: events.Observer,
     ) -> None:
         self.tally = Tally()
-        self._client, self._paths, self._options, self._emit = client, paths, options, emit
+        self._client = client
+        self._paths = paths
+        self._options = options
+        self._emit = emit
         self._failures = self.refusals = 0
         self._gave_up = False
         self.refusal: str | None = None
 
     @property
     def unfit(self) -> bool:
-        """Whether this machine cannot train, as far as the trials in a row show that could not begin."""
+        """Whether this machine cannot train, as far as the trials in a row show that could not
+        begin.
+        """
         # The search that has started this trainer waits for it, and starts another one.
         return self._gave_up or self.refusals >= (REFUSALS if self._options.parent is None else 1)
 
@@ -63,7 +75,8 @@ class Outcomes:
         Args:
             claim: The claim.
             result: Its result.
-            keep: Whether the result goes to the spool at once; else only if the store is unreachable.
+            keep: Whether the result goes to the spool at once; else only if the store is
+                unreachable.
         """
         self._client.enqueue(completion_notice(claim, result), keep=keep)
         self.tally.complete += 1
@@ -71,37 +84,49 @@ class Outcomes:
         if problem := result.environment.get(UNSAVED_WEIGHTS):
             log.warning("weights not saved proposal=%s reason=%r", claim.id, problem)
             self.tally.unsaved += 1
+
         self._emit(events.ProposalCompleted(claim, result))
 
     def fail(self, claim: Claim, failed: TrialFailed) -> None:
-        """Record a failure, final or to be retried; a trial that could not begin returns its proposal unchanged."""
+        """Record a failure, final or to be retried; a trial that could not begin returns its
+        proposal unchanged.
+        """
         if failed.refused:
             self._refuse(claim, failed)
             return
+
         log.warning(
-            "failed proposal=%s cause=%s retry=%s reason=%r", claim.id, failed.cause, failed.retry, failed.reason
+            "failed proposal=%s cause=%s retry=%s reason=%r",
+            claim.id,
+            failed.cause,
+            failed.retry,
+            failed.reason,
         )
         notice = failure_notice(claim, failed)
         self._client.enqueue(notice)
         self.tally.failed += 1
-        self._failures, self.refusals = self._failures + 1 if failed.retry else 0, 0
+        self._failures = self._failures + 1 if failed.retry else 0
+        self.refusals = 0
         if not failed.retry and failed.memory is None:
             self._paths.discard_checkpoint(claim)
         elif failed.retry and self._options.parent is None:
-            # The cause may be this machine: a whole queue must not fail before its operator looks. A search with
-            # trainers of its own does look, and gives up when it sees the reason.
+            # The cause may be this machine: a whole queue must not fail before its operator looks.
+            # A search with trainers of its own does look, and gives up when it sees the reason.
             self._client.back_off(self._failures, notice.reason)
+
         self._emit(events.ProposalFailed(claim, failed.reason, failed.retry))
 
     def _refuse(self, claim: Claim, failed: TrialFailed) -> None:
         """Return a proposal whose training could not begin here, and rest."""
-        self.refusals, self.refusal = self.refusals + 1, failed.reason
+        self.refusals = self.refusals + 1
+        self.refusal = failed.reason
         log.warning("refused proposal=%s cause=%s reason=%r", claim.id, failed.cause, failed.reason)
         notice = refusal_notice(claim, failed)
         self._client.enqueue(notice)
         self.tally.returned += 1
         if not self.unfit:
             self._client.back_off(self.refusals, failed.reason, doublings=REFUSAL_DOUBLINGS)
+
         self._emit(events.ProposalReleased(claim, failed.reason))
 
     def release(self, claim: Claim, reason: str) -> None:

@@ -53,7 +53,8 @@ class TrainerPaths:
         home: Folder of all its files.
         options: How the daemon works.
         weights: Location of the weights, a folder or an fsspec URL; None keeps them in the home.
-        checkpoints: Location of the checkpoints, likewise; the daemons that share it resume each other's trials.
+        checkpoints: Location of the checkpoints, likewise; the daemons that share it resume each
+            other's trials.
 
     Attributes:
         home: Folder of all its files.
@@ -75,22 +76,31 @@ class TrainerPaths:
         self.home = home
         self.weights = home / "weights" if weights is None else weights
         self._shared = checkpoints is not None
-        self.checkpoints = home / "checkpoints" if checkpoints is None else local_folder(checkpoints) or checkpoints
+        self.checkpoints = (
+            home / "checkpoints"
+            if checkpoints is None
+            else local_folder(checkpoints) or checkpoints
+        )
         self._removal = CheckpointRemoval(self.checkpoints)
         self.access = FileAccess.of(home, options.data_folders)
         self.recipes = RecipeAccess(home, options.recipes)
         self.readable = (self.weights, home / "weights", *options.weights_from)
-        self.scratch = ScratchFolders(None if options.scratch is None else expanded(options.scratch))
+        self.scratch = ScratchFolders(
+            None if options.scratch is None else expanded(options.scratch)
+        )
         self._options = options
         self._discarded: set[tuple[str, str]] = set()
         self._swept_at = -math.inf
 
     @classmethod
-    def of(cls, settings: Settings, options: TrainerOptions, home: Path | None = None) -> TrainerPaths:
+    def of(
+        cls, settings: Settings, options: TrainerOptions, home: Path | None = None
+    ) -> TrainerPaths:
         """Return the folders of a daemon.
 
         Args:
-            settings: Location of the archive, and of weights and checkpoints where they are not in the home.
+            settings: Location of the archive, and of weights and checkpoints where they are not in
+                the home.
             options: How the daemon works.
             home: Folder of all its files; the archive's home if None.
         """
@@ -111,7 +121,8 @@ class TrainerPaths:
         return registry.of_study(study, self.access)
 
     def capabilities(self, memory_bytes: int | None) -> Capabilities:
-        """Return the names of what this machine can train, without loading a task, a space or a recipe.
+        """Return the names of what this machine can train, without loading a task, a space or a
+        recipe.
 
         Args:
             memory_bytes: Memory of the largest device; None if that is not known.
@@ -137,7 +148,8 @@ class TrainerPaths:
             UnknownNameError: The task has no such protocol here.
             SettingsError: The recipe is not on this machine, or may not run here.
         """
-        study, protocol = claim.study, task.protocol(claim.study.protocol)
+        study = claim.study
+        protocol = task.protocol(claim.study.protocol)
         return TrialSpec(
             architecture=claim.architecture,
             task=task,
@@ -173,18 +185,21 @@ class TrainerPaths:
     def clean_up(self, spool: ResultSpool) -> None:
         """Remove discarded checkpoints, and now and then what nobody needs any more.
 
-        That is checkpoints older than `CHECKPOINT_LIFETIME`, and temporary files of trainers that were killed. Behind
-        a URL, `archive db gc` removes old checkpoints: a thousand trainers must not list a bucket each. The removal of
-        old files takes long where there are many, and has a separate thread.
+        That is checkpoints older than `CHECKPOINT_LIFETIME`, and temporary files of trainers that
+        were killed. Behind a URL, `archive db gc` removes old checkpoints: a thousand trainers must
+        not list a bucket each. The removal of old files takes long where there are many, and has a
+        separate thread.
 
         Args:
-            spool: A checkpoint stays while the spool holds the trial's end in memory alone: a kill would take both. At
-                a location of several machines it stays until the end is delivered: the machine may be lost with it.
+            spool: A checkpoint stays while the spool holds the trial's end in memory alone: a kill
+                would take both. At a location of several machines it stays until the end is
+                delivered: the machine may be lost with it.
         """
         is_safe = spool.is_delivered if self._shared else spool.is_safe
         for id_, token in [claim for claim in self._discarded if is_safe(*claim)]:
             self._discarded.discard((id_, token))
             self._removal.remove(id_)
+
         # A trainer may run for months.
         if time.monotonic() - self._swept_at > SWEEP_SECONDS:
             # The next sweep is due after the end of this one.
@@ -201,6 +216,7 @@ class TrainerPaths:
         check_location(self.weights, writable=True)
         for location in self._options.weights_from:
             check_location(location)
+
         check_location(self.checkpoints, "checkpoints", writable=True)
         self.recipes.check()
 
@@ -213,6 +229,7 @@ class TrainerPaths:
         try:
             if isinstance(self.checkpoints, Path):
                 checkpoints.remove_stale(self.checkpoints, CHECKPOINT_LIFETIME)
+
             self.scratch.remove_stale()
         finally:
             self._swept_at = time.monotonic()
@@ -220,4 +237,5 @@ class TrainerPaths:
     def _threads(self, slots: int) -> int | None:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:
             return None
+
         return self._options.threads or max(1, cpu_count.available() // slots)

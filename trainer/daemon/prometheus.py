@@ -17,8 +17,8 @@
 
 The label of a task on a file is the name of the file without its path: the port needs no login.
 
-The daemon's loop calls `PrometheusMetrics` with each event, which costs a few additions; the thread that serves the
-metrics collects them on request.
+The daemon's loop calls `PrometheusMetrics` with each event, which costs a few additions; the thread
+that serves the metrics collects them on request.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class PrometheusMetrics(Collector):
     """
 
     def __init__(self, trainer: Trainer, clock: Callable[[], float] = time.monotonic) -> None:
-        self._trainer, self._clock = trainer, clock
+        self._trainer = trainer
+        self._clock = clock
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in COUNTED}
         self._trained: defaultdict[str, float] = defaultdict(float)
@@ -99,21 +100,33 @@ class PrometheusMetrics(Collector):
         """Yield the present value of every metric."""
         with self._lock:
             counts = {name: dict(count) for name, count in self._counts.items()}
-            trained, running = dict(self._trained), Counter(task for task, _ in self._running.values())
+            trained = dict(self._trained)
+            running = Counter(task for task, _ in self._running.values())
             for task, began in self._running.values():
                 trained[task] = trained.get(task, 0.0) + self._clock() - began
-            idle, away, is_away = self._idle.seconds, self._away.seconds, self._away.running
+
+            idle = self._idle.seconds
+            away = self._away.seconds
+            is_away = self._away.running
             refused = self._refused
+
         for name, text in COUNTED.items():
             yield _by_task(CounterMetricFamily, name, text, counts[name])
+
         yield _by_task(CounterMetricFamily, "training_seconds", "Wall time of trials.", trained)
         yield _by_task(GaugeMetricFamily, "running", "Trials in flight.", running)
-        yield CounterMetricFamily(f"{PREFIX}refused", "Results that the store will never accept.", refused)
+        yield CounterMetricFamily(
+            f"{PREFIX}refused", "Results that the store will never accept.", refused
+        )
         yield CounterMetricFamily(f"{PREFIX}idle_seconds", "Wall time without any trial.", idle)
-        yield CounterMetricFamily(f"{PREFIX}archive_away_seconds", "Wall time of outages of the database.", away)
+        yield CounterMetricFamily(
+            f"{PREFIX}archive_away_seconds", "Wall time of outages of the database.", away
+        )
         yield _gauge("archive_away", "Whether the database is unreachable.", is_away)
         yield _gauge(
-            "last_contact_timestamp_seconds", "Time of the last answer of the database.", self._trainer.contact
+            "last_contact_timestamp_seconds",
+            "Time of the last answer of the database.",
+            self._trainer.contact,
         )
         yield _gauge("slots", "Largest number of trials in flight.", self._trainer.slots)
         yield _gauge("outbox_results", "Undelivered results.", len(self._trainer.spool))
@@ -139,6 +152,7 @@ class PrometheusMetrics(Collector):
             raise SettingsError(
                 f"metrics cannot be served at {address}:{port}: {why}; try another port or address"
             ) from None
+
         return int(server.server_port)
 
     def _begin(self, claim: Claim) -> None:
@@ -151,6 +165,7 @@ class PrometheusMetrics(Collector):
         if (span := self._running.pop(claim.id, None)) is not None:
             task, began = span
             self._trained[task] += self._clock() - began
+
         if not self._running:
             self._idle.start()
 
@@ -165,7 +180,9 @@ class PrometheusMetrics(Collector):
             "study": trainer.options.study or "",
             "version": __version__,
         }
-        family = GaugeMetricFamily(f"{PREFIX}info", "Identity of this trainer.", labels=list(labels))
+        family = GaugeMetricFamily(
+            f"{PREFIX}info", "Identity of this trainer.", labels=list(labels)
+        )
         family.add_metric(list(labels.values()), 1)
         return family
 
@@ -189,7 +206,8 @@ class Stopwatch:
 
     def stop(self) -> None:
         """End the open span, if there is one."""
-        self._total, self._since = self.seconds, None
+        self._total = self.seconds
+        self._since = None
 
     @property
     def running(self) -> bool:
@@ -203,11 +221,15 @@ class Stopwatch:
 
 
 def _by_task(
-    family: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, text: str, values: Mapping[str, float]
+    family: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    text: str,
+    values: Mapping[str, float],
 ) -> Metric:
     metric = family(PREFIX + name, text, labels=["task"])
     for task, value in sorted(values.items()):
         metric.add_metric([task], value)
+
     return metric
 
 

@@ -1,12 +1,14 @@
 """The result spool: results that the store does not have yet, one JSON file each.
 
-This is a transactional outbox. A result, or the reason of its absence, is written here before it is sent: neither an
-outage of the store nor a kill of the daemon loses it; a proposal that was handed back during an outage waits here,
-too. What a full disk rejects is held in memory, and written when there is space.
+This is a transactional outbox. A result, or the reason of its absence, is written here before it is
+sent: neither an outage of the store nor a kill of the daemon loses it; a proposal that was handed
+back during an outage waits here, too. What a full disk rejects is held in memory, and written when
+there is space.
 
-Daemons of several machines may share the folder. Each delivers its own files. Files of a daemon that is gone
-(`archive.trainer.daemon.spool_owner`) are adopted by renaming them, which one other daemon wins, so that after an
-outage each result is delivered once. Delivering twice does no harm, since completion is idempotent.
+Daemons of several machines may share the folder. Each delivers its own files. Files of a daemon
+that is gone (`archive.trainer.daemon.spool_owner`) are adopted by renaming them, which one other
+daemon wins, so that after an outage each result is delivered once. Delivering twice does no harm,
+since completion is idempotent.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ class ResultSpool:
     """
 
     def __init__(self, folder: Path, archive: str, owner: SpoolOwner | None = None) -> None:
-        self.folder, self.archive, self.owner = folder, archive, owner or spool_owner.own()
+        self.folder = folder
+        self.archive = archive
+        self.owner = owner or spool_owner.own()
         self._refresh_at = time.monotonic() + spool_owner.REFRESH_SECONDS
         self._waiting: dict[Path, TerminalNotice] = {}
         self._unwritten: dict[Path, float] = {}  # time of the next attempt, by `time.monotonic`
@@ -65,7 +69,8 @@ class ResultSpool:
         return list(self._waiting.values())
 
     def put(self, notice: TerminalNotice) -> None:
-        """Keep a notice until it is delivered; in memory alone, with a warning, if the disk is full.
+        """Keep a notice until it is delivered; in memory alone, with a warning, if the disk is
+        full.
 
         A second call writes a notice that could not be written before.
         """
@@ -74,6 +79,7 @@ class ResultSpool:
         self._waiting[path] = notice
         if not known or self._unwritten.get(path, math.inf) <= time.monotonic():
             self._write(path, notice)
+
         self._refresh()
 
     def is_safe(self, id_: str, token: str) -> bool:
@@ -88,17 +94,22 @@ class ResultSpool:
         """Take over files of daemons that are gone, and return their number.
 
         Args:
-            seconds: Least age of files without an owner, and of files of another daemon in this process.
+            seconds: Least age of files without an owner, and of files of another daemon in this
+                process.
         """
         adopted = 0
         self._remove_partial()
         for path in sorted(self.folder.glob("*.json")):
             try:
-                if path in self._waiting or not spool_owner.is_left_behind(path, self.owner, seconds):
+                if path in self._waiting or not spool_owner.is_left_behind(
+                    path, self.owner, seconds
+                ):
                     continue
+
                 data: dict[str, Any] = json.loads(path.read_text("utf-8"))
                 if data.pop("archive") != self.archive:
                     continue
+
                 notice = _from_dict(data)
                 own = self._path(notice.id, notice.token)
                 os.utime(path)  # before it has this owner: an old file would be adopted from here
@@ -109,6 +120,7 @@ class ResultSpool:
                 continue  # another daemon has delivered or adopted it
             except (OSError, ValueError, KeyError, TypeError) as error:
                 log.error("unreadable result file=%s reason=%r", path, str(error))
+
         return adopted
 
     def release(self) -> None:
@@ -128,7 +140,9 @@ class ResultSpool:
                 path.unlink()
 
     def quarantine(self, notice: TerminalNotice) -> None:
-        """Keep the file of a notice that the store will never accept, for inspection, and never send it again."""
+        """Keep the file of a notice that the store will never accept, for inspection, and never
+        send it again.
+        """
         path = self._path(notice.id, notice.token)
         if self._waiting.get(path) is notice:
             self._drop(path)
@@ -137,10 +151,17 @@ class ResultSpool:
 
     def _write(self, path: Path, notice: TerminalNotice) -> None:
         try:
-            write_atomically(path, json.dumps({"archive": self.archive, **_as_dict(notice)}, indent=1).encode())
+            write_atomically(
+                path, json.dumps({"archive": self.archive, **_as_dict(notice)}, indent=1).encode()
+            )
         except OSError as error:
             if path not in self._unwritten:
-                log.warning("result not written proposal=%s reason=%r", notice.id, error.strerror or str(error))
+                log.warning(
+                    "result not written proposal=%s reason=%r",
+                    notice.id,
+                    error.strerror or str(error),
+                )
+
             self._unwritten[path] = time.monotonic() + RETRY_SECONDS
         else:
             if self._unwritten.pop(path, None) is not None:
@@ -154,6 +175,7 @@ class ResultSpool:
         """Show daemons of other machines that this one lives, and will deliver its files."""
         if time.monotonic() < self._refresh_at:
             return
+
         self._refresh_at = time.monotonic() + spool_owner.REFRESH_SECONDS
         for path in self._waiting:
             with contextlib.suppress(OSError):
@@ -167,7 +189,8 @@ class ResultSpool:
                     path.unlink()
 
     def _path(self, id_: str, token: str) -> Path:
-        # Ids hold characters that are invalid in file names; the digest also keeps attempts and archives apart.
+        # Ids hold characters that are invalid in file names; the digest also keeps attempts and
+        # archives apart.
         text = f"{self.archive} {id_} {token}"
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.{self.owner}.json"
 
@@ -178,19 +201,30 @@ def _as_dict(notice: TerminalNotice) -> dict[str, Any]:
 
 
 def _from_dict(data: dict[str, Any]) -> TerminalNotice:
-    id_, token = data.pop("proposal"), data.pop("token")
+    id_ = data.pop("proposal")
+    token = data.pop("token")
     if "result" not in data:
         return _without_result(id_, token, **data)
+
     result = data.pop("result")
-    # A trainer of an earlier release may have left a file, whose field for the weights is `checkpoint`.
+    # A trainer of an earlier release may have left a file, whose field for the weights is
+    # `checkpoint`.
     saved = result.pop("weights" if "weights" in result else "checkpoint")
-    return Completion(id_, token, Result(**result, weights=Weights(**saved) if saved else None), **data)
+    return Completion(
+        id_, token, Result(**result, weights=Weights(**saved) if saved else None), **data
+    )
 
 
 def _without_result(
-    id_: str, token: str, *, cause: str | None = None, memory: dict[str, Any] | None = None, **data: Any
+    id_: str,
+    token: str,
+    *,
+    cause: str | None = None,
+    memory: dict[str, Any] | None = None,
+    **data: Any,
 ) -> Failure | Release:
     kind = None if cause is None else Cause(cause)
     if "retry" not in data:
         return Release(id_, token, cause=kind, **data)
+
     return Failure(id_, token, cause=kind, memory=MemoryNeed(**memory) if memory else None, **data)

@@ -1,4 +1,5 @@
-"""Retries of the first connection to the store; later outages are `archive.trainer.daemon.client.store_link`'s.
+"""Retries of the first connection to the store; later outages are
+`archive.trainer.daemon.client.store_link`'s.
 
     connect ──> store                            most often, at once
      └──> unreachable ── pause ──> connect ──> …     until it answers, time is up, or the trainer is stopped
@@ -50,12 +51,15 @@ def wait_for_store(
             waited = time.monotonic() - began
             if seconds is not None and waited + PAUSE > seconds:
                 raise
+
             if reported is None or waited - reported > REPORT_SECONDS:
                 limit = "until it answers" if seconds is None else f"for {seconds - waited:.0f} s"
                 report(f"waiting {limit}: {error}")
                 reported = waited
+
         # Trainers of a fleet start together, and must not come back together.
         _sleep(PAUSE * random.uniform(0.5, 1.0), stopped)
+
     return None
 
 

@@ -45,10 +45,13 @@ class StopSignal:
         """Whether there was a parent, and it has ended."""
         if self._parent_id is None:
             return False
-        # The handle, unlike the bare id, does not mistake a new process with the same id for the parent.
+
+        # The handle, unlike the bare id, does not mistake a new process with the same id for the
+        # parent.
         gone = self._parent is None or not _alive(self._parent)
         if gone:
             log.info("parent is gone pid=%s", self._parent_id)
+
         return gone
 
     @contextmanager
@@ -61,7 +64,9 @@ class StopSignal:
         def on_signal(number: int, _: FrameType | None) -> None:
             self.request_stop()
 
-        before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {
+            number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             yield
         finally:

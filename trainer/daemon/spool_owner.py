@@ -3,8 +3,8 @@
     DIGEST.HOST-PID-START.json      a file of the process PID of a machine, started at START
     DIGEST.json                     a file without an owner: its daemon has ended in order, or is of an earlier release
 
-Machines may share the folder. A process is looked up on its own machine only. Elsewhere its files tell: a living daemon
-touches those that it could not deliver yet.
+Machines may share the folder. A process is looked up on its own machine only. Elsewhere its files
+tell: a living daemon touches those that it could not deliver yet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from archive.server.run_file import process_alive
 REFRESH_SECONDS = 60.0
 """Time between two touches of a file that waits for delivery."""
 SILENT_SECONDS = 600.0
-"""Age at which a file of another machine counts as left behind; clocks of machines differ by less."""
+"""Age at which a file of another machine counts as left behind; clocks of machines differ by
+less."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,17 @@ class SpoolOwner:
         """Return the owner of a file; None if it has none."""
         host, _, rest = path.name.split(".")[-2].partition("-")
         pid, _, created = rest.partition("-")
-        return cls(host, int(pid), int(created)) if pid.isdecimal() and created.isdecimal() else None
+        return (
+            cls(host, int(pid), int(created)) if pid.isdecimal() and created.isdecimal() else None
+        )
 
 
 @functools.cache
 def own() -> SpoolOwner:
     """Return this process."""
-    return SpoolOwner(host_digest(platform.node()), os.getpid(), int(psutil.Process().create_time()))
+    return SpoolOwner(
+        host_digest(platform.node()), os.getpid(), int(psutil.Process().create_time())
+    )
 
 
 def host_digest(name: str) -> str:
@@ -79,6 +84,8 @@ def is_left_behind(path: Path, owner: SpoolOwner, seconds: float) -> bool:
     age = time.time() - path.stat().st_mtime
     if other is None or other == owner:
         return age >= seconds
+
     if other.host == owner.host:
         return not process_alive(other.pid, float(other.created))
+
     return age >= SILENT_SECONDS

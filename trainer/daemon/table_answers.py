@@ -1,4 +1,6 @@
-"""Answers of tables: results of proposals that need no training, at once or after the recorded time, scaled."""
+"""Answers of tables: results of proposals that need no training, at once or after the recorded
+time, scaled.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial.messages import Message, TrialFailed, TrialFinished, TrialInterrupted
 
 
-def answer(claim: Claim, task: TabularTask, scale: float, outcomes: Outcomes, emit: events.Observer) -> InFlight | None:
+def answer(
+    claim: Claim, task: TabularTask, scale: float, outcomes: Outcomes, emit: events.Observer
+) -> InFlight | None:
     """Look a result up, and record it; return the work in progress where it comes later.
 
     Args:
@@ -33,8 +37,10 @@ def answer(claim: Claim, task: TabularTask, scale: float, outcomes: Outcomes, em
     except TrainingError as error:
         outcomes.fail(claim, TrialFailed(error.reason))
         return None
+
     if seconds := scale * (result.seconds or 0.0):
         return InFlight(claim, DelayedResult(result, seconds))
+
     # The table keeps it on disk, so it goes to the spool only if the store is unreachable.
     outcomes.complete(claim, result, keep=False)
     return None
@@ -49,7 +55,10 @@ def look_up(claim: Claim, task: TabularTask) -> Result:
     """
     if claim.proposal.hyperparameters:
         names = ", ".join(sorted(claim.proposal.hyperparameters))
-        raise TrainingError(f"the table of {task.name} was trained in one way, it has no choice of {names}")
+        raise TrainingError(
+            f"the table of {task.name} was trained in one way, it has no choice of {names}"
+        )
+
     return task.answer(claim.architecture, claim.study.protocol, claim.id)
 
 
@@ -77,6 +86,7 @@ class DelayedResult:
         """Return the result when it is due."""
         if time.monotonic() >= self.due:
             return [TrialFinished(self._result)]
+
         return [TrialInterrupted(saved=False, epoch=0)] if self._interrupted else []
 
     def interrupt(self) -> None:

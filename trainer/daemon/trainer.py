@@ -5,7 +5,8 @@
                 └─ failure ──> result spool ──> fail       final with its reason, or back into the queue
     claims ──> table ── results ──> complete               tabular tasks need no process: many claims at a time
 
-One loop does it all, and never waits for one trial; another thread renews the leases (`client.lease_keeper`). Faults:
+One loop does it all, and never waits for one trial; another thread renews the leases
+(`client.lease_keeper`). Faults:
 
     the store is unreachable     trials continue; reports are dropped, results stay in the spool
     the lease is lost            the trial is killed and its proposal dropped
@@ -81,10 +82,14 @@ class Trainer:
         self.options = options or TrainerOptions()
         settings = archive.connection.settings
         self.paths = TrainerPaths.of(settings, self.options, home)
-        self.spool = self.paths.spool(" ".join((settings.uri or "embedded", settings.database or "")))
+        self.spool = self.paths.spool(
+            " ".join((settings.uri or "embedded", settings.database or ""))
+        )
         self.worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
         stop = self.stop_signal = StopSignal(self.options.parent)
-        self._proxies = ProxyMeasurer(archive, self.options, self.paths, stop, lambda: bool(self.in_flight))
+        self._proxies = ProxyMeasurer(
+            archive, self.options, self.paths, stop, lambda: bool(self.in_flight)
+        )
         self.observers = [*observers, self._proxies.observe]
         self._emit = partial(events.notify, self.observers)
         calls = self.spool, self._emit, Parting(stop, self.options, lambda: self.in_flight)
@@ -124,35 +129,51 @@ class Trainer:
             UnknownNameError: An allowed recipe is not on this machine.
             StoreError: The store cannot be used at the start; later, the daemon waits for it.
         """
-        # Each step of the end runs even if another one fails: a thread that renews leases must not outlive its daemon.
+        # Each step of the end runs even if another one fails: a thread that renews leases must not
+        # outlive its daemon.
         with self.stop_signal.signals(), ExitStack() as at_end:
             self.paths.check()
-            retry.wait_for_store(self._arrive, self.options.wait_seconds, log.warning, self.stop_signal.stopping)
+            retry.wait_for_store(
+                self._arrive, self.options.wait_seconds, log.warning, self.stop_signal.stopping
+            )
             # From the last to the first:
             at_end.enter_context(self._proxies)
-            for last in (self.devices.release, self.client.depart, self.paths.close, self.executor.close):
+            for last in (
+                self.devices.release,
+                self.client.depart,
+                self.paths.close,
+                self.executor.close,
+            ):
                 at_end.callback(last)
+
             at_end.callback(self.spool.release)
             at_end.callback(self._hand_back)
-            log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
+            log.info(
+                "started worker=%s device=%s study=%s", self.worker, self.device, self.options.study
+            )
             self._emit(events.TrainerStarted(self.worker, self.device))
             self.spool.adopt()
             self.paths.clean_up(self.spool)
             self._busy_at = time.monotonic()
             while not self._should_stop():
                 self._step()
+
         log.info("stopped worker=%s %s", self.worker, self.tally)
         self._emit(events.TrainerStopped(self.worker, self.tally))
         return self.tally
 
     def stop(self) -> None:
-        """Ask the loop to end, from a signal or another thread; a second call does not wait for trials."""
+        """Ask the loop to end, from a signal or another thread; a second call does not wait for
+        trials.
+        """
         self.stop_signal.request_stop()
 
     def _arrive(self) -> None:
         refuse_address(self.archive.connection.settings, self.archive.connection.dialect)
         self.devices.find(self.archive, self.paths.task)
-        self.client.arrive(self.paths.capabilities(self.devices.placement.memory_bytes), **self.devices.record())
+        self.client.arrive(
+            self.paths.capabilities(self.devices.placement.memory_bytes), **self.devices.record()
+        )
 
     def _step(self) -> None:
         """Claim, wait a moment, and deliver what the trials have sent."""
@@ -162,64 +183,92 @@ class Trainer:
         self.client.adopt()
 
     def _should_stop(self) -> bool:
-        options, requests = self.options, self.stop_signal.requests
+        options = self.options
+        requests = self.stop_signal.requests
         if requests > 1 or (requests and not (options.drain and self.in_flight)):
             return True
+
         if self.outcomes.unfit:
             self.outcomes.give_up()
             return True
+
         if self.stop_signal.parent_gone() or self.time_limit.is_over(len(self.in_flight)):
             return True
+
         if self.in_flight:
             return False
+
         idle = self.client.idle_seconds(self._busy_at)
         is_done = options.once and (self.tally.all or idle > options.tick)
         return bool(is_done) or (options.idle_seconds is not None and idle > options.idle_seconds)
 
     def _claim(self) -> None:
         """Fill the free slots; while a table answers at once, claim many at a time for a moment."""
-        deadline, study = time.monotonic() + TICK_SECONDS, None
-        while not self.stop_signal.requests and time.monotonic() < deadline and self.time_limit.may_claim():
+        deadline = time.monotonic() + TICK_SECONDS
+        study = None
+        while (
+            not self.stop_signal.requests
+            and time.monotonic() < deadline
+            and self.time_limit.may_claim()
+        ):
             room = self.devices.placement.room(self.in_flight)
             free = room.slots
             if self.options.once:
                 free = 0 if self.tally.all else min(free, 1)
+
             most = BATCH if free and study else free
-            claims = self.client.claim(most, study, memory_bytes=room.memory_bytes, alone_bytes=room.alone_bytes)
+            claims = self.client.claim(
+                most, study, memory_bytes=room.memory_bytes, alone_bytes=room.alone_bytes
+            )
             if not claims:
                 return
+
             study = claims[-1].study.name if all([self._start(claim) for claim in claims]) else None
             self._deliver()
 
     def _start(self, claim: Claim) -> bool:
         """Start on a claim, and return whether a table has answered it already."""
         self._busy_at = time.monotonic()
-        # After an outage longer than a lease, the store may return a proposal that still runs here. The former claim
-        # is void, and two trials must not write to one checkpoint.
+        # After an outage longer than a lease, the store may return a proposal that still runs here.
+        # The former claim is void, and two trials must not write to one checkpoint.
         self._drop_lost(each for each in self.in_flight if each.claim.id == claim.id)
         try:
             task = self.paths.task(claim.study)
             if isinstance(task, TabularTask):
-                later = table_answers.answer(claim, task, self.options.scale, self.outcomes, self._emit)
+                later = table_answers.answer(
+                    claim, task, self.options.scale, self.outcomes, self._emit
+                )
                 self.in_flight += () if later is None else (later,)
                 return later is None
+
             device = self.devices.placement.choose(claim.proposal, self.in_flight)
             if device is None:
                 self.outcomes.release(claim, "no device has room for it now")
                 return False
+
             spec = self.paths.spec(claim, task, device, self.slots)
-            spec = self.client.ask(partial(inheritance.with_inherited_weights, self.archive, spec, self.paths.readable))
+            spec = self.client.ask(
+                partial(inheritance.with_inherited_weights, self.archive, spec, self.paths.readable)
+            )
             trial, scratch = self.executor.start(spec)
         except StoreUnavailableError as error:
             self.outcomes.release(claim, str(error))
             return False
         except Exception as error:
-            # A task of another package may raise any exception, which must not end one trainer after the other.
+            # A task of another package may raise any exception, which must not end one trainer
+            # after the other.
             if not isinstance(error, ArchiveError):
                 log.exception("cannot start proposal=%s", claim.id)
+
             self.outcomes.fail(claim, failures.refusal_of(error))
             return False
-        log.info("claimed proposal=%s attempt=%d pid=%s", claim.id, claim.proposal.attempts + 1, trial.pid)
+
+        log.info(
+            "claimed proposal=%s attempt=%d pid=%s",
+            claim.id,
+            claim.proposal.attempts + 1,
+            trial.pid,
+        )
         self._emit(events.ProposalClaimed(claim, trial.pid, spec.protocol.as_dict()))
         self.in_flight += (InFlight(claim, trial, scratch=scratch, device=device),)
         return False
@@ -233,6 +282,7 @@ class Trainer:
         self.executor.tidy()
         for each in self.in_flight:
             self._poll(each)
+
         self._deliver()
 
     def _poll(self, each: InFlight) -> None:
@@ -241,11 +291,18 @@ class Trainer:
             if not isinstance(message, EpochReport):
                 self._finish(each, message)
                 return
+
             each.add(message.metrics)
             if not message.resumed:
                 self._emit(events.EpochTrained(each.claim, message.metrics))
+
         if time.monotonic() - each.trial.last_seen > self.options.stall_seconds:
-            self._finish(each, each.trial.abandon(f"no progress for {self.options.stall_seconds:g} s", Cause.STALL))
+            self._finish(
+                each,
+                each.trial.abandon(
+                    f"no progress for {self.options.stall_seconds:g} s", Cause.STALL
+                ),
+            )
         elif reason := each.excess(self.options):
             self._finish(each, each.trial.abandon(reason, Cause.LIMIT))
         elif each.is_due() and not self.client.unreachable:
@@ -264,7 +321,9 @@ class Trainer:
                 last = self.devices.placement.with_neighbours(last, each.device, self.in_flight)
                 self.outcomes.fail(each.claim, last)
             case TrialInterrupted(saved, epoch):
-                self.outcomes.release(each.claim, f"interrupted after {epoch} epochs{', saved' * saved}")
+                self.outcomes.release(
+                    each.claim, f"interrupted after {epoch} epochs{', saved' * saved}"
+                )
 
     def _deliver(self) -> None:
         """Deliver pending notices, and drop the trials that have lost their lease."""
@@ -282,19 +341,31 @@ class Trainer:
         each.trial.kill()
         if each.scratch is not None:
             each.scratch.delete_in_background()
+
         self.in_flight = tuple(other for other in self.in_flight if other is not each)
         self._busy_at = time.monotonic()
 
     def _hand_back(self) -> None:
-        """Let running trials save checkpoints, and return them to the queue, where others can claim them at once."""
-        deadline, requests = time.monotonic() + self.options.parting_seconds, self.stop_signal.requests
+        """Let running trials save checkpoints, and return them to the queue, where others can claim
+        them at once.
+        """
+        deadline = time.monotonic() + self.options.parting_seconds
+        requests = self.stop_signal.requests
         at_once = requests > 1 + self.options.drain
         for each in self.in_flight:
             each.trial.interrupt()
-        while self.in_flight and not at_once and time.monotonic() < deadline and self.stop_signal.requests == requests:
+
+        while (
+            self.in_flight
+            and not at_once
+            and time.monotonic() < deadline
+            and self.stop_signal.requests == requests
+        ):
             self._wait()
             self._poll_all()
+
         for each in self.in_flight:
             self._remove(each)
             self.outcomes.release(each.claim, "killed before it had saved")
+
         self._deliver()

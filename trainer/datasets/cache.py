@@ -4,9 +4,11 @@
         train-inputs.npy  train-targets.npy  valid-…  test-…       from `layout.cut`
         content.json                                                size, time and SHA-256 of each
 
-The key contains everything that the parts depend on, so a folder never changes. It is built under a temporary name and
-renamed: of two trials that build the same one, one wins, and both use it. A file with another size or time than the
-recorded ones is hashed: if it has changed, the folder is built again, else its new time is recorded.
+The key contains everything that the parts depend on, so a folder never changes. It is built under a
+temporary name and
+renamed: of two trials that build the same one, one wins, and both use it. A file with another size
+or time than the recorded ones is hashed: if it has changed, the folder is built again, else its new
+time is recorded.
 """
 
 from __future__ import annotations
@@ -57,11 +59,25 @@ def splits(name: str, protocol: TrainingProtocol, build: Callable[[], Parts]) ->
             # The trial needs the arrays, not the cache.
             log.warning("data not cached folder=%s reason=%r", folder, str(error))
             return _splits(parts)
-    return _splits({part: (_mapped(folder, f"{part}-inputs"), _mapped(folder, f"{part}-targets")) for part in NAMES})
+
+    return _splits(
+        {
+            part: (_mapped(folder, f"{part}-inputs"), _mapped(folder, f"{part}-targets"))
+            for part in NAMES
+        }
+    )
 
 
 def _key(name: str, protocol: TrainingProtocol) -> str:
-    depends = [FORMAT, name, protocol.train, protocol.valid, protocol.test, protocol.split, protocol.split_seed]
+    depends = [
+        FORMAT,
+        name,
+        protocol.train,
+        protocol.valid,
+        protocol.test,
+        protocol.split,
+        protocol.split_seed,
+    ]
     return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]
 
 
@@ -71,7 +87,8 @@ def _mapped(folder: Path, name: str) -> Any:
 
 
 def _splits(parts: Parts) -> Splits:
-    # Images are stored with the channels last, as the networks use them; the view has the channels first.
+    # Images are stored with the channels last, as the networks use them; the view has the channels
+    # first.
     return Splits(
         *(
             DataPart(np.moveaxis(inputs, -1, 1) if inputs.ndim == 4 else inputs, targets)
@@ -87,7 +104,10 @@ def _store(folder: Path, parts: Parts) -> None:
         for part, (inputs, targets) in parts.items():
             np.save(aside / f"{part}-inputs.npy", inputs)
             np.save(aside / f"{part}-targets.npy", targets)
-        content = {path.name: {**_stat(path), "sha256": _sha256(path)} for path in sorted(aside.iterdir())}
+
+        content = {
+            path.name: {**_stat(path), "sha256": _sha256(path)} for path in sorted(aside.iterdir())
+        }
         (aside / MANIFEST).write_text(json.dumps(content, indent=1))
         try:
             aside.rename(folder)
@@ -103,16 +123,22 @@ def _is_intact(folder: Path) -> bool:
     """Whether the files of a folder are unchanged."""
     try:
         content = json.loads((folder / MANIFEST).read_text())
-        present = {name: {**_stat(folder / name), "sha256": known["sha256"]} for name, known in content.items()}
+        present = {
+            name: {**_stat(folder / name), "sha256": known["sha256"]}
+            for name, known in content.items()
+        }
         touched = [name for name, known in content.items() if present[name] != known]
         if any(_sha256(folder / name) != content[name]["sha256"] for name in touched):
             return False
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
     if touched:
-        # Restored from a backup: without the new times in the manifest, every trial would hash all files again.
+        # Restored from a backup: without the new times in the manifest, every trial would hash all
+        # files again.
         with suppress(OSError):
             write_atomically(folder / MANIFEST, json.dumps(present, indent=1).encode())
+
     return True
 
 

@@ -1,6 +1,8 @@
-"""Split and standardisation of a data set: the rows of each part, fixed by the protocol, and their scaled numbers.
+"""Split and standardisation of a data set: the rows of each part, fixed by the protocol, and their
+scaled numbers.
 
-Means and deviations are those of the training part alone: of each feature, or of each channel of the images.
+Means and deviations are those of the training part alone: of each feature, or of each channel of
+the images.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ Parts = dict[str, tuple[NDArray[np.float32], NDArray[Any]]]
 """`train`, `valid` and `test` to inputs, images as (n, height, width, channels), and targets."""
 
 CHUNK = 4096
-"""Rows that are standardised at a time: a whole data set in double precision would not fit into a small machine."""
+"""Rows that are standardised at a time: a whole data set in double precision would not fit into a
+small machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,11 @@ def cut(rows: Rows, protocol: TrainingProtocol) -> Parts:
     if not np.issubdtype(targets.dtype, np.integer):
         centre, spread = moments(targets[:, None], chosen["train"])
         targets = ((targets - centre) / spread).astype(np.float32)
-    return {name: (_standardised(rows.inputs, at, mean, deviation), targets[at]) for name, at in chosen.items()}
+
+    return {
+        name: (_standardised(rows.inputs, at, mean, deviation), targets[at])
+        for name, at in chosen.items()
+    }
 
 
 def scaling(rows: Rows, protocol: TrainingProtocol) -> Scaling:
@@ -64,6 +71,7 @@ def scaling(rows: Rows, protocol: TrainingProtocol) -> Scaling:
     if not np.issubdtype(rows.targets.dtype, np.integer):
         centre, spread = moments(rows.targets[:, None], train)
         target = float(centre[0]), float(spread[0])
+
     return Scaling(tuple(mean.tolist()), tuple(deviation.tolist()), target)
 
 
@@ -73,46 +81,64 @@ def choose(rows: Rows, protocol: TrainingProtocol) -> dict[str, NDArray[np.intp]
     Raises:
         TrainingError: There are too few rows.
     """
-    n, own = len(rows.targets), len(rows.targets) - rows.held_out
+    n = len(rows.targets)
+    own = len(rows.targets) - rows.held_out
     sizes = (protocol.train, protocol.valid, protocol.test)
     if protocol.split == "held-out":
         fits = sum(sizes[:2]) <= own and sizes[2] <= rows.held_out
     else:
         fits = sum(sizes) <= n
+
     if not fits:
-        raise TrainingError(f"the parts of {protocol.name} need {sum(sizes)} rows, the data have {n}")
+        raise TrainingError(
+            f"the parts of {protocol.name} need {sum(sizes)} rows, the data have {n}"
+        )
+
     train, valid, test, _ = np.split(_ranked(rows, protocol, own), np.cumsum(sizes))
     return {"train": train, "valid": valid, "test": test}
 
 
 def _ranked(rows: Rows, protocol: TrainingProtocol, own: int) -> NDArray[np.intp]:
     """Return the rows in an order whose consecutive stretches are the parts."""
-    seed, targets = protocol.split_seed, rows.targets
+    seed = protocol.split_seed
+    targets = rows.targets
     stratified = np.issubdtype(targets.dtype, np.integer)
     if protocol.split == "given":
         return np.arange(len(targets))
+
     if protocol.split == "held-out":
         used = protocol.train + protocol.valid
         tests = own + order(targets[own:], seed, stratified)
         return np.concatenate((order(targets[:own], seed, stratified)[:used], tests))
+
     return order(targets, seed, protocol.split == "stratified")
 
 
 def order(targets: NDArray[Any], seed: int, stratified: bool) -> NDArray[np.intp]:
-    """Return a fixed order of the rows; if stratified, every stretch of it has the classes in proportion."""
-    # RandomState, since numpy guarantees its stream: a protocol's split must be the same in all numpy versions.
+    """Return a fixed order of the rows; if stratified, every stretch of it has the classes in
+    proportion.
+    """
+    # RandomState, since numpy guarantees its stream: a protocol's split must be the same in all
+    # numpy versions.
     shuffled = np.random.RandomState(seed).permutation(len(targets))
     if not stratified:
         return shuffled
+
     rank = np.empty(len(targets))
     for label in np.unique(targets):
         rows = shuffled[targets[shuffled] == label]
         rank[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
+
     return shuffled[np.argsort(rank[shuffled], kind="stable")]
 
 
-def moments(inputs: NDArray[Any], rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean and the deviation of each feature, or each channel, over some rows; 1 for a constant."""
+def moments(
+    inputs: NDArray[Any], rows: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean and the deviation of each feature, or each channel, over some rows;
+
+    1 for a constant.
+    """
     axes = tuple(range(inputs.ndim - 1))
     if inputs.dtype == np.uint8:
         # Sums of integers are exact for any size of chunks.
@@ -120,21 +146,29 @@ def moments(inputs: NDArray[Any], rows: NDArray[np.intp]) -> tuple[NDArray[np.fl
         sums = squares = np.zeros(inputs.shape[-1], dtype=np.int64)
         for at in _chunks(rows):
             chunk = inputs[at].astype(np.int64)
-            sums, squares = sums + chunk.sum(axis=axes), squares + (chunk**2).sum(axis=axes)
+            sums = sums + chunk.sum(axis=axes)
+            squares = squares + (chunk**2).sum(axis=axes)
+
         mean = sums / count
         deviation = np.sqrt(squares / count - mean**2)
     else:
-        mean, deviation = inputs[rows].mean(axis=axes), inputs[rows].std(axis=axes)
+        mean = inputs[rows].mean(axis=axes)
+        deviation = inputs[rows].std(axis=axes)
+
     # The computed deviation of a constant without an exact float is its rounding error.
     return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
 
 
 def _standardised(
-    inputs: NDArray[Any], rows: NDArray[np.intp], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+    inputs: NDArray[Any],
+    rows: NDArray[np.intp],
+    mean: NDArray[np.float64],
+    deviation: NDArray[np.float64],
 ) -> NDArray[np.float32]:
     out = np.empty((len(rows), *inputs.shape[1:]), dtype=np.float32)
     for start, at in zip(range(0, len(rows), CHUNK), _chunks(rows), strict=True):
         out[start : start + CHUNK] = (inputs[at] - mean) / deviation
+
     return out
 
 

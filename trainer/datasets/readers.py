@@ -1,7 +1,7 @@
 """Readers of published data sets: one function for each file form.
 
-The rows of a table are sorted by their numbers, so that the order in an edition has no effect. Files of `numpy` are
-read without unpickling.
+The rows of a table are sorted by their numbers, so that the order in an edition has no effect.
+Files of `numpy` are read without unpickling.
 """
 
 from __future__ import annotations
@@ -29,12 +29,31 @@ from archive.trainer.datasets.sources import LocatedFiles
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
-NAVAL_INPUTS, NAVAL_TARGET = 16, 16
-"""Sixteen measurements; then the decay of the compressor, the target, and that of the turbine, which is unused."""
+NAVAL_INPUTS = 16
+NAVAL_TARGET = 16
+"""Sixteen measurements; then the decay of the compressor, the target, and that of the turbine,
+which is unused."""
 
 UNREADABLE = (
-    *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError),
-    *(RuntimeError, SyntaxError, tokenize.TokenError, struct.error, zlib.error, tarfile.TarError, zipfile.BadZipFile),
+    *(
+        OSError,
+        EOFError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+        MemoryError,
+    ),
+    *(
+        RuntimeError,
+        SyntaxError,
+        tokenize.TokenError,
+        struct.error,
+        zlib.error,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+    ),
 )
 """Errors of a reader on a file that was cut off or altered, or has another form."""
 
@@ -51,11 +70,13 @@ def read(name: str, files: LocatedFiles) -> Rows:
         # The recorded reason must not quote the file, and the reader's error may.
         kind = type(error).__name__
         raise TrainingError(f"{files.paths[0]} cannot be read as data of {name} ({kind})") from None
+
     if not _as_published(files, rows):
         raise TrainingError(
             f"{files.paths[0]} has other data than the protocols of {name} were made for: "
             f"use those of {files.source.origin}"
         )
+
     return rows
 
 
@@ -65,6 +86,7 @@ def digest(rows: Rows) -> str:
     for part in (rows.inputs, rows.targets):
         content.update(f"{part.dtype.str}{part.shape}".encode())
         content.update(np.ascontiguousarray(part).data)
+
     return content.hexdigest()
 
 
@@ -72,7 +94,10 @@ def _as_published(files: LocatedFiles, rows: Rows) -> bool:
     """Whether the rows have the published digest, or, without one, the files have theirs."""
     if files.source.content is not None:
         return digest(rows) == files.source.content
-    return all(_has_hash(path, file.hash) for path, file in zip(files.paths, files.form.files, strict=True))
+
+    return all(
+        _has_hash(path, file.hash) for path, file in zip(files.paths, files.form.files, strict=True)
+    )
 
 
 def _has_hash(path: Path, known: str | None) -> bool:
@@ -87,11 +112,15 @@ def _keras_npz(paths: Sequence[Path]) -> Rows:
 
 
 def _idx(paths: Sequence[Path]) -> Rows:
-    return _images((_idx_array(paths[0]), _idx_array(paths[1])), (_idx_array(paths[2]), _idx_array(paths[3])))
+    return _images(
+        (_idx_array(paths[0]), _idx_array(paths[1])), (_idx_array(paths[2]), _idx_array(paths[3]))
+    )
 
 
 def _idx_array(path: Path) -> Bytes:
-    """Read an array of bytes in MNIST's format: zero, zero, 8 for bytes, the rank, the shape, the data."""
+    """Read an array of bytes in MNIST's format: zero, zero, 8 for bytes, the rank, the shape, the
+    data.
+    """
     content = gzip.decompress(path.read_bytes())
     rank = content[3]
     shape = np.frombuffer(content, ">u4", rank, offset=4)
@@ -106,7 +135,10 @@ def _cifar_binary(paths: Sequence[Path]) -> Rows:
             files = [archive.extractfile(f"cifar-10-batches-bin/{name}") for name in names]
             content = b"".join(file.read() for file in files if file is not None)
             records = np.frombuffer(content, np.uint8).reshape(-1, 1 + 3 * 32 * 32)
-            parts.append((records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]))
+            parts.append(
+                (records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0])
+            )
+
     return _images(*parts)
 
 
@@ -115,21 +147,37 @@ def _cifar_jpeg(paths: Sequence[Path]) -> Rows:
     try:
         from PIL import Image
     except ImportError:
-        raise TrainingError("images are decoded by pillow, which is not installed: pip install pillow") from None
-    arrays, parts = _arrays(paths[0]), []
+        raise TrainingError(
+            "images are decoded by pillow, which is not installed: pip install pillow"
+        ) from None
+
+    arrays = _arrays(paths[0])
+    parts = []
     for part in ("train", "test"):
-        content, offsets = arrays[f"{part}_bytes"], arrays[f"{part}_offsets"]
+        content = arrays[f"{part}_bytes"]
+        offsets = arrays[f"{part}_offsets"]
         encoded = (io.BytesIO(content[start:end].tobytes()) for start, end in pairwise(offsets))
-        parts.append((np.stack([np.asarray(Image.open(image)) for image in encoded]), arrays[f"{part}_labels"]))
+        parts.append(
+            (
+                np.stack([np.asarray(Image.open(image)) for image in encoded]),
+                arrays[f"{part}_labels"],
+            )
+        )
+
     return _images(*parts)
 
 
 def _images(train: tuple[Bytes, Bytes], test: tuple[Bytes, Bytes]) -> Rows:
-    """Concatenate the parts: images (n, height, width) or (n, height, width, channels) with their classes."""
+    """Concatenate the parts: images (n, height, width) or (n, height, width, channels) with their
+    classes.
+    """
     pixels, classes = (np.concatenate(pair) for pair in zip(train, test, strict=True))
     if pixels.dtype != np.uint8 or len(pixels) != len(classes):
         raise ValueError(f"{len(pixels)} images of {pixels.dtype} have {len(classes)} classes")
-    return Rows(pixels.reshape(*pixels.shape[:3], -1), classes.astype(np.int64), held_out=len(test[1]))
+
+    return Rows(
+        pixels.reshape(*pixels.shape[:3], -1), classes.astype(np.int64), held_out=len(test[1])
+    )
 
 
 def _naval(table: Floats) -> Rows:

@@ -2,8 +2,8 @@
 
     x = (raw - mean) / deviation        of each channel of an image, or each feature
 
-Means and deviations are those of the training part. A standardised target y of a regression is y * deviation + mean in
-the data set's own unit.
+Means and deviations are those of the training part. A standardised target y of a regression is y *
+deviation + mean in the data set's own unit.
 """
 
 from __future__ import annotations
@@ -28,4 +28,8 @@ class Scaling:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON values."""
-        return {"mean": list(self.mean), "deviation": list(self.deviation), "target": self.target and list(self.target)}
+        return {
+            "mean": list(self.mean),
+            "deviation": list(self.deviation),
+            "target": self.target and list(self.target),
+        }

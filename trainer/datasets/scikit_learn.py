@@ -1,6 +1,7 @@
 """Data sets that are part of scikit-learn: handwritten digits and diabetes, split and standardised.
 
-Inputs and, in a regression, targets are standardised with the mean and the deviation of the training part alone.
+Inputs and, in a regression, targets are standardised with the mean and the deviation of the
+training part alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def digits(protocol: TrainingProtocol) -> Splits:
 
 
 def diabetes(protocol: TrainingProtocol) -> Splits:
-    """Return scikit-learn's diabetes data: ten standardised measurements, the standardised progress after a year."""
+    """Return scikit-learn's diabetes data: ten standardised measurements, the standardised progress
+    after a year.
+    """
     return split(*_diabetes(), protocol, per_feature=True)
 
 
@@ -41,7 +44,11 @@ def diabetes_scaling(protocol: TrainingProtocol) -> Scaling:
 
 
 def split(
-    inputs: NDArray[np.float64], targets: NDArray[np.generic], protocol: TrainingProtocol, *, per_feature: bool
+    inputs: NDArray[np.float64],
+    targets: NDArray[np.generic],
+    protocol: TrainingProtocol,
+    *,
+    per_feature: bool,
 ) -> Splits:
     """Cut a data set into a protocol's parts, and standardise them.
 
@@ -49,7 +56,8 @@ def split(
         inputs: (n, …) float64.
         targets: (n,) int64 classes, or float64 values.
         protocol: Protocol with the sizes, the kind and the seed of the split.
-        per_feature: Whether each feature has its own mean and deviation, or all (an image's pixels) share one.
+        per_feature: Whether each feature has its own mean and deviation, or all (an image's pixels)
+            share one.
 
     Raises:
         ValueError: The protocol's sizes do not add up to n.
@@ -60,12 +68,17 @@ def split(
         y: Targets = targets.astype(np.int64)
     else:
         y = _standardised(targets.astype(np.float64), train, axis=0).astype(np.float32)
+
     x = inputs.astype(np.float32)
     return Splits(*(DataPart(x[rows], y[rows]) for rows in (train, valid, test)))
 
 
 def scaling(
-    inputs: NDArray[np.float64], targets: NDArray[np.generic], protocol: TrainingProtocol, *, per_feature: bool
+    inputs: NDArray[np.float64],
+    targets: NDArray[np.generic],
+    protocol: TrainingProtocol,
+    *,
+    per_feature: bool,
 ) -> Scaling:
     """Return how `split` standardises a data set; arguments and errors as for `split`."""
     train, _, _ = _parts(targets, protocol)
@@ -74,7 +87,10 @@ def scaling(
     if not np.issubdtype(targets.dtype, np.integer):
         centre, spread = _moments(targets.astype(np.float64), train, axis=0)
         target = float(centre), float(spread)
-    return Scaling(tuple(np.atleast_1d(mean).tolist()), tuple(np.atleast_1d(deviation).tolist()), target)
+
+    return Scaling(
+        tuple(np.atleast_1d(mean).tolist()), tuple(np.atleast_1d(deviation).tolist()), target
+    )
 
 
 def _digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -89,26 +105,39 @@ def _diabetes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _parts(targets: NDArray[np.generic], protocol: TrainingProtocol) -> list[NDArray[np.intp]]:
     sizes = (protocol.train, protocol.valid, protocol.test)
     if sum(sizes) != len(targets):
-        raise ValueError(f"the parts of {protocol.name} must add up to {len(targets)} inputs, got {sizes}")
+        raise ValueError(
+            f"the parts of {protocol.name} must add up to {len(targets)} inputs, got {sizes}"
+        )
+
     order = layout.order(targets, protocol.split_seed, protocol.split == "stratified")
     return np.split(order, np.cumsum(sizes)[:-1])
 
 
 def _table(name: str, delimiter: str | None = None) -> NDArray[np.float64]:
-    """Read a table of scikit-learn from its package folder: a trial does not wait for the import of scikit-learn."""
+    """Read a table of scikit-learn from its package folder: a trial does not wait for the import of
+    scikit-learn.
+    """
     package = importlib.util.find_spec("sklearn")
     if package is None or package.origin is None:
         raise TrainingError("the package scikit-learn, which holds the data, is not installed")
-    with gzip.open(Path(package.origin).parent / "datasets" / "data" / name, "rt", encoding="utf-8") as file:
+
+    with gzip.open(
+        Path(package.origin).parent / "datasets" / "data" / name, "rt", encoding="utf-8"
+    ) as file:
         return np.loadtxt(file, delimiter=delimiter)
 
 
-def _standardised(values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None) -> NDArray[np.float64]:
+def _standardised(
+    values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None
+) -> NDArray[np.float64]:
     mean, deviation = _moments(values, train, axis)
     scaled: NDArray[np.float64] = (values - mean) / deviation
     return scaled
 
 
-def _moments(values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None) -> tuple[Any, Any]:
-    mean, deviation = values[train].mean(axis=axis), values[train].std(axis=axis)
+def _moments(
+    values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None
+) -> tuple[Any, Any]:
+    mean = values[train].mean(axis=axis)
+    deviation = values[train].std(axis=axis)
     return mean, np.where(deviation > 0, deviation, 1.0)

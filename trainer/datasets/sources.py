@@ -1,8 +1,9 @@
 """Sources of the published data sets, and their files on this machine.
 
-With `ARCHIVE_DATA_DIR`, files are in that folder and its `data/`, and nowhere else. Without it, they are in
-`ARCHIVE_HOME/data`, and fetched with `pooch` on first use. A fetched file must have the published hash that is listed
-with it; without one, and for files of other forms, the rows must have the SHA-256 that the protocols were made for.
+With `ARCHIVE_DATA_DIR`, files are in that folder and its `data/`, and nowhere else. Without it,
+they are in `ARCHIVE_HOME/data`, and fetched with `pooch` on first use. A fetched file must have the
+published hash that is listed with it; without one, and for files of other forms, the rows must have
+the SHA-256 that the protocols were made for.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class DownloadSource:
 
     Attributes:
         origin: Address of the publisher.
-        forms: Accepted forms; the first one that is present is used, else the first one with addresses is fetched.
+        forms: Accepted forms; the first one that is present is used, else the first one with
+            addresses is fetched.
         content: SHA-256 of the rows (`readers.digest`); None if all its files have hashes.
     """
 
@@ -141,7 +143,10 @@ SOURCES: dict[tuple[str, str], DownloadSource] = {
     ("naval", "official"): DownloadSource(
         "https://archive.ics.uci.edu/dataset/316",
         (
-            FileForm("naval_zip", (SourceFile("UCI CBM Dataset.zip", f"{UCI}/00316/UCI%20CBM%20Dataset.zip"),)),
+            FileForm(
+                "naval_zip",
+                (SourceFile("UCI CBM Dataset.zip", f"{UCI}/00316/UCI%20CBM%20Dataset.zip"),),
+            ),
             FileForm("naval_npz", (SourceFile("uci_naval.npz"),)),
         ),
         "9be2eb7953567bced6f16ff1e881305587187a83374c5faa7d950afa776f5629",
@@ -157,9 +162,10 @@ SOURCES: dict[tuple[str, str], DownloadSource] = {
 }
 """Sources by name and edition. UCI publishes no hashes, so its data are verified by their content.
 
-The SHA-256 of Fashion-MNIST's files and of CIFAR-10 are those of TensorFlow Datasets (url_checksums/fashion_mnist.txt,
-url_checksums/cifar10.txt), that of `mnist.npz` is in Keras (keras/src/datasets/mnist.py). CIFAR-10 is read in its
-binary form, since the other one is pickled. Its JPEG edition is a lossy conversion by a third party.
+The SHA-256 of Fashion-MNIST's files and of CIFAR-10 are those of TensorFlow Datasets
+(url_checksums/fashion_mnist.txt, url_checksums/cifar10.txt), that of `mnist.npz` is in Keras
+(keras/src/datasets/mnist.py). CIFAR-10 is read in its binary form, since the other one is pickled.
+Its JPEG edition is a lossy conversion by a third party.
 """
 
 
@@ -191,19 +197,27 @@ def locate(name: str, edition: str) -> LocatedFiles:
             paths = tuple(place / file.name for file in form.files)
             if all(path.is_file() for path in paths):
                 return LocatedFiles(source, form, paths)
+
     fetched = next((form for form in source.forms if all(file.url for file in form.files)), None)
     if folder:
         names = " or ".join(_listed([file.name for file in form.files]) for form in source.forms)
         raise MissingDataError(
-            f"the data of {label} are not found in {folder} and {folder}/data (ARCHIVE_DATA_DIR): put {names} there, "
-            f"from {source.origin}" + (", or unset ARCHIVE_DATA_DIR to have them fetched" if fetched else "")
+            f"the data of {label} are not found in {folder} and {folder}/data "
+            f"(ARCHIVE_DATA_DIR): put {names} there, "
+            f"from {source.origin}"
+            + (", or unset ARCHIVE_DATA_DIR to have them fetched" if fetched else "")
         )
+
     if fetched is None:
         raise MissingDataError(
-            f"{source.forms[0].files[0].name}, which holds the data of {label}, is not in {home()}: put it there, "
+            f"{source.forms[0].files[0].name}, which holds the data of {label}, is not in "
+            f"{home()}: put it there, "
             f"from {source.origin}, or into the folder that ARCHIVE_DATA_DIR names"
         )
-    return LocatedFiles(source, fetched, tuple(_fetched(name, file, home()) for file in fetched.files))
+
+    return LocatedFiles(
+        source, fetched, tuple(_fetched(name, file, home()) for file in fetched.files)
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -226,7 +240,9 @@ def _fetched(name: str, file: SourceFile, folder: Path) -> Path:
         reason = f"{type(error).__name__}: is there a network?"
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
+
     raise MissingDataError(
-        f"{file.name}, which holds data of {name}, cannot be fetched from {file.url} ({reason}): put it into {folder}, "
+        f"{file.name}, which holds data of {name}, cannot be fetched from {file.url} ({reason}): "
+        f"put it into {folder}, "
         f"or into the folder that ARCHIVE_DATA_DIR names"
     )

@@ -7,7 +7,8 @@
 | integers of images                                                        | classes |
 | other numbers                                                             | values  |
 
-Labels are compared exactly: integers above 2^53, which a float does not tell apart, are different classes.
+Labels are compared exactly: integers above 2^53, which a float does not tell apart, are different
+classes.
 """
 
 from __future__ import annotations
@@ -32,26 +33,35 @@ Labels = dict[str, Any]
 
 
 def kind_of_array(targets: NDArray[Any], *, of_images: bool) -> Kind:
-    """Return the kind of an array of finite numbers, text or booleans; one of objects holds integers (`joined`)."""
+    """Return the kind of an array of finite numbers, text or booleans; one of objects holds
+    integers (`joined`).
+    """
     if targets.dtype.kind in "bU" or (of_images and targets.dtype.kind in "uiO"):
         return "classes"
+
     whole = targets.dtype.kind != "f" or bool((targets == np.round(targets)).all())
     return "classes" if whole and len(np.unique(targets)) <= MOST_CLASSES else "values"
 
 
 def kind_of_labels(labels: Labels | None) -> Kind:
-    """Return the kind of the targets with these labels; None for texts with numbers that are not finite."""
+    """Return the kind of the targets with these labels;
+
+    None for texts with numbers that are not finite.
+    """
     if labels is None:
         return "values"
+
     distinct = set(labels.values())
     if any(isinstance(label, str) for label in distinct):
         return "classes"
+
     whole = all(label == label.to_integral_value() for label in distinct)
     return "classes" if whole and len(distinct) <= MOST_CLASSES else "values"
 
 
 def labels_of(texts: Sequence[str]) -> Labels | None:
-    """Return the label of each distinct text: its exact number if all are finite numbers, else the text itself.
+    """Return the label of each distinct text: its exact number if all are finite numbers, else the
+    text itself.
 
     Returns:
         None if all are numbers, and some not finite.
@@ -63,8 +73,10 @@ def labels_of(texts: Sequence[str]) -> Labels | None:
             number = decimal(text)
         except ValueError:
             return {each: each for each in texts}
+
         finite = finite and math.isfinite(number)
         numbers[text] = _exact(text, number)
+
     return numbers if finite else None
 
 
@@ -87,6 +99,7 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if kinds == {"u", "i"}:
         # NumPy would make floats of them.
         return np.concatenate([part.astype(object) for part in parts])
+
     return np.concatenate(parts)
 
 

@@ -5,9 +5,11 @@
             x_train, y_train, x_test, y_test                  the test part is that of the file
             … and x_valid, y_valid                            all three parts are those of the file
 
-`x` is (n, features) of numbers, or images (n, height, width) or (n, height, width, channels), as bytes or floats; `y`
-is (n,): classes or values (`archive.trainer.datasets.targets`). Images with the channels first are recognised where the
-shape tells, and turned. Arrays of Python objects are refused, since reading them runs code from the file.
+`x` is (n, features) of numbers, or images (n, height, width) or (n, height, width, channels), as
+bytes or floats; `y`
+is (n,): classes or values (`archive.trainer.datasets.targets`). Images with the channels first are
+recognised where the shape tells, and turned. Arrays of Python objects are refused, since reading
+them runs code from the file.
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ LARGEST = float(np.finfo(np.float32).max)
 MOST_CHANNELS = 4
 """Most channels of usual images: grey, colours, and a mask with either."""
 
-FEWEST_ROWS, FEWEST_OF_A_CLASS = 10, 5
-"""With these, a split of 60/20/20 leaves no part empty, and has each class in the training part and one other."""
+FEWEST_ROWS = 10
+FEWEST_OF_A_CLASS = 5
+"""With these, a split of 60/20/20 leaves no part empty, and has each class in the training part and
+one other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,8 @@ class FileContent:
         rows: Inputs and targets; the parts of a file are concatenated.
         kind: Whether the targets are classes or values.
         classes: Number of classes; 1 for values.
-        parts: Number of the file's own rows for training, validation and tests; None if it has no parts.
+        parts: Number of the file's own rows for training, validation and tests; None if it has no
+            parts.
         turned: Whether the file has the channels of images first; the rows have them last.
     """
 
@@ -73,24 +78,37 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
     lines = _csv_lines(path, content)
     if not lines:
         raise UnusableFileError(f"{path} is no CSV: it is empty")
+
     head = [name.strip() for name in lines[0]]
     _check_head(path, head, target)
     table = lines[1:]
     for number, line in enumerate(table, 1):
         if len(line) != len(head):
-            raise UnusableFileError(f"row {number} of {path} has {len(line)} entries, the header has {len(head)}")
+            raise UnusableFileError(
+                f"row {number} of {path} has {len(line)} entries, the header has {len(head)}"
+            )
+
     at = head.index(target)
     inputs = np.empty((len(table), len(head) - 1))
     for column, place in enumerate(place for place in range(len(head)) if place != at):
         inputs[:, column] = _numbers(path, place, head[place], [line[place] for line in table])
+
     texts = [line[at].strip() for line in table]
     if "" in texts:
-        raise UnusableFileError(f"row {texts.index('') + 1} of {path} has nothing in the column {target!r}")
+        raise UnusableFileError(
+            f"row {texts.index('') + 1} of {path} has nothing in the column {target!r}"
+        )
+
     labels = targets.labels_of(texts)
     if (kind or targets.kind_of_labels(labels)) == "values":
         return _content(path, inputs, _numbers(path, at, target, texts), None)
+
     numeric = labels is not None and any(not isinstance(label, str) for label in labels.values())
-    advice = ": append :values to the column's name if they are no classes" if numeric and not kind else ""
+    advice = (
+        ": append :values to the column's name if they are no classes"
+        if numeric and not kind
+        else ""
+    )
     return _content(path, inputs, targets.classes_of_texts(texts, labels), None, advice)
 
 
@@ -102,6 +120,7 @@ def _csv_lines(path: Path, content: bytes) -> list[list[str]]:
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
+
         raise UnusableFileError(
             f"{path} is no CSV: its rows cannot be told apart", f"{path} is no CSV: {error}"
         ) from None
@@ -110,14 +129,22 @@ def _csv_lines(path: Path, content: bytes) -> list[list[str]]:
 def _check_head(path: Path, head: Sequence[str], target: str) -> None:
     """Check that the columns have different names, the target once, and that there is an input."""
     if len(head) == 1 and ";" in head[0]:
-        raise UnusableFileError(f"the columns of {path} must be separated by commas, not by semicolons")
+        raise UnusableFileError(
+            f"the columns of {path} must be separated by commas, not by semicolons"
+        )
+
     if head.count(target) != 1:
         how = "no column" if target not in head else "two columns"
         fault = f"{path} has {how} {target!r} to predict"
         raise UnusableFileError(fault, f"{fault}: it has {', '.join(head[:12])}")
-    # One input would count twice, or one of the names is wrong. Columns without a name are no repetition.
+
+    # One input would count twice, or one of the names is wrong. Columns without a name are no
+    # repetition.
     if repeated := [name for name in head if name and head.count(name) > 1]:
-        raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {repeated[0]!r}")
+        raise UnusableFileError(
+            f"{path} has two columns of one name", f"{path} has two columns {repeated[0]!r}"
+        )
+
     if len(head) < 2:
         raise UnusableFileError(f"{path} has no column beside {target!r} to predict it from")
 
@@ -137,30 +164,43 @@ def read_npz(path: Path, content: bytes, kind: Kind | None = None) -> FileConten
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             raise UnusableFileError(
-                f"{path} holds a single array (npy), not the arrays x and y: write them by numpy.savez"
+                f"{path} holds a single array (npy), not the arrays x and y: write them by "
+                "numpy.savez"
             )
+
         with loaded as file:
             # numpy returns the bytes of a member that is no array.
-            arrays = {name: array for name in file.files if isinstance(array := file[name], np.ndarray)}
+            arrays = {
+                name: array for name in file.files if isinstance(array := file[name], np.ndarray)
+            }
     except UNREADABLE as error:
         # numpy takes any unknown format for a pickle, and its message recommends unsafe loading.
-        why = "it is none, or has Python objects, which are not loaded" if "allow_pickle" in str(error) else error
+        why = (
+            "it is none, or has Python objects, which are not loaded"
+            if "allow_pickle" in str(error)
+            else error
+        )
         fault = f"{path} is no file of numpy arrays (npz)"
         raise UnusableFileError(fault, f"{fault}: {why}") from None
+
     for suffixes in (("_train", "_valid", "_test"), ("_train", "_test"), ("",)):
         if all(f"{letter}{suffix}" in arrays for suffix in suffixes for letter in "xy"):
             break
     else:
         fault = f"{path} must have x and y, or x_train, y_train, x_test and y_test"
         raise UnusableFileError(fault, f"{fault}: it has {', '.join(arrays) or 'nothing'}")
+
     counts = [_paired(path, arrays, suffix) for suffix in suffixes]
-    parts = None if len(counts) == 1 else (counts[0], counts[1] if len(counts) == 3 else 0, counts[-1])
+    parts = (
+        None if len(counts) == 1 else (counts[0], counts[1] if len(counts) == 3 else 0, counts[-1])
+    )
     try:
         x = np.concatenate([arrays[f"x{suffix}"] for suffix in suffixes])
         y = targets.joined([arrays[f"y{suffix}"] for suffix in suffixes])
     except ValueError as error:
         fault = f"the parts of {path} do not go together"
         raise UnusableFileError(fault, f"{fault}: {error}") from None
+
     inputs, turned = _channels_last(_inputs(path, x))
     answers = _answers(path, y, kind, of_images=inputs.ndim == 4)
     numeric = y.dtype.kind in "uifO" and kind is None
@@ -169,32 +209,42 @@ def read_npz(path: Path, content: bytes, kind: Kind | None = None) -> FileConten
 
 
 def _paired(path: Path, arrays: Mapping[str, NDArray[Any]], suffix: str) -> int:
-    x, y = arrays[f"x{suffix}"], arrays[f"y{suffix}"]
+    x = arrays[f"x{suffix}"]
+    y = arrays[f"y{suffix}"]
     if x.ndim not in (2, 3, 4) or y.ndim != 1 or len(x) != len(y) or 0 in x.shape:
         raise UnusableFileError(
-            f"x{suffix} and y{suffix} of {path} must be (n, features) or images (n, height, width[, channels]), and "
+            f"x{suffix} and y{suffix} of {path} must be (n, features) or images (n, height, "
+            "width[, channels]), and "
             f"(n,): got {x.shape} and {y.shape}"
         )
+
     return len(y)
 
 
 def _inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     if x.dtype.kind not in "uifb":
-        raise UnusableFileError(f"x of {path} must be numbers", f"x of {path} must be numbers, got {x.dtype}")
+        raise UnusableFileError(
+            f"x of {path} must be numbers", f"x of {path} must be numbers, got {x.dtype}"
+        )
+
     if x.ndim == 3:
         x = x[..., None]
+
     if x.ndim == 4 and x.dtype == np.uint8:
         return x
+
     return _finite(path, "x", x.astype(np.float64))
 
 
 def _channels_last(x: NDArray[Any]) -> tuple[NDArray[Any], bool]:
     """Return images with their channels last, and whether the file has them first.
 
-    The shape (n, a, b, c) tells where only a can be a number of channels, or where b = c and a is another number.
+    The shape (n, a, b, c) tells where only a can be a number of channels, or where b = c and a is
+    another number.
     """
     if x.ndim != 4 or x.shape[3] <= MOST_CHANNELS:
         return x, False
+
     _, first, second, last = x.shape
     turned = first <= MOST_CHANNELS or (second == last != first)
     return (np.ascontiguousarray(np.moveaxis(x, 1, -1)), True) if turned else (x, False)
@@ -204,11 +254,16 @@ def _answers(path: Path, y: NDArray[Any], kind: Kind | None, *, of_images: bool)
     if y.dtype.kind not in "uifbUO":
         fault = f"y of {path} must be numbers or text"
         raise UnusableFileError(fault, f"{fault}, got {y.dtype}")
+
     if y.dtype.kind == "U" and kind == "values":
-        raise UnusableFileError(f"y of {path} must be numbers to be values", f"y of {path} is text: it has no values")
+        raise UnusableFileError(
+            f"y of {path} must be numbers to be values", f"y of {path} is text: it has no values"
+        )
+
     checked = _finite(path, "y", y.astype(np.float64)) if y.dtype.kind == "f" else y
     if (kind or targets.kind_of_array(checked, of_images=of_images)) == "classes":
         return targets.classes_of_array(checked)
+
     return _finite(path, "y", checked.astype(np.float64))
 
 
@@ -219,6 +274,7 @@ def _finite(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.fl
         raise UnusableFileError(
             f"row {row} of {name} in {path} has a number that is not finite, or above {LARGEST:.1e}"
         )
+
     return values
 
 
@@ -229,18 +285,25 @@ def _numbers(path: Path, place: int, name: str, texts: Sequence[str]) -> NDArray
             values[row] = decimal(text)
         except ValueError:
             values[row] = np.nan
+
         if not abs(values[row]) <= LARGEST:
             limit = f" up to {LARGEST:.1e}" if np.isfinite(values[row]) else ""
             fault = f"row {row + 1} of {path} must have a finite number{limit} in the column"
             raise UnusableFileError(f"{fault} {place + 1}", f"{fault} {name!r}, got {text!r}")
+
     return values
 
 
 def _content(
-    path: Path, inputs: NDArray[Any], answers: NDArray[Any], parts: tuple[int, int, int] | None, advice: str = ""
+    path: Path,
+    inputs: NDArray[Any],
+    answers: NDArray[Any],
+    parts: tuple[int, int, int] | None,
+    advice: str = "",
 ) -> FileContent:
     if len(answers) < FEWEST_ROWS:
         raise UnusableFileError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(answers)}")
+
     rows = Rows(inputs, answers, held_out=parts[2] if parts else 0)
     if answers.dtype != np.int64:
         if np.ptp(answers) == 0:
@@ -248,13 +311,20 @@ def _content(
                 f"the target of {path} is the same in every row: there is nothing to learn",
                 f"the target of {path} is {answers[0]:g} in every row: there is nothing to learn",
             )
+
         return FileContent(rows, "values", 1, parts)
+
     counts = np.bincount(answers)
     if len(counts) < 2:
-        raise UnusableFileError(f"the target of {path} must have two classes or more, got {len(counts)}")
+        raise UnusableFileError(
+            f"the target of {path} must have two classes or more, got {len(counts)}"
+        )
+
     if counts.min() < FEWEST_OF_A_CLASS:
         raise UnusableFileError(
-            f"each class of {path} must have at least {FEWEST_OF_A_CLASS} rows, the rarest of {len(counts)} has "
+            f"each class of {path} must have at least {FEWEST_OF_A_CLASS} rows, the rarest of "
+            f"{len(counts)} has "
             f"{counts.min()}{advice}"
         )
+
     return FileContent(rows, "classes", len(counts), parts)

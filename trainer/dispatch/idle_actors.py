@@ -42,7 +42,11 @@ class IdleActors:
         import ray
 
         latest = time.monotonic() - IDLE_SECONDS
-        old = [each for each in self._actors if each.since < latest and ray.wait([each.deletion], timeout=0)[0]]
+        old = [
+            each
+            for each in self._actors
+            if each.since < latest and ray.wait([each.deletion], timeout=0)[0]
+        ]
         self._actors = [each for each in self._actors if not any(each is one for one in old)]
         for each in old:
             discard(each.actor)
@@ -56,7 +60,12 @@ class IdleActors:
         import ray
 
         if self._actors:
-            ray.wait([each.deletion for each in self._actors], num_returns=len(self._actors), timeout=seconds)
+            ray.wait(
+                [each.deletion for each in self._actors],
+                num_returns=len(self._actors),
+                timeout=seconds,
+            )
+
         while self._actors:
             discard(self._actors.pop().actor)
 

@@ -1,8 +1,10 @@
 """A node of a dispatcher: an actor that runs trials, one at a time, and passes on their messages.
 
-    dispatcher: start(spec) ─> TrialProcess on this machine ─> poll() … poll() ─> messages, the last one ends it
+    dispatcher: start(spec) ─> TrialProcess on this machine ─> poll() … poll() ─> messages, the last
+    one ends it
 
-Imported on the nodes of the cluster. The limits of a trial are watched here, where its processes and files are.
+Imported on the nodes of the cluster. The limits of a trial are watched here, where its processes
+and files are.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class TrialNews(NamedTuple):
     """Answer to a poll.
 
     Attributes:
-        messages: Messages of the trial since the last poll: `EpochReport`s, and at last one other message.
+        messages: Messages of the trial since the last poll: `EpochReport`s, and at last one other
+            message.
         silent_seconds: Time since its last sign of life.
     """
 
@@ -45,7 +48,8 @@ class TrialNode:
     """Runs trials on its machine.
 
     Args:
-        scratch: Folder of the temporary files of trials; None stands for the system's temporary folder.
+        scratch: Folder of the temporary files of trials; None stands for the system's temporary
+            folder.
     """
 
     def __init__(self, scratch: str | None = None) -> None:
@@ -66,7 +70,9 @@ class TrialNode:
         if spec.device not in self._devices:
             # Ray shows an actor its own GPUs alone.
             self._devices[spec.device] = devices.find(spec.device)[0]
-        device, self._folder = self._devices[spec.device], self._folders.create()
+
+        device = self._devices[spec.device]
+        self._folder = self._folders.create()
         spec = replace(spec, device=device.name, visible=device.visible, scratch=self._folder.path)
         self._trial = TrialProcess(spec)
         self._memory = TrialMemory(self._trial.pid)
@@ -75,16 +81,22 @@ class TrialNode:
 
     def poll(self) -> TrialNews:
         """Wait for news for a moment, and return it."""
-        trial, deadline = self._trial, time.monotonic() + POLL_SECONDS
+        trial = self._trial
+        deadline = time.monotonic() + POLL_SECONDS
         if trial is None:
-            return TrialNews([TrialFailed("the node has no such trial", True, cause=Cause.CRASH)], 0.0)
+            return TrialNews(
+                [TrialFailed("the node has no such trial", True, cause=Cause.CRASH)], 0.0
+            )
+
         while True:
             messages = trial.messages()
             left = deadline - time.monotonic()
             if messages or left <= 0:
                 return TrialNews(messages, time.monotonic() - trial.last_seen)
+
             if reason := self._excess(trial.spec):
                 return TrialNews([trial.abandon(reason, Cause.LIMIT)], 0.0)
+
             connection.wait(trial.waitable, min(left, WATCH_SECONDS))
 
     def interrupt(self) -> None:
@@ -97,6 +109,7 @@ class TrialNode:
         failed = TrialFailed(reason, cause is not Cause.LIMIT, cause=cause)
         if self._trial is not None:
             failed = self._trial.abandon(reason, cause)
+
         self.kill()
         return failed
 
@@ -104,8 +117,10 @@ class TrialNode:
         """End the trial in whatever state it is, and delete its temporary files."""
         if self._trial is not None:
             self._trial.kill()
+
         if self._folder is not None:
             self._folder.delete()
+
         self._trial = self._folder = None
 
     def _excess(self, spec: TrialSpec) -> str | None:

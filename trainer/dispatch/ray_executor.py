@@ -1,12 +1,14 @@
-"""Trials on a Ray cluster: one daemon with many slots claims, and each trial runs in an actor on a node.
+"""Trials on a Ray cluster: one daemon with many slots claims, and each trial runs in an actor on a
+node.
 
     claim ──> RayExecutor.start ──> actor of the requested resources ──> trial on its node
-                pending actors make Ray's autoscaler add nodes; an actor serves several trials, one after the other
+                pending actors make Ray's autoscaler add nodes; an actor serves several trials, one
+                after the other
     node is lost ──> its trials fail, and return to the queue until their attempts are used up
     daemon ends  ──> its actors end, and with them their trials
 
-The daemon alone needs the database, renews all leases and sends all reports. Weights and checkpoints go to a location
-that all nodes share.
+The daemon alone needs the database, renews all leases and sends all reports. Weights and
+checkpoints go to a location that all nodes share.
 """
 
 from __future__ import annotations
@@ -65,7 +67,10 @@ class RayExecutor:
         threads: int | None = None,
         scratch: str | None = None,
     ) -> None:
-        self.address, self._device, self._threads, self._scratch = address, device, threads, scratch
+        self.address = address
+        self._device = device
+        self._threads = threads
+        self._scratch = scratch
         self._request = {**request, "max_restarts": 0}
         self._idle = IdleActors()
         self._trials: dict[int, RayTrial] = {}
@@ -82,7 +87,8 @@ class RayExecutor:
     def start(self, spec: TrialSpec) -> tuple[TrialHandle, ScratchFolder | None]:
         """Start a trial as soon as its resources are free. Its node has the scratch folder."""
         spec = replace(spec, device=self._device, visible=None, threads=self._threads, slots=1)
-        number, actor = next(self._numbers), self.actor()
+        number = next(self._numbers)
+        actor = self.actor()
         trial = RayTrial(self, number, actor, spec)
         self._trials[number] = trial
         return trial, None
@@ -100,8 +106,13 @@ class RayExecutor:
 
         if not new and (idle := self._idle.take()) is not None:
             return idle
+
         try:
-            return ray.remote(TrialNode).options(namespace=NAMESPACE, **self._request).remote(self._scratch)
+            return (
+                ray.remote(TrialNode)
+                .options(namespace=NAMESPACE, **self._request)
+                .remote(self._scratch)
+            )
         except (ValueError, TypeError) as error:
             raise TrainingError(f"Ray refuses the resources of a trial: {error}") from error
 
@@ -113,6 +124,7 @@ class RayExecutor:
         """End all actors; those whose trials have ended may delete their files before."""
         for trial in list(self._trials.values()):
             trial.kill()
+
         self._idle.discard_all(ANSWER_SECONDS)
 
     def collect(self) -> None:
@@ -122,8 +134,11 @@ class RayExecutor:
         now = time.monotonic()
         if now - self._looked_at < LOOK_SECONDS:
             return
+
         self._looked_at = now
-        asked = {trial.pending: trial for trial in self._trials.values() if trial.pending is not None}
+        asked = {
+            trial.pending: trial for trial in self._trials.values() if trial.pending is not None
+        }
         if asked:
             answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=0)
             for answer in answered:
@@ -135,10 +150,12 @@ class RayExecutor:
         Args:
             number: Number of the trial.
             actor: The actor.
-            deletion: Reference of its answer when the files of the trial are deleted; None if it is not usable.
+            deletion: Reference of its answer when the files of the trial are deleted; None if it is
+                not usable.
         """
         if self._trials.pop(number, None) is None:
             return
+
         if deletion is None:
             discard(actor)
         else:
@@ -163,7 +180,9 @@ class RayTrial:
     watched = True
 
     def __init__(self, executor: RayExecutor, number: int, actor: Any, spec: TrialSpec) -> None:
-        self._executor, self._number, self._spec = executor, number, spec
+        self._executor = executor
+        self._number = number
+        self._spec = spec
         self._messages: list[Message] = []
         self._seen: float | None = None
         self._unreachable_since: float | None = None
@@ -181,7 +200,8 @@ class RayTrial:
     def messages(self) -> list[Message]:
         """Return the messages that have arrived, without waiting."""
         self._executor.collect()
-        arrived, self._messages = self._messages, []
+        arrived = self._messages
+        self._messages = []
         return arrived
 
     def interrupt(self) -> None:
@@ -196,6 +216,7 @@ class RayTrial:
         failed = TrialFailed(reason, cause is not Cause.LIMIT, cause=cause)
         if self.host is not None and not self._over:
             failed = self._answer(self._actor.abandon.remote(reason, cause)) or failed
+
         self._over = True
         return failed
 
@@ -204,10 +225,14 @@ class RayTrial:
         deletion = None
         if self.host is not None and not self._lost:
             deletion = self._actor.kill.remote()
-            # After the end of a trial, only files are left to delete: later calls of this actor queue behind that.
+            # After the end of a trial, only files are left to delete: later calls of this actor
+            # queue behind that.
             if not self._over and self._answer(deletion, default=False) is False:
-                self._lost, deletion = True, None
-        self._over, self.pending = True, None
+                self._lost = True
+                deletion = None
+
+        self._over = True
+        self.pending = None
         self._executor.give_back(self._number, self._actor, deletion)
 
     def take(self, answer: Any) -> None:
@@ -231,17 +256,22 @@ class RayTrial:
             self._receive(news)
 
     def _start(self, actor: Any) -> None:
-        self._actor, self._starts = actor, self._starts + 1
+        self._actor = actor
+        self._starts = self._starts + 1
         self.pending = actor.start.remote(self._spec)
 
     def _receive(self, news: str | TrialNews) -> None:
         if isinstance(news, str):
-            self.host, self._seen = news, time.monotonic()
+            self.host = news
+            self._seen = time.monotonic()
             log.info("trial started host=%s", news)
         else:
             self._seen = time.monotonic() - news.silent_seconds
             self._messages += [_elsewhere(message) for message in news.messages]
-            self._over = self._over or any(not isinstance(message, EpochReport) for message in news.messages)
+            self._over = self._over or any(
+                not isinstance(message, EpochReport) for message in news.messages
+            )
+
         if not self._over:
             self.pending = self._actor.poll.remote()
 
@@ -254,16 +284,20 @@ class RayTrial:
 
     def _lose(self, error: Exception) -> None:
         if self.host is None and self._starts < MOST_STARTS:
-            # The trial had not begun: its actor was lost while it was idle, or before it had a node.
+            # The trial had not begun: its actor was lost while it was idle, or before it had a
+            # node.
             discard(self._actor)
             self._start(self._executor.actor(new=True))
             return
+
         self._lost = True
         where = f"the node {self.host}" if self.host else "a node"
         words = str(error).strip().splitlines() or [type(error).__name__]
         self._end(
             TrialFailed(
-                f"{where} of the Ray cluster was lost: {words[-1].strip()[:_MOST_WORDS]}", True, cause=Cause.CRASH
+                f"{where} of the Ray cluster was lost: {words[-1].strip()[:_MOST_WORDS]}",
+                True,
+                cause=Cause.CRASH,
             )
         )
 
@@ -284,7 +318,10 @@ class RayTrial:
 
 
 def _elsewhere(message: Message) -> Message:
-    """Return a message, with another attempt in place of a refusal: the next one may run on another node."""
+    """Return a message, with another attempt in place of a refusal: the next one may run on another
+    node.
+    """
     if isinstance(message, TrialFailed) and message.refused:
         return replace(message, retry=True, refused=False)
+
     return message

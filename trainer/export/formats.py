@@ -6,8 +6,9 @@
 | `.pt2`         | the exported program of `torch.export`               | `torch.export.load(path).module()` |
 | `.onnx`        | the graph of torch's ONNX exporter, with the weights | ONNX Runtime and others            |
 
-`.pt2` and `.onnx` have one input, `input`, and one output, `output`; the size of a batch is free. What a user must know
-of both stands in the file as JSON: in `archive.json`, and in the metadata entry `archive`.
+`.pt2` and `.onnx` have one input, `input`, and one output, `output`; the size of a batch is free.
+What a user must know of both stands in the file as JSON: in `archive.json`, and in the metadata
+entry `archive`.
 """
 
 from __future__ import annotations
@@ -48,16 +49,25 @@ def check_path(path: Path) -> str:
     """
     form = path.suffix.lower()
     if form not in FORMATS:
-        raise UsageError(f"a model is exported to a file with the suffix {', '.join(FORMATS)}, got {str(path)!r}")
+        raise UsageError(
+            f"a model is exported to a file with the suffix {', '.join(FORMATS)}, got {str(path)!r}"
+        )
+
     if not path.parent.is_dir():
         raise UsageError(f"the folder {path.parent} of the exported model does not exist")
+
     absent = [name for name in _ONNX if importlib.util.find_spec(name) is None]
     if form == ".onnx" and absent:
-        raise SettingsError(f"{' and '.join(absent)} are not installed: pip install 'nas-archive[onnx]'")
+        raise SettingsError(
+            f"{' and '.join(absent)} are not installed: pip install 'nas-archive[onnx]'"
+        )
+
     return form
 
 
-def serialise(network: TrainedNetwork, form: str, *, raw_inputs: bool = False) -> tuple[bytes, dict[str, Any]]:
+def serialise(
+    network: TrainedNetwork, form: str, *, raw_inputs: bool = False
+) -> tuple[bytes, dict[str, Any]]:
     """Return the content of a file, and what a user of it must know, as JSON values.
 
     Args:
@@ -76,11 +86,14 @@ def serialise(network: TrainedNetwork, form: str, *, raw_inputs: bool = False) -
     if raw_inputs:
         if network.scaling is None:
             raise UsageError(
-                f"the scaling of the inputs is not known here: the data of the task {network.evaluation.task} are "
+                "the scaling of the inputs is not known here: the data of the task "
+                f"{network.evaluation.task} are "
                 "not on this machine; export without --raw-inputs"
             )
+
         module = standardising(module, network.scaling, network.form.is_image)
         about["input"]["scaling"] = "none: raw inputs, which the model standardises"
+
     # Two inputs: torch.export takes a size of 1 for a constant.
     example = torch.zeros((2, *network.form.input_shape))
     with torch.no_grad(), _quiet():
@@ -93,7 +106,9 @@ def serialise(network: TrainedNetwork, form: str, *, raw_inputs: bool = False) -
             lines = str(error).strip().splitlines()
             reason = f"{type(error).__name__}: {lines[0] if lines else 'without a message'}"
             raise TrainingError(f"the network cannot be exported to {form}: {reason}") from error
+
         _check(content, form, module, example)
+
     return content, about
 
 
@@ -114,8 +129,12 @@ def standardising(module: nn.Module, scaling: Scaling, image: bool) -> nn.Module
             super().__init__()
             self.network = module
             # As in training: in double precision, rounded once.
-            self.register_buffer("mean", torch.tensor(scaling.mean, dtype=torch.float64).reshape(shape))
-            self.register_buffer("deviation", torch.tensor(scaling.deviation, dtype=torch.float64).reshape(shape))
+            self.register_buffer(
+                "mean", torch.tensor(scaling.mean, dtype=torch.float64).reshape(shape)
+            )
+            self.register_buffer(
+                "deviation", torch.tensor(scaling.deviation, dtype=torch.float64).reshape(shape)
+            )
 
         def forward(self, x: Tensor) -> Tensor:
             outputs: Tensor = self.network(((x - self.mean) / self.deviation).float())
@@ -136,19 +155,27 @@ def _onnx(program: ExportedProgram, example: Tensor, about: Mapping[str, Any]) -
     import torch
 
     exported = torch.onnx.export(
-        program, (example,), dynamo=True, input_names=["input"], output_names=["output"], verbose=False
+        program,
+        (example,),
+        dynamo=True,
+        input_names=["input"],
+        output_names=["output"],
+        verbose=False,
     )
     if exported is None:
         raise TypeError("torch's ONNX exporter returned no program")
+
     model = exported.model_proto
     entry = model.metadata_props.add()
-    entry.key, entry.value = METADATA, json.dumps(about)
+    entry.key = METADATA
+    entry.value = json.dumps(about)
     content: bytes = model.SerializeToString()
     return content
 
 
 def _check(content: bytes, form: str, module: nn.Module, example: Tensor) -> None:
-    """Compare the outputs of an exported model with those of the network; of ONNX only if its runtime is installed.
+    """Compare the outputs of an exported model with those of the network; of ONNX only if its
+    runtime is installed.
 
     Raises:
         TrainingError: They differ.
@@ -166,15 +193,21 @@ def _check(content: bytes, form: str, module: nn.Module, example: Tensor) -> Non
 
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
         outputs = torch.from_numpy(session.run(None, {"input": x.numpy()})[0])
+
     expected = module(x)
     difference = float((outputs - expected).abs().max() / expected.abs().max().clamp(min=1e-12))
     if not difference <= TOLERANCE:
-        raise TrainingError(f"the exported model gives other outputs than the network: they differ by {difference:.2g}")
+        raise TrainingError(
+            "the exported model gives other outputs than the network: they "
+            f"differ by {difference:.2g}"
+        )
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporters' remarks on packages that no network here needs out of the user's terminal."""
+    """Keep the exporters' remarks on packages that no network here needs out of the user's
+    terminal.
+    """
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
     exporter.setLevel(logging.ERROR)

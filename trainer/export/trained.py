@@ -3,8 +3,8 @@
     evaluation ──> address of its weights ──> file, verified by its SHA-256 ──> tensors ┐
         └────────> architecture, task, protocol ──> builder of the space ──> module <───┘
 
-The database names addresses of weights. A file is read only from the locations of the archive's own weights, and those
-that the caller adds.
+The database names addresses of weights. A file is read only from the locations of the archive's own
+weights, and those that the caller adds.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class TrainedWeights:
                 f"the weights {self.file.uri} belong to the architecture {saved.architecture.key}, "
                 f"those of {self.evaluation.id} to {self.evaluation.architecture.key}"
             )
+
         return saved
 
 
@@ -69,9 +70,11 @@ class TrainedNetwork:
     Attributes:
         evaluation: The evaluation.
         form: Input and output of the network.
-        module: The network on the CPU, in evaluation mode. It maps standardised inputs (n, *form.input_shape) to logits
-            of the classes (n, form.outputs), or to standardised predictions (n, 1).
-        scaling: How inputs and targets are standardised; None where the task's data are not on this machine.
+        module: The network on the CPU, in evaluation mode. It maps standardised inputs (n,
+            *form.input_shape) to logits of the classes (n, form.outputs), or to standardised
+            predictions (n, 1).
+        scaling: How inputs and targets are standardised; None where the task's data are not on this
+            machine.
     """
 
     evaluation: Evaluation
@@ -80,7 +83,9 @@ class TrainedNetwork:
     scaling: Scaling | None
 
 
-def weights(archive: Archive, evaluation: str, weights_from: Sequence[str | Path] = ()) -> TrainedWeights:
+def weights(
+    archive: Archive, evaluation: str, weights_from: Sequence[str | Path] = ()
+) -> TrainedWeights:
     """Return the verified weights of an evaluation, or of the evaluation that it repeats.
 
     Args:
@@ -99,8 +104,12 @@ def weights(archive: Archive, evaluation: str, weights_from: Sequence[str | Path
     if saved is None and record.answered_from is not None:
         record = archive.studies.evaluation(record.answered_from)
         saved = archive.weights.of_evaluation(record.id)
+
     if saved is None:
-        raise UsageError(f"no weights of the evaluation {evaluation!r} are kept: {_why_none(record)}")
+        raise UsageError(
+            f"no weights of the evaluation {evaluation!r} are kept: {_why_none(record)}"
+        )
+
     settings = archive.connection.settings
     locations = (settings.place_of_weights, settings.home / "weights", *weights_from)
     if not any(weights_store.is_stored_at(saved, location) for location in locations):
@@ -109,10 +118,13 @@ def weights(archive: Archive, evaluation: str, weights_from: Sequence[str | Path
             f"the weights of {evaluation} are at {saved.uri}, outside of this archive's weights: allow their "
             f"location with --weights-from {root}, or weights_from=[{root!r}] in Python"
         )
+
     return TrainedWeights(record, saved, weights_store.read(saved))
 
 
-def network(archive: Archive, evaluation: str, weights_from: Sequence[str | Path] = ()) -> TrainedNetwork:
+def network(
+    archive: Archive, evaluation: str, weights_from: Sequence[str | Path] = ()
+) -> TrainedNetwork:
     """Return the trained network of an evaluation; arguments and errors as for `weights`.
 
     Raises:
@@ -121,7 +133,8 @@ def network(archive: Archive, evaluation: str, weights_from: Sequence[str | Path
         WeightsError: The weights do not fit the network that the builder builds.
     """
     trained = weights(archive, evaluation, weights_from)
-    record, saved = trained.evaluation, trained.parsed()
+    record = trained.evaluation
+    saved = trained.parsed()
     architecture = record.architecture.canonical
     form = _form(archive, record, saved)
     module = builders.build(architecture, form)
@@ -133,7 +146,10 @@ def network(archive: Archive, evaluation: str, weights_from: Sequence[str | Path
             f"the weights of {evaluation} are not of the network that the builder of {architecture.space} builds, as "
             f"where a recipe built its own ({why:.120}…): load them into its network, from a .safetensors file"
         ) from error
-    return TrainedNetwork(record, form, module.eval().requires_grad_(False), _scaling(archive, record))
+
+    return TrainedNetwork(
+        record, form, module.eval().requires_grad_(False), _scaling(archive, record)
+    )
 
 
 def module(archive: Archive, evaluation: str, weights_from: Sequence[str | Path] = ()) -> nn.Module:
@@ -145,6 +161,7 @@ def _form(archive: Archive, record: Evaluation, saved: SavedWeights) -> NetworkF
     known = saved.metadata.get("form")
     if known is not None:
         return NetworkForm(**{**known, "input_shape": tuple(known["input_shape"])})
+
     # Weights of a release that did not write it.
     task = _task(archive, record)
     return task.form(task.protocol(record.protocol))
@@ -162,21 +179,28 @@ def _scaling(archive: Archive, record: Evaluation) -> Scaling | None:
 def _task(archive: Archive, record: Evaluation) -> Task:
     if record.study is None:
         raise UsageError(f"the evaluation {record.id!r} was imported")
+
     # The path of a task on a file comes from the database.
     access = FileAccess.of(archive.connection.settings.home)
     task = registry.of_study(archive.studies.get(record.study), access)
     if not isinstance(task, Task):
-        raise UsageError(f"the evaluation {record.id!r} is of the table {task.name}, which trains no network")
+        raise UsageError(
+            f"the evaluation {record.id!r} is of the table {task.name}, which trains no network"
+        )
+
     return task
 
 
 def _why_none(record: Evaluation) -> str:
     if record.study is None:
         return "it was imported"
+
     if record.device == tabular.DEVICE:
         return "its result is that of a table, and no network was trained"
+
     if record.partial:
         return "its training paused at a rung, and its state is with the trainer"
+
     return "the trial saved none, or archive db gc has deleted them; archive search --retrain trains the network again"
 
 
@@ -198,10 +222,16 @@ def summary(record: Evaluation) -> dict[str, Any]:
 def described(trained: TrainedNetwork) -> dict[str, Any]:
     """Return what a user of an exported model must know, as JSON values."""
     form = trained.form
-    output = "logits of the classes" if form.kind == "classification" else "standardised predictions"
+    output = (
+        "logits of the classes" if form.kind == "classification" else "standardised predictions"
+    )
     return {
         **summary(trained.evaluation),
-        "input": {"shape": ["batch", *form.input_shape], "dtype": "float32", "scaling": "(raw - mean) / deviation"},
+        "input": {
+            "shape": ["batch", *form.input_shape],
+            "dtype": "float32",
+            "scaling": "(raw - mean) / deviation",
+        },
         "output": {"shape": ["batch", form.outputs], "meaning": output},
         "scaling": trained.scaling and trained.scaling.as_dict(),
     }

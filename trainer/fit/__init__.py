@@ -5,6 +5,6 @@
     evaluate, early_stopping                 metrics, the best epoch, convergence
     hyperparameters, precision, memory       overrides of the protocol, floating-point formats, exhausted memory
 
-Imports `recipes`, `nn`, `tasks`, `datasets` and `protocols`; knows nothing of processes, daemons or the store. It uses
-the public context of recipes alone, as the recipes of other packages do.
+Imports `recipes`, `nn`, `tasks`, `datasets` and `protocols`; knows nothing of processes, daemons or
+the store. It uses the public context of recipes alone, as the recipes of other packages do.
 """

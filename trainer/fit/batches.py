@@ -1,10 +1,12 @@
 """Batches of a data set on a device: shuffled, cut, and augmented as the protocol says.
 
-    draws of many batches, on the CPU ── one copy ──> rows and moves on the device ──> gather, decode, move ──> batch
+    draws of many batches, on the CPU ── one copy ──> rows and moves on the device ──> gather,
+    decode, move ──> batch
 
-The random numbers of an epoch, or of `DRAWN` inputs of a long one, are drawn and copied to the device at once: a copy
-for each batch would make the processor wait for a GPU in each step. Their stream is that of draws batch by batch: the
-order of the rows of a pass, then for each batch its shifts down, its shifts to the right and its mirrorings.
+The random numbers of an epoch, or of `DRAWN` inputs of a long one, are drawn and copied to the
+device at once: a copy for each batch would make the processor wait for a GPU in each step. Their
+stream is that of draws batch by batch: the order of the rows of a pass, then for each batch its
+shifts down, its shifts to the right and its mirrorings.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ SHIFT = 4
 """Largest shift of an augmented image in pixels, as is usual for CIFAR-10."""
 
 DRAWN = 1 << 18
-"""Largest number of inputs that are drawn at once, in whole passes over the data; at least one pass is drawn."""
+"""Largest number of inputs that are drawn at once, in whole passes over the data; at least one pass
+is drawn."""
 
 
 class Draws(NamedTuple):
@@ -33,8 +36,8 @@ class Draws(NamedTuple):
 
     Attributes:
         rows: (m,) int64 rows of the inputs, batch after batch.
-        moves: (m, 3) uint8: shift down and to the right, less `SHIFT`, and whether the image is mirrored; None without
-            augmentation.
+        moves: (m, 3) uint8: shift down and to the right, less `SHIFT`, and whether the image is
+            mirrored; None without augmentation.
         sizes: Number of rows of each batch.
     """
 
@@ -50,7 +53,8 @@ class Batches:
     Attributes:
         inputs: (n, …) float32; or (n, height, width, channels) uint8 with `levels`.
         targets: (n,) int64 classes, or float32 values.
-        levels: Values that the bytes of `inputs` stand for (`archive.trainer.fit.image_bytes`); None for float32.
+        levels: Values that the bytes of `inputs` stand for (`archive.trainer.fit.image_bytes`);
+            None for float32.
     """
 
     inputs: Tensor
@@ -64,7 +68,8 @@ class Batches:
         Args:
             part: The part.
             device: The device.
-            compact: Whether to keep images of few values as bytes, at a quarter of the memory; None: on a GPU.
+            compact: Whether to keep images of few values as bytes, at a quarter of the memory;
+                None: on a GPU.
         """
         targets = torch.from_numpy(part.targets).to(device)
         inputs = torch.from_numpy(part.inputs)
@@ -73,7 +78,9 @@ class Batches:
                 encoded = image_bytes.encode(inputs, device)
                 if encoded is not None:
                     return cls(encoded.codes, targets, encoded.levels)
+
             inputs = inputs.contiguous(memory_format=torch.channels_last)
+
         return cls(inputs.to(device), targets)
 
     def __len__(self) -> int:
@@ -89,20 +96,25 @@ class Batches:
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the batches of one epoch of training under a protocol.
 
-        All randomness comes from the generator, which is on the CPU: its state between two epochs, and the protocol,
-        determine the next epoch.
+        All randomness comes from the generator, which is on the CPU: its state between two epochs,
+        and the protocol, determine the next epoch.
 
         Args:
             protocol: Protocol with the largest batch, the number of steps and the augmentation.
             generator: Generator of the draws.
-            first: Number of batches to leave out; they are drawn, and neither gathered nor augmented.
+            first: Number of batches to leave out; they are drawn, and neither gathered nor
+                augmented.
         """
         device = self.targets.device
         for drawn in self.draws(protocol, generator):
             skipped = min(first, len(drawn.sizes))
             first -= skipped
             rows = torch.split(drawn.rows.to(device), drawn.sizes)
-            moves = [None] * len(rows) if drawn.moves is None else torch.split(drawn.moves.to(device), drawn.sizes)
+            moves = (
+                [None] * len(rows)
+                if drawn.moves is None
+                else torch.split(drawn.moves.to(device), drawn.sizes)
+            )
             for chosen, moved in zip(rows[skipped:], moves[skipped:], strict=True):
                 inputs = self._floats(self.inputs[chosen])
                 yield inputs if moved is None else augmented(inputs, moved), self.targets[chosen]
@@ -110,22 +122,32 @@ class Batches:
     def draws(self, protocol: TrainingProtocol, generator: torch.Generator) -> Iterator[Draws]:
         """Yield the random numbers of one epoch, on the CPU: `DRAWN` inputs at a time.
 
-        Every pass takes each input once, in batches of equal size (within one): equal batches never leave a last batch
-        of one input, on which batch normalisation fails.
+        Every pass takes each input once, in batches of equal size (within one): equal batches never
+        leave a last batch of one input, on which batch normalisation fails.
         """
-        left, most = self.steps(protocol), max(1, DRAWN // len(self))
+        left = self.steps(protocol)
+        most = max(1, DRAWN // len(self))
         while left > 0:
-            rows, moves = list[Tensor](), list[Tensor]()
+            rows = list[Tensor]()
+            moves = list[Tensor]()
             for _ in range(most):
                 order = torch.randperm(len(self), generator=generator)
                 batches = order.tensor_split(-(-len(self) // protocol.batch))[:left]
                 left -= len(batches)
                 rows += batches
                 if protocol.augmentation != "none":
-                    moves += [_moves(len(chosen), protocol.augmentation, generator) for chosen in batches]
+                    moves += [
+                        _moves(len(chosen), protocol.augmentation, generator) for chosen in batches
+                    ]
+
                 if not left:
                     break
-            yield Draws(torch.cat(rows), torch.cat(moves) if moves else None, [len(chosen) for chosen in rows])
+
+            yield Draws(
+                torch.cat(rows),
+                torch.cat(moves) if moves else None,
+                [len(chosen) for chosen in rows],
+            )
 
     def parts(self, size: int) -> Iterator[Tensor]:
         """Yield all inputs in their order as float32, so many at a time."""
@@ -146,7 +168,8 @@ def _moves(n: int, rule: str, generator: torch.Generator) -> Tensor:
 
 
 def augmented(images: Tensor, moves: Tensor) -> Tensor:
-    """Return training images (n, channels, height, width), each moved, and the gap filled with zero, the mean.
+    """Return training images (n, channels, height, width), each moved, and the gap filled with
+    zero, the mean.
 
     Args:
         images: The images.

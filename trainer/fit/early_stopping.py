@@ -5,8 +5,9 @@
 | `patience`  | since the one with the best validation metric; the loss breaks ties               |
 | `threshold` | in a row whose validation loss is not lower by `threshold` than the lowest so far |
 
-`threshold` is the rule of Auto-Keras (arXiv:1806.10282), which took it from the MLPClassifier of scikit-learn. The
-curve is the only state: a resumed trial ends where one that was never interrupted does.
+`threshold` is the rule of Auto-Keras (arXiv:1806.10282), which took it from the MLPClassifier of
+scikit-learn. The curve is the only state: a resumed trial ends where one that was never interrupted
+does.
 """
 
 from __future__ import annotations
@@ -27,15 +28,19 @@ def has_converged(protocol: TrainingProtocol, best_epoch: int, losses: Sequence[
     """
     if protocol.convergence == "threshold":
         return _without_improvement(losses, protocol.threshold) >= protocol.patience
+
     return len(losses) - best_epoch >= protocol.patience
 
 
 def _without_improvement(losses: Sequence[float], threshold: float) -> int:
     """Return the number of last epochs in a row that did not lower the loss by the threshold."""
-    lowest, count = math.inf, 0
+    lowest = math.inf
+    count = 0
     for loss in losses:
         if loss > lowest - threshold:
             count += 1
         else:
-            lowest, count = loss, 0
+            lowest = loss
+            count = 0
+
     return count

@@ -44,7 +44,12 @@ def evaluate(
     with autocast:
         outputs = _outputs(network, part, batch)
         loss = loss_of(outputs, part.targets, task).double()
-    metric = (outputs.argmax(dim=1) == part.targets).double().mean() if task.metric == "accuracy" else loss
+
+    metric = (
+        (outputs.argmax(dim=1) == part.targets).double().mean()
+        if task.metric == "accuracy"
+        else loss
+    )
     # Both at once: each number that is read makes the processor wait for a GPU.
     values: list[float] = torch.stack((loss, metric)).tolist()
     return values[0], values[1]
@@ -58,6 +63,7 @@ def _outputs(network: nn.Module, part: Batches, batch: int) -> Tensor:
         except RuntimeError as error:
             if out_of_memory(error) is None or batch == 1:
                 raise
+
         batch = -(-min(batch, len(part)) // 2)
         log.warning("evaluation is out of memory, continues with batches of %d", batch)
         if part.targets.device.type == "cuda":
@@ -74,6 +80,7 @@ def loss_of(outputs: Tensor, targets: Tensor, task: Task) -> Tensor:
     """
     if task.kind == "classification":
         return F.cross_entropy(outputs, targets)
+
     return F.mse_loss(outputs.view_as(targets), targets)
 
 
@@ -81,6 +88,7 @@ def training_loss(task: Task, protocol: TrainingProtocol) -> Loss:
     """Return the training loss: the evaluation loss, unless the protocol overrides it."""
     if task.kind == "regression" and protocol.loss == "absolute":
         return lambda outputs, targets: F.l1_loss(outputs.view_as(targets), targets)
+
     return lambda outputs, targets: loss_of(outputs, targets, task)
 
 
@@ -89,8 +97,11 @@ class BestEpoch:
 
     def __init__(self, network: nn.Module, maximise: bool) -> None:
         """Start before the first epoch."""
-        self.network, self.sign = network, 1.0 if maximise else -1.0
-        self.epoch, self.metric, self.loss = 0, -math.inf * self.sign, math.inf
+        self.network = network
+        self.sign = 1.0 if maximise else -1.0
+        self.epoch = 0
+        self.metric = -math.inf * self.sign
+        self.loss = math.inf
         self.weights: dict[str, Tensor] = {}
 
     @torch.no_grad()
@@ -98,12 +109,17 @@ class BestEpoch:
         """Copy the network's weights if this epoch is better than all before."""
         if not (self.sign * metric, -loss) > (self.sign * self.metric, -self.loss):
             return
-        self.epoch, self.metric, self.loss = epoch, metric, loss
+
+        self.epoch = epoch
+        self.metric = metric
+        self.loss = loss
         now = self.network.state_dict()
         if not self.weights:
-            # The copy stays on the device: to copy it to the host would stall a GPU after each improving epoch.
+            # The copy stays on the device: to copy it to the host would stall a GPU after each
+            # improving epoch.
             self.weights = {name: tensor.detach().clone() for name, tensor in now.items()}
             return
+
         for name, copy in self.weights.items():
             copy.copy_(now[name])
 
@@ -113,6 +129,10 @@ class BestEpoch:
 
     def resume(self, epoch: int, metric: float, loss: float, weights: Mapping[str, Tensor]) -> None:
         """Restore the best epoch from a checkpoint."""
-        self.epoch, self.metric, self.loss = epoch, metric, loss
+        self.epoch = epoch
+        self.metric = metric
+        self.loss = loss
         now = self.network.state_dict()
-        self.weights = {name: torch.empty_like(now[name]).copy_(tensor) for name, tensor in weights.items()}
+        self.weights = {
+            name: torch.empty_like(now[name]).copy_(tensor) for name, tensor in weights.items()
+        }

@@ -1,4 +1,5 @@
-"""Hyperparameters of a proposal that override the protocol: learning rate, weight decay, dropout, norm bounds.
+"""Hyperparameters of a proposal that override the protocol: learning rate, weight decay, dropout,
+norm bounds.
 
 | name            | value                                          | default              |
 |-----------------|------------------------------------------------|----------------------|
@@ -7,13 +8,14 @@
 | `dropout`       | in [0, 1): share of a layer's inputs           | 0                    |
 | `max_norm`      | > 0: bound of the L2 norm of a unit's weights, kept by scaling after each step | no bound |
 
-A value is a number for the whole network, or a list with one number for each layer with weights (decision layers
-included): in the order of `Architecture.canonical`, or of `archive.trainer.nn.base.weighted_layers` where an operation
-of the architecture is several layers. A weight that several layers share counts as one layer, whose inputs are those of
-them all. A unit is an output feature or channel, or an index of an embedding.
+A value is a number for the whole network, or a list with one number for each layer with weights
+(decision layers included): in the order of `Architecture.canonical`, or of
+`archive.trainer.nn.base.weighted_layers` where an operation of the architecture is several layers.
+A weight that several layers share counts as one layer, whose inputs are those of them all. A unit
+is an output feature or channel, or an index of an embedding.
 
-The protocol decides everything else, and the evaluation keeps its name; the overrides are recorded with the proposal
-and in the evaluation's environment.
+The protocol decides everything else, and the evaluation keeps its name; the overrides are recorded
+with the proposal and in the evaluation's environment.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ class Hyperparameters:
         for name in recorded:
             if name not in known:
                 raise UnknownNameError("hyperparameter", name, known)
+
         return cls(**{name: _value(name, value) for name, value in recorded.items()})
 
     def of_layers(self, name: str, layers: int, default: float) -> list[float]:
@@ -67,21 +70,32 @@ class Hyperparameters:
         value = cast(Value, getattr(self, name))
         if value is None:
             return [default] * layers
+
         if not isinstance(value, tuple):
             return [value] * layers
+
         if len(value) != layers:
-            raise UsageError(f"{name} must be one number, or one for each of {layers} layers, got {len(value)}")
+            raise UsageError(
+                f"{name} must be one number, or one for each of {layers} layers, got {len(value)}"
+            )
+
         return list(value)
 
 
 def _value(name: str, value: Any) -> Value:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return tuple(_number(name, each) for each in value)
+
     return _number(name, value)
 
 
 def _number(name: str, value: Any) -> float:
     described, holds = _RANGES[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and holds(value)):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (math.isfinite(value) and holds(value))
+    ):
         raise UsageError(f"{name} must be {described}, got {value!r}")
+
     return float(value)

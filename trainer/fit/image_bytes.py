@@ -1,11 +1,13 @@
-"""Images of at most 256 values a channel, kept as bytes on the device and standardised when a batch is read.
+"""Images of at most 256 values a channel, kept as bytes on the device and standardised when a batch
+is read.
 
     codes[i, y, x, c]     byte of a pixel                                   (n, height, width, channels) uint8
     levels[c, k]          value of the byte k in channel c, ascending in k  (channels, 256) float32
     image[i, c, y, x]     = levels[c, codes[i, y, x, c]]
 
-Photographs have 256 values a channel, and keep them when they are standardised. The table has the values of the data
-themselves, so that a decoded image is equal to the original to the last bit; bytes take a quarter of the memory.
+Photographs have 256 values a channel, and keep them when they are standardised. The table has the
+values of the data themselves, so that a decoded image is equal to the original to the last bit;
+bytes take a quarter of the memory.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class ImageBytes(NamedTuple):
 
 
 def encode(images: Tensor, device: torch.device) -> ImageBytes | None:
-    """Return images as bytes on a device; None if a channel has more than 256 values, or one that is not finite.
+    """Return images as bytes on a device; None if a channel has more than 256 values, or one that
+    is not finite.
 
     Args:
         images: (n, channels, height, width) float32, on the CPU.
@@ -45,14 +48,19 @@ def encode(images: Tensor, device: torch.device) -> ImageBytes | None:
         values = [_values(known, chunk[..., c]) for c, known in enumerate(values)]
         if any(len(known) > LEVELS or not bool(known.isfinite().all()) for known in values):
             return None
+
     n, channels, height, width = images.shape
     codes = torch.empty((n, height, width, channels), dtype=torch.uint8, device=device)
     levels = torch.zeros((channels, LEVELS), device=device)
     for c, known in enumerate(values):
         levels[c, : len(known)] = known
+
     for at, chunk in enumerate(_chunks(images, device)):
         for c, known in enumerate(values):
-            codes[at * _CHUNK : (at + 1) * _CHUNK, :, :, c] = torch.searchsorted(known, chunk[..., c].contiguous())
+            codes[at * _CHUNK : (at + 1) * _CHUNK, :, :, c] = torch.searchsorted(
+                known, chunk[..., c].contiguous()
+            )
+
     return ImageBytes(codes, levels)
 
 

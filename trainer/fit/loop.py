@@ -3,9 +3,9 @@
     batches ──> steps ──> validation ──> curve, best     once an epoch, until the rule of convergence or the last epoch
        └── after each step a checkpoint may be due; a training resumed from it takes the same steps
 
-A checkpoint holds the network, the best epoch's weights, the optimisers' state and their position in the schedule, the
-generator of the batches at the begin of the epoch with the losses of the batches since, and the generators of dropout
-and of torch.
+A checkpoint holds the network, the best epoch's weights, the optimisers' state and their position
+in the schedule, the generator of the batches at the begin of the epoch with the losses of the
+batches since, and the generators of dropout and of torch.
 """
 
 from __future__ import annotations
@@ -48,8 +48,12 @@ class Training:
         steps: Steps,
         trial: TrialContext,
     ) -> None:
-        self.network, self.parts, self.steps, self.trial = network, parts, steps, trial
-        self.task, self.protocol = trial.task, trial.protocol
+        self.network = network
+        self.parts = parts
+        self.steps = steps
+        self.trial = trial
+        self.task = trial.task
+        self.protocol = trial.protocol
         self.best = BestEpoch(network, maximise=self.task.direction == "maximise")
         self._order = torch.Generator().manual_seed(trial.seed)
         self._order_before = self._order.get_state()
@@ -57,7 +61,8 @@ class Training:
         self._inputs = 0
 
     def run(self) -> str | None:
-        """Train, and return why training ended: `epochs`, `rung`, or the rule of convergence; None if interrupted.
+        """Train, and return why training ended: `epochs`, `rung`, or the rule of convergence; None
+        if interrupted.
 
         Raises:
             TrainingError: The loss is no longer finite.
@@ -65,6 +70,7 @@ class Training:
         while (ended := self._ended()) is None:
             if not self._epoch():
                 return None
+
         return ended
 
     def save(self) -> None:
@@ -81,10 +87,15 @@ class Training:
             "drop": self.steps.dropout.states(),
             "random": random_states.read(self.parts["train"].targets.device),
         }
-        tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
+        tensors = {
+            f"{part}.{name}": tensor
+            for part, named in parts.items()
+            for name, tensor in named.items()
+        }
         tensors["order"] = self._order_before if self._losses else self._order.get_state()
         if self._losses:
             tensors["losses"] = torch.stack(self._losses)
+
         self.trial.checkpoint.save(state, tensors=tensors)
 
     def resume(self, saved: SavedState) -> None:
@@ -106,10 +117,13 @@ class Training:
         trial = self.trial
         if trial.reports == 0 or self._losses:
             return None
+
         if has_converged(self.protocol, self.best.epoch, trial.curve["valid_loss"]):
             return self.protocol.convergence
+
         if trial.reports >= trial.epochs:
             return Stop.EPOCHS if trial.epochs >= self.protocol.epochs else Stop.RUNG
+
         return None
 
     def _epoch(self) -> bool:
@@ -117,22 +131,28 @@ class Training:
         train_loss = self._pass()
         if train_loss is None:
             return False
-        valid_loss, valid_metric = evaluate(self.network, self.parts["valid"], self.task, autocast=self.steps.autocast)
+
+        valid_loss, valid_metric = evaluate(
+            self.network, self.parts["valid"], self.task, autocast=self.steps.autocast
+        )
         epoch = self.trial.reports + 1
         _check_finite(epoch, train_loss=train_loss, valid_loss=valid_loss)
         self.best.update(epoch, valid_metric, valid_loss)
         self.trial.report(
-            epoch, {"train_loss": train_loss, "valid_loss": valid_loss, self.task.objective: valid_metric}
+            epoch,
+            {"train_loss": train_loss, "valid_loss": valid_loss, self.task.objective: valid_metric},
         )
         return True
 
     def _pass(self) -> float | None:
-        """Take the remaining steps of one epoch; return the mean loss of its inputs, each before its own step.
+        """Take the remaining steps of one epoch; return the mean loss of its inputs, each before
+        its own step.
 
         None if the trial was interrupted; the state is then saved.
         """
         self._order_before = self._order.get_state()
-        # The batches before a resumption are drawn again, which brings the generator to where it was.
+        # The batches before a resumption are drawn again, which brings the generator to where it
+        # was.
         batches = self.parts["train"].epoch(self.protocol, self._order, first=len(self._losses))
         self.network.train()
         trial = self.trial
@@ -143,9 +163,11 @@ class Training:
                 self.save()
                 if trial.stop is Stop.INTERRUPTED:
                     return None
+
         # One sum for the epoch: to read a number back after each step would stall a GPU.
         loss = float(torch.stack(self._losses).sum()) / self._inputs
-        self._losses, self._inputs = [], 0
+        self._losses = []
+        self._inputs = 0
         return loss
 
 

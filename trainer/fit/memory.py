@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from archive.errors import first_line
 
-_NO_MEMORY = ("DefaultCPUAllocator", "CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+_NO_MEMORY = (
+    "DefaultCPUAllocator",
+    "CUDA out of memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
 _ADVICE = " Of the allocated memory"
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Limits of a container, which sees its own control group as the root."""
@@ -14,12 +19,20 @@ def out_of_memory(error: Exception) -> str | None:
     """Return torch's message on exhausted memory, without its advice; None for any other error."""
     if type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in _NO_MEMORY):
         # The host's allocator begins with a position in its source code.
-        return first_line(error).rpartition("DefaultCPUAllocator: ")[2].partition(_ADVICE)[0].rstrip(".")
+        return (
+            first_line(error)
+            .rpartition("DefaultCPUAllocator: ")[2]
+            .partition(_ADVICE)[0]
+            .rstrip(".")
+        )
+
     return None
 
 
 def device_memory() -> int:
-    """Return the memory of this machine that a process may use, in bytes: a container's limit, if it has one."""
+    """Return the memory of this machine that a process may use, in bytes: a container's limit, if
+    it has one.
+    """
     import psutil
 
     total = int(psutil.virtual_memory().total)
@@ -33,4 +46,5 @@ def _limit(path: str) -> int | None:
             text = file.read().strip()
     except OSError:
         return None
+
     return int(text) if text.isdecimal() else None

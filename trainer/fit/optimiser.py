@@ -1,7 +1,8 @@
 """AdamW, and SGD with Nesterov's momentum, by the fused kernels of torch.
 
-Equal to `torch.optim` with `fused=True` to the last bit. The first optimiser of `torch.optim` loads torch's compiler,
-which no trial uses, and doubled the start-up time of a trainer. A step here costs two calls.
+Equal to `torch.optim` with `fused=True` to the last bit. The first optimiser of `torch.optim` loads
+torch's compiler, which no trial uses, and doubled the start-up time of a trainer. A step here costs
+two calls.
 
 symbol  meaning                                                   where
 λ       learning rate of the step                                 `rate` of `step`
@@ -33,22 +34,28 @@ class ParameterGroup(ABC):
     """
 
     def __init__(self, parameters: list[Tensor], decay: float) -> None:
-        self.parameters, self.decay = parameters, decay
+        self.parameters = parameters
+        self.decay = decay
 
     @abstractmethod
     def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
-        """Update the parameters and the state; the rate is a number, or () float32 on the parameters' device."""
+        """Update the parameters and the state; the rate is a number, or () float32 on the
+        parameters' device.
+        """
 
     @abstractmethod
     def state(self) -> dict[str, list[Tensor]]:
-        """Return the state of each parameter, by name; also before the first step, every name must be there."""
+        """Return the state of each parameter, by name; also before the first step, every name must
+        be there.
+        """
 
     @abstractmethod
     def resume(self, state: Mapping[str, list[Tensor]]) -> None:
         """Restore a state, from any device."""
 
     def _like_parameters(self, tensors: list[Tensor]) -> list[Tensor]:
-        # The fused kernels walk through memory: the state of a parameter must have the parameter's memory layout.
+        # The fused kernels walk through memory: the state of a parameter must have the parameter's
+        # memory layout.
         return [torch.empty_like(p).copy_(t) for p, t in zip(self.parameters, tensors, strict=True)]
 
 
@@ -62,10 +69,17 @@ class AdamW(ParameterGroup):
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
     def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
-        """Decay, then divide the mean by the root of the mean square, both corrected for their start at zero."""
+        """Decay, then divide the mean by the root of the mean square, both corrected for their
+        start at zero.
+        """
         torch._foreach_add_(self.steps, 1)
         torch._fused_adamw_(
-            *(self.parameters, gradients, self.means, self.squares, [], self.steps),
+            self.parameters,
+            gradients,
+            self.means,
+            self.squares,
+            [],
+            self.steps,
             lr=rate,
             beta1=_BETAS[0],
             beta2=_BETAS[1],
@@ -83,7 +97,10 @@ class AdamW(ParameterGroup):
         """Restore the running means and the number of steps."""
         self.means = self._like_parameters(state["mean"])
         self.squares = self._like_parameters(state["square"])
-        self.steps = [torch.empty_like(own).copy_(t) for own, t in zip(self.steps, state["steps"], strict=True)]
+        self.steps = [
+            torch.empty_like(own).copy_(t)
+            for own, t in zip(self.steps, state["steps"], strict=True)
+        ]
 
 
 class SGD(ParameterGroup):
@@ -105,8 +122,11 @@ class SGD(ParameterGroup):
         first = self.momentum > 0 and not self.momenta
         if first:
             self.momenta = [torch.empty_like(gradient) for gradient in gradients]
+
         torch._fused_sgd_(
-            *(self.parameters, gradients, self.momenta),
+            self.parameters,
+            gradients,
+            self.momenta,
             weight_decay=self.decay,
             momentum=self.momentum,
             lr=rate,
@@ -144,12 +164,15 @@ class Optimiser:
     def step(self, rate: float | Tensor) -> None:
         """Update all parameters, then clear their gradients.
 
-        A parameter without a gradient is not connected to the loss at this step. Its gradient is zero, which keeps the
-        fused kernels on one list.
+        A parameter without a gradient is not connected to the loss at this step. Its gradient is
+        zero, which keeps the fused kernels on one list.
         """
         with torch.no_grad():
             for group in self.groups:
-                group.step([torch.zeros_like(p) if p.grad is None else p.grad for p in group.parameters], rate)
+                group.step(
+                    [torch.zeros_like(p) if p.grad is None else p.grad for p in group.parameters],
+                    rate,
+                )
                 for parameter in group.parameters:
                     parameter.grad = None
 
@@ -168,11 +191,15 @@ class Optimiser:
             own: dict[str, list[Tensor]] = {}
             for name in group.state():
                 count = len(group.parameters)
-                own[name] = [state[key] for place in range(count) if (key := f"{at}.{name}.{place}") in state]
+                own[name] = [
+                    state[key] for place in range(count) if (key := f"{at}.{name}.{place}") in state
+                ]
+
             group.resume(own)
 
 
 def _group(parameters: list[Tensor], decay: float, protocol: TrainingProtocol) -> ParameterGroup:
     if protocol.optimiser == "sgd":
         return SGD(parameters, decay, protocol.momentum)
+
     return AdamW(parameters, decay)

@@ -6,12 +6,15 @@
 | `bf16`    | bfloat16               | float32  | on a GPU that has such units (compute capability 8.0) |
 | `tf32`    | TensorFloat-32         | float32  | never; only a GPU of that capability has such units   |
 
-TensorFloat-32 has the exponent of float32 and 10 bits of mantissa. PyTorch uses it by default for convolutions, but
-not for products of matrices: both are set here, so that the recorded precision is the one that was used.
+TensorFloat-32 has the exponent of float32 and 10 bits of mantissa. PyTorch uses it by default for
+convolutions, but not for products of matrices: both are set here, so that the recorded precision is
+the one that was used.
 
-A CPU uses float32 even if it has instructions for bfloat16, so that a seed's result is the same on all CPUs. Wide
-convolutions are faster in `bf16` there, small networks slower (`archive bench trainer` prints both). Networks are not
-compiled: compilation takes a minute of a processor, longer than most trials, for steps that are a third faster at best.
+A CPU uses float32 even if it has instructions for bfloat16, so that a seed's result is the same on
+all CPUs. Wide convolutions are faster in `bf16` there, small networks slower (`archive bench
+trainer` prints both). Networks are not
+compiled: compilation takes a minute of a processor, longer than most trials, for steps that are a
+third faster at best.
 """
 
 from __future__ import annotations
@@ -35,22 +38,30 @@ def choose(requested: str, device: torch.device) -> str:
     """
     if requested not in PRECISIONS:
         raise UsageError(f"precision must be one of {', '.join(PRECISIONS)}, got {requested!r}")
+
     if requested in ("float32", "bf16"):
         return requested
+
     capable = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
     if requested == "tf32":
         if not capable:
             raise SettingsError(
-                f"precision tf32 needs a GPU of compute capability 8.0 or more, got the device {device}"
+                "precision tf32 needs a GPU of compute capability 8.0 or more, got the device "
+                f"{device}"
             )
+
         return requested
+
     return "bf16" if capable else "float32"
 
 
 @contextmanager
 def tf32_units(precision: str) -> Iterator[None]:
-    """Switch a GPU's TensorFloat-32 units on for `tf32` and off for any other precision; restore them at the end."""
-    convolutions, products = torch.backends.cudnn, torch.backends.cuda.matmul
+    """Switch a GPU's TensorFloat-32 units on for `tf32` and off for any other precision; restore
+    them at the end.
+    """
+    convolutions = torch.backends.cudnn
+    products = torch.backends.cuda.matmul
     before = convolutions.allow_tf32, products.allow_tf32
     convolutions.allow_tf32 = products.allow_tf32 = precision == "tf32"
     try:
@@ -64,4 +75,5 @@ def autocast_context(precision: str, device: torch.device) -> AbstractContextMan
     if precision != "bf16":
         # Not a disabled autocast: to enter one takes longer than a layer of a small network.
         return nullcontext()
+
     return torch.autocast(device.type, torch.bfloat16)

@@ -1,4 +1,6 @@
-"""Torch's default generators, from which modules such as `nn.Dropout` draw: seeded, read and restored."""
+"""Torch's default generators, from which modules such as `nn.Dropout` draw: seeded, read and
+restored.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     if device.type == "cuda":
         with torch.cuda.device(device):
             torch.cuda.manual_seed(seed)
+
     try:
         yield
     finally:
@@ -28,6 +31,7 @@ def read(device: torch.device) -> dict[str, Tensor]:
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
+
     return states
 
 
@@ -35,5 +39,6 @@ def write(states: Mapping[str, Tensor], device: torch.device) -> None:
     """Restore the states that `read` returned; a missing one is left as it is."""
     if "cpu" in states:
         torch.set_rng_state(states["cpu"].cpu())
+
     if "cuda" in states and device.type == "cuda":
         torch.cuda.set_rng_state(states["cuda"].cpu(), device)

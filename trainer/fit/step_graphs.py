@@ -1,18 +1,18 @@
 """CUDA graphs of training steps: each size of batch is recorded once, and replayed with one launch.
 
-A step of a small network is hundreds of kernels, and to launch them takes a processor longer than a GPU computes. The
-batches of an epoch have two sizes at most, so there are two graphs at most.
+A step of a small network is hundreds of kernels, and to launch them takes a processor longer than a
+GPU computes. The batches of an epoch have two sizes at most, so there are two graphs at most.
 
     the first `WARMUP` steps of a size     run kernel by kernel; libraries and the optimiser allocate what they keep
     the last of them                       watched: a step that waits for the GPU cannot be recorded
     the next one                           recorded: the same calls, whose kernels are not run yet
     from then on                           batch and learning rates copied to the recorded addresses, then a replay
 
-A replay repeats the same kernels; only the content of tensors can differ. Steps that draw random numbers on the CPU
-would repeat these numbers, and are not recorded. Neither are networks that take much of the device's memory: their
-kernels are long, and the evaluation could not use the memory of a recording. Where a step cannot be recorded, all steps
-run kernel by kernel, and the log says why. `ARCHIVE_CUDA_GRAPHS=0` in the environment of a trainer switches recording
-off.
+A replay repeats the same kernels; only the content of tensors can differ. Steps that draw random
+numbers on the CPU would repeat these numbers, and are not recorded. Neither are networks that take
+much of the device's memory: their kernels are long, and the evaluation could not use the memory of
+a recording. Where a step cannot be recorded, all steps run kernel by kernel, and the log says why.
+`ARCHIVE_CUDA_GRAPHS=0` in the environment of a trainer switches recording off.
 """
 
 from __future__ import annotations
@@ -44,17 +44,20 @@ _WAITS = "synchronizing CUDA operation"
 """Words of torch's warning in its debug mode of synchronisation."""
 
 Step = Callable[[Tensor, Tensor, Sequence[float | Tensor]], Tensor]
-"""A step on inputs and targets with the learning rates of the optimisers; returns a new tensor of its losses."""
+"""A step on inputs and targets with the learning rates of the optimisers; returns a new tensor of
+its losses."""
 
 
 def suit(network: nn.Module) -> bool:
-    """Whether steps of a network may be recorded: recording is not switched off, and replays follow the progress.
+    """Whether steps of a network may be recorded: recording is not switched off, and replays follow
+    the progress.
 
-    A network that depends on the progress of the training must keep it in tensors, which `set_progress` changes. A
-    replay would repeat the value of a Python number.
+    A network that depends on the progress of the training must keep it in tensors, which
+    `set_progress` changes. A replay would repeat the value of a Python number.
     """
     if os.environ.get(SWITCH) == "0":
         return False
+
     if not isinstance(network, HasProgress):
         return True
 
@@ -83,7 +86,9 @@ class StepGraphs:
     """
 
     def __init__(self, step: Step, clear: Callable[[], None], device: torch.device) -> None:
-        self._step, self._clear, self._device = step, clear, device
+        self._step = step
+        self._clear = clear
+        self._device = device
         self._recorded: dict[torch.Size, _Recorded] = {}
         self._seen: Counter[torch.Size] = Counter()
         self._records = True
@@ -103,22 +108,32 @@ class StepGraphs:
             self._seen[size] += 1
             if self._seen[size] <= WARMUP:
                 return self._warm_up(inputs, targets, rates, watched=self._seen[size] == WARMUP)
+
             self._record(inputs, targets, rates)
+
         if size in self._recorded:
             return self._recorded[size].replay(inputs, targets, rates)
+
         return self._step(inputs, targets, rates)
 
-    def _warm_up(self, inputs: Tensor, targets: Tensor, rates: Sequence[float], watched: bool) -> Tensor:
-        """Take a step on the stream of the recording, as its libraries keep memory for each stream."""
+    def _warm_up(
+        self, inputs: Tensor, targets: Tensor, rates: Sequence[float], watched: bool
+    ) -> Tensor:
+        """Take a step on the stream of the recording, as its libraries keep memory for each
+        stream.
+        """
         if not watched:
             return self._run(inputs, targets, rates)
+
         before = host_generators()
         with _waits() as waits:
             losses = self._run(inputs, targets, rates)
+
         if waits:
             self._give_up("a step waits for the GPU")
         elif host_generators() != before:
             self._give_up("a step draws random numbers on the CPU")
+
         return losses
 
     def _run(self, inputs: Tensor, targets: Tensor, rates: Sequence[float]) -> Tensor:
@@ -126,6 +141,7 @@ class StepGraphs:
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
             losses = self._step(inputs, targets, rates)
+
         current.wait_stream(self._stream)
         losses.record_stream(current)
         return losses
@@ -135,13 +151,16 @@ class StepGraphs:
         if self._most_used() > LARGEST_SHARE * total:
             self._give_up("the network takes much of the GPU's memory", logging.INFO)
             return
+
         graph = torch.cuda.CUDAGraph()
-        own_inputs, own_targets = inputs.clone(), targets.clone()
+        own_inputs = inputs.clone()
+        own_targets = targets.clone()
         own_rates = [torch.full((), rate, device=self._device) for rate in rates]
         generator = torch.cuda.get_rng_state(self._device)
         try:
-            # The device is set first: a recording waits for the current one, and would create a context there. Garbage
-            # may hold graphs of earlier trainings, whose end a recording does not survive.
+            # The device is set first: a recording waits for the current one, and would create a
+            # context there. Garbage may hold graphs of earlier trainings, whose end a recording
+            # does not survive.
             with (
                 gc_pause.paused(),
                 torch.cuda.device(self._device),
@@ -156,10 +175,13 @@ class StepGraphs:
             _failed.append(graph)
             _renew_generator(self._device, generator)
             return
+
         self._recorded[inputs.shape] = _Recorded(graph, own_inputs, own_targets, own_rates, losses)
 
     def _most_used(self) -> int:
-        """Return the largest memory of this training's tensors; the present one after an earlier use of more."""
+        """Return the largest memory of this training's tensors; the present one after an earlier
+        use of more.
+        """
         peak = torch.cuda.max_memory_allocated(self._device)
         return peak if peak > self._earlier else torch.cuda.memory_allocated(self._device)
 
@@ -185,6 +207,7 @@ class _Recorded(NamedTuple):
         # A kernel's argument: a copy from the processor's memory would wait for the GPU.
         for own, rate in zip(self.rates, rates, strict=True):
             own.fill_(rate)
+
         self.graph.replay()
         return self.losses.clone()
 
@@ -209,13 +232,17 @@ def _waits() -> Iterator[list[str]]:
 
 @contextmanager
 def _stream_kept(device: torch.device) -> Iterator[None]:
-    """Restore the current stream afterwards: in older versions of torch, a failed recording leaves its own."""
+    """Restore the current stream afterwards: in older versions of torch, a failed recording leaves
+    its own.
+    """
     with torch.cuda.stream(torch.cuda.current_stream(device)):
         yield
 
 
 def _renew_generator(device: torch.device, state: Tensor) -> None:
-    """Give torch's generator of a GPU a new state of this content: a failed recording makes the old one unusable."""
+    """Give torch's generator of a GPU a new state of this content: a failed recording makes the old
+    one unusable.
+    """
     renewed = torch.Generator(device)
     renewed.set_state(state)
     index = torch.cuda.current_device() if device.index is None else device.index

@@ -28,14 +28,16 @@ class Steps:
         network: The network.
         task: Task to learn.
         protocol: Training protocol.
-        total: Number of steps in all the protocol's epochs, which the schedule spans even if training ends early.
+        total: Number of steps in all the protocol's epochs, which the schedule spans even if
+            training ends early.
         overrides: Hyperparameters that differ from the protocol.
         precision: `float32`, `bf16` or `tf32`.
         seed: Seed of the dropout.
 
     Attributes:
         dropout: Dropout of the layers' inputs, by the overrides.
-        graphs: Recorded steps, on a GPU without such dropout, for networks whose progress is in tensors; else None.
+        graphs: Recorded steps, on a GPU without such dropout, for networks whose progress is in
+            tensors; else None.
         done: Number of steps taken.
     """
 
@@ -49,9 +51,12 @@ class Steps:
         precision: str = "float32",
         seed: int = 0,
     ) -> None:
-        self.network, self.protocol = network, protocol
+        self.network = network
+        self.protocol = protocol
         layers = weighted_layers(network)
-        self.dropout = InputDropout(applied_layers(network), overrides.of_layers("dropout", len(layers), 0.0), seed)
+        self.dropout = InputDropout(
+            applied_layers(network), overrides.of_layers("dropout", len(layers), 0.0), seed
+        )
         self.loss = training_loss(task, protocol)
         self.optimisers = _optimisers(network, protocol, overrides)
         bounds = overrides.of_layers("max_norm", len(layers), math.inf)
@@ -74,6 +79,7 @@ class Steps:
         progress = self.done / self.total
         if isinstance(self.network, HasProgress):
             self.network.set_progress(progress)
+
         factor = factor_at(progress, self.protocol)
         rates = [rate * factor for _, rate in self.optimisers]
         step = self._step if self.graphs is None else self.graphs.take
@@ -98,9 +104,11 @@ class Steps:
     def _step(self, inputs: Tensor, targets: Tensor, rates: Sequence[float | Tensor]) -> Tensor:
         with self.autocast:
             loss, total = self._losses(inputs, targets)
+
         total.backward()  # type: ignore[no-untyped-call]
         for (optimiser, _), rate in zip(self.optimisers, rates, strict=True):
             optimiser.step(rate)
+
         self._bound()
         return loss.detach() * len(targets)
 
@@ -109,10 +117,13 @@ class Steps:
             parameter.grad = None
 
     def _losses(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the loss of the outputs, and the loss that is minimised: with that of an auxiliary head."""
+        """Return the loss of the outputs, and the loss that is minimised: with that of an auxiliary
+        head.
+        """
         if not isinstance(self.network, HasAuxiliaryHead):
             loss = self.loss(self.network(inputs), targets)
             return loss, loss
+
         outputs, auxiliary = self.network.with_auxiliary(inputs)
         loss = self.loss(outputs, targets)
         return loss, loss + self.network.auxiliary_weight * self.loss(auxiliary, targets)
@@ -124,16 +135,24 @@ class Steps:
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose names have a prefix, by the rest of their names."""
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
 
 
 def factor_at(progress: float, protocol: TrainingProtocol) -> float:
-    """Return the factor of the learning rate at a progress in [0, 1]: linear up and a cosine down, or always 1."""
+    """Return the factor of the learning rate at a progress in [0, 1]: linear up and a cosine down,
+    or always 1.
+    """
     if protocol.schedule == "constant":
         return 1.0
+
     warmup = protocol.warmup
     if progress < warmup:
         return 0.1 + 0.9 * progress / warmup
+
     return 0.5 * (1 + math.cos(math.pi * (progress - warmup) / (1 - warmup)))
 
 
@@ -142,21 +161,32 @@ def _optimisers(
 ) -> list[tuple[Optimiser, float]]:
     """Return optimisers with the peaks of their learning rates: one, unless the layers differ.
 
-    Parameters outside of the layers with weights, such as those of normalisations between them, follow the protocol
-    where the layers have a list of values. One of several layers follows the first.
+    Parameters outside of the layers with weights, such as those of normalisations between them,
+    follow the protocol where the layers have a list of values. One of several layers follows the
+    first.
     """
-    listed = any(isinstance(value, tuple) for value in (overrides.learning_rate, overrides.weight_decay))
+    listed = any(
+        isinstance(value, tuple) for value in (overrides.learning_rate, overrides.weight_decay)
+    )
     layers = weighted_layers(network)
     # A number is for the whole network, even one without such layers.
     count = len(layers) if listed else 1
     rates = overrides.of_layers("learning_rate", count, protocol.learning_rate)
     decays = overrides.of_layers("weight_decay", count, protocol.weight_decay)
     each = [replace(protocol, weight_decay=decay) for decay in decays]
-    first = {id(parameter): at for at, layer in reversed([*enumerate(layers)]) for parameter in layer.parameters()}
+    first = {
+        id(parameter): at
+        for at, layer in reversed([*enumerate(layers)])
+        for parameter in layer.parameters()
+    }
     others = [parameter for parameter in network.parameters() if id(parameter) not in first]
     if not listed or (len({*zip(rates, decays, strict=True)}) == 1 and not others):
         return [(Optimiser(network.parameters(), each[0]), rates[0])]
-    owned = [[one for one in layer.parameters() if first[id(one)] == at] for at, layer in enumerate(layers)]
+
+    owned = [
+        [one for one in layer.parameters() if first[id(one)] == at]
+        for at, layer in enumerate(layers)
+    ]
     by_layer = zip(owned, each, rates, strict=True)
     optimisers = [(Optimiser(parameters, own), rate) for parameters, own, rate in by_layer]
     return optimisers + ([(Optimiser(others, protocol), protocol.learning_rate)] if others else [])

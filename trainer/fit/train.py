@@ -1,11 +1,12 @@
 """The default recipe: training of one network on one task, with one seed, on one device.
 
     network ── shuffled batches ──> steps ──> validation ──> report        once an epoch, until convergence
-                                                 └─ best so far: weights copied, tested once at the end
+                                                 └─ best so far: weights copied, tested once at the
+                                                 end
 
-The same architecture (in any order of its layers), task, protocol, seed and number of threads give the same result to
-the last bit on one CPU, however often the training was interrupted and resumed; on a GPU, the same up to the order of
-its sums.
+The same architecture (in any order of its layers), task, protocol, seed and number of threads give
+the same result to the last bit on one CPU, however often the training was interrupted and resumed;
+on a GPU, the same up to the order of its sums.
 """
 
 from __future__ import annotations
@@ -43,19 +44,22 @@ log = logging.getLogger("archive.trainer")
 def fit(trial: TrialContext) -> FitResult:
     """Train a network and evaluate it.
 
-    The metrics of the result are `valid_<metric>`, `valid_loss`, `train_loss` and the metric on the test part
-    (`test_accuracy`, `test_mse`), all at the best epoch; `best_epoch`, `params` and `flops`
-    (`archive.trainer.nn.costs`). The best epoch is that of the task's metric on the validation part, whatever the study
-    optimises; the weights are its.
+    The metrics of the result are `valid_<metric>`, `valid_loss`, `train_loss` and the metric on the
+    test part (`test_accuracy`, `test_mse`), all at the best epoch; `best_epoch`, `params` and
+    `flops` (`archive.trainer.nn.costs`). The best epoch is that of the task's metric on the
+    validation part, whatever the study optimises; the weights are its.
 
     Raises:
         UnknownNameError: There is no hyperparameter of a name.
         UsageError: The value of a hyperparameter, or the precision, cannot be used.
         InvalidArchitectureError: The network does not suit the task.
-        TrainingError: The loss is no longer finite, memory ran out, or the inherited weights do not fit.
-        WeightsError: The inherited weights cannot be loaded, and the protocol has rules for networks with such.
+        TrainingError: The loss is no longer finite, memory ran out, or the inherited weights do not
+            fit.
+        WeightsError: The inherited weights cannot be loaded, and the protocol has rules for
+            networks with such.
     """
-    device, overrides = torch.device(trial.device), Hyperparameters.of(trial.hyperparameters)
+    device = torch.device(trial.device)
+    overrides = Hyperparameters.of(trial.hyperparameters)
     precision = precisions.choose(trial.precision, device)
     try:
         with precisions.tf32_units(precision), random_states.seeded(trial.seed, device):
@@ -67,15 +71,19 @@ def fit(trial: TrialContext) -> FitResult:
                 log.info("resumed epoch=%d steps=%d", trial.reports, training.steps.done)
             else:
                 _inherit(training)
+
             ended = training.run()
             if ended is None:
                 return FitResult()
+
             if ended == Stop.RUNG:
                 training.save()
+
             return _result(training, ended, precision)
     except RuntimeError as error:
         if (reason := out_of_memory(error)) is None:
             raise
+
         raise TrainingError(f"out of memory on {device}: {reason}") from error
 
 
@@ -97,7 +105,8 @@ def train(
     """Run the default recipe in this process.
 
     Args:
-        architecture: The network; built in its canonical order, so that relabellings are trained alike.
+        architecture: The network; built in its canonical order, so that relabellings are trained
+            alike.
         task: Task to learn.
         protocol: Training protocol; if None, the task's default for the space.
         seed: Seed of the initial weights and of the order of the inputs.
@@ -106,8 +115,8 @@ def train(
         hyperparameters: Overrides of the protocol (`archive.trainer.fit.hyperparameters`).
         initial: Initial weights, in the canonical order; None draws them from the seed.
         inherited: Record of `initial` in the outcome, as JSON values.
-        epochs: Train up to this epoch, with the schedule of all of the protocol's; None trains all. The outcome is
-            that of the whole training at this epoch, and a checkpoint is saved.
+        epochs: Train up to this epoch, with the schedule of all of the protocol's; None trains all.
+            The outcome is that of the whole training at this epoch, and a checkpoint is saved.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
         checkpoint: File of the checkpoint; None saves none.
 
@@ -115,7 +124,9 @@ def train(
         UsageError: The number of epochs is not one of the protocol's; see also `fit`.
     """
     trial = TrialContext(
-        *(architecture, task, protocol),
+        architecture,
+        task,
+        protocol,
         seed=seed,
         hyperparameters=hyperparameters,
         epochs=epochs,
@@ -130,12 +141,17 @@ def train(
 
 
 def _prepared(
-    trial: TrialContext, splits: Splits, overrides: Hyperparameters, device: torch.device, precision: str
+    trial: TrialContext,
+    splits: Splits,
+    overrides: Hyperparameters,
+    device: torch.device,
+    precision: str,
 ) -> Training:
     parts = {name: Batches.of(getattr(splits, name), device) for name in ("train", "valid", "test")}
     network = trial.module()
     if next(network.parameters(), None) is None:
         raise TrainingError("the network has no weights to train")
+
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     protocol = trial.protocol
     total = protocol.epochs * parts["train"].steps(protocol)
@@ -152,6 +168,7 @@ def _inherit(training: Training) -> None:
     weights = training.trial.inherited_weights()
     if weights is None:
         return
+
     try:
         training.network.load_state_dict(weights)
     except RuntimeError as error:
@@ -161,9 +178,14 @@ def _inherit(training: Training) -> None:
 
 
 def _result(training: Training, ended: str, precision: str) -> FitResult:
-    task, network, best, curve = training.task, training.network, training.best, training.trial.curve
+    task = training.task
+    network = training.network
+    best = training.best
+    curve = training.trial.curve
     best.restore()
-    _, test_metric = evaluate(network, training.parts["test"], task, autocast=training.steps.autocast)
+    _, test_metric = evaluate(
+        network, training.parts["test"], task, autocast=training.steps.autocast
+    )
     size = costs.measure(network, task.input_shape)
     metrics = {
         task.objective: best.metric,
@@ -177,4 +199,5 @@ def _result(training: Training, ended: str, precision: str) -> FitResult:
     environment: dict[str, Any] = {"precision": precision}
     if training.steps.graphs:
         environment["cuda_graphs"] = len(training.steps.graphs)
+
     return FitResult(metrics, best.weights, str(ended), environment)

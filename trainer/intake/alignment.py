@@ -1,7 +1,9 @@
-"""Alignment of two programs of one model: that of its evaluation mode, and that of its training mode.
+"""Alignment of two programs of one model: that of its evaluation mode, and that of its training
+mode.
 
-A node of the one is the same operation as a node of the other where both have the same settings, belong to the same
-module and give tensors of the same shape, in the same order. Their inputs may differ.
+A node of the one is the same operation as a node of the other where both have the same settings,
+belong to the same module and give tensors of the same shape, in the same order. Their inputs may
+differ.
 """
 
 from __future__ import annotations
@@ -31,14 +33,19 @@ MODE_ARGUMENTS = {
 def aligned(evaluation: Program, training: Program) -> Pairs:
     """Return the nodes that both programs have."""
     pairs = _given(evaluation, training)
-    before, after = _calls(training), _calls(evaluation)
+    before = _calls(training)
+    after = _calls(evaluation)
     labels = [_label(node, training) for node in before]
-    matcher = SequenceMatcher(None, labels, [_label(node, evaluation) for node in after], autojunk=False)
+    matcher = SequenceMatcher(
+        None, labels, [_label(node, evaluation) for node in after], autojunk=False
+    )
     for block in matcher.get_matching_blocks():
         for offset in range(block.size):
-            node, other = before[block.a + offset], after[block.b + offset]
+            node = before[block.a + offset]
+            other = after[block.b + offset]
             if _fits(node, other, pairs):
                 pairs[node] = other
+
     return pairs
 
 
@@ -48,39 +55,53 @@ def arguments(node: fx.Node, other: fx.Node) -> Iterator[tuple[fx.Node, fx.Node]
 
 
 def settings_of(node: fx.Node) -> dict[str, Any]:
-    """Return all arguments of a node by the names of the operation's parameters, with its defaults."""
+    """Return all arguments of a node by the names of the operation's parameters, with its
+    defaults.
+    """
     assert isinstance(node.target, torch._ops.OpOverload)
     schema = node.target._schema.arguments
-    given = {**dict(zip([argument.name for argument in schema], node.args, strict=False)), **node.kwargs}
+    given = {
+        **dict(zip([argument.name for argument in schema], node.args, strict=False)),
+        **node.kwargs,
+    }
     by_name = {}
     for argument in schema:
         if argument.name in given or argument.has_default_value():
             by_name[argument.name] = given.get(argument.name, argument.default_value)
+
     return by_name
 
 
 def _given(evaluation: Program, training: Program) -> Pairs:
-    """Return the pairs of inputs and of tensors; constants have a number for a name, which may differ."""
+    """Return the pairs of inputs and of tensors; constants have a number for a name, which may
+    differ.
+    """
     pairs = dict(zip(training.inputs, evaluation.inputs, strict=True))
     by_name = {tensor.name: node for node, tensor in evaluation.tensors.items()}
     for node, tensor in training.tensors.items():
         other = by_name.get(tensor.name)
         if other is not None and (
-            tensor.name in training.names or _is_equal(evaluation.tensors[other].values, tensor.values)
+            tensor.name in training.names
+            or _is_equal(evaluation.tensors[other].values, tensor.values)
         ):
             pairs[node] = other
             continue
+
         for candidate, values in evaluation.tensors.items():
             if values.name not in evaluation.names and _is_equal(values.values, tensor.values):
                 pairs[node] = candidate
                 break
+
     return pairs
 
 
 def _is_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
     if first.is_meta or second.is_meta:
         return first is second
-    return first.dtype == second.dtype and first.shape == second.shape and torch.equal(first, second)
+
+    return (
+        first.dtype == second.dtype and first.shape == second.shape and torch.equal(first, second)
+    )
 
 
 def _calls(program: Program) -> list[fx.Node]:
@@ -95,15 +116,22 @@ def _label(node: fx.Node, program: Program) -> tuple[str, ...]:
     else:
         name = getattr(node.target, "__name__", str(node.target))
         given = {str(number): value for number, value in enumerate(node.args)}
+
     symbol = str(program.batch)
     settings = repr(fx.node.map_aggregate(given, _shown)).replace(symbol, "batch")
-    return str(node.target), settings, _module(node), _form(node.meta.get("val")).replace(symbol, "batch")
+    return (
+        str(node.target),
+        settings,
+        _module(node),
+        _form(node.meta.get("val")).replace(symbol, "batch"),
+    )
 
 
 def _shown(value: Any) -> Any:
     if isinstance(value, fx.Node):
         size = value.meta.get("val")
         return str(size) if isinstance(size, (torch.SymInt, torch.SymFloat)) else "tensor"
+
     return str(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else value
 
 
@@ -115,26 +143,36 @@ def _module(node: fx.Node) -> str:
 def _form(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{tuple(value.shape)} {value.dtype}"
+
     return str(len(value)) if isinstance(value, (list, tuple)) else type(value).__name__
 
 
 def _fits(node: fx.Node, other: fx.Node, pairs: Pairs) -> bool:
-    """Return whether the inputs of two nodes are the same, or are tensors that the mode can choose from."""
+    """Return whether the inputs of two nodes are the same, or are tensors that the mode can choose
+    from.
+    """
     for source, target in arguments(node, other):
-        if pairs.get(source) is target or not isinstance(target.meta.get("val"), (torch.Tensor, list, tuple)):
+        if pairs.get(source) is target or not isinstance(
+            target.meta.get("val"), (torch.Tensor, list, tuple)
+        ):
             continue
+
         if not is_choice(source, target):
             return False
+
     if node.target is not operator.getitem:
         return True
+
     return all(pairs.get(source) is target for source, target in arguments(node, other))
 
 
 def is_choice(source: fx.Node, target: fx.Node) -> bool:
     """Return whether two nodes give tensors of one shape and type."""
-    first, second = source.meta.get("val"), target.meta.get("val")
+    first = source.meta.get("val")
+    second = target.meta.get("val")
     if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
         return False
+
     return first.dtype == second.dtype and first.ndim == second.ndim
 
 
@@ -144,4 +182,5 @@ def _inputs(node: fx.Node) -> list[fx.Node]:
     if isinstance(node.target, torch._ops.OpOverload):
         listed = []
         fx.node.map_arg(settings_of(node), listed.append)
+
     return listed

@@ -1,7 +1,8 @@
 """Comparison of a model with the network that is built from its architecture, in both modes.
 
-Both compute the same batch with the same weights. Each operation with random numbers draws from the same seed, so that
-the order of the draws does not matter: dropout, noise and stochastic depth are compared number by number.
+Both compute the same batch with the same weights. Each operation with random numbers draws from the
+same seed, so that the order of the draws does not matter: dropout, noise and stochastic depth are
+compared number by number.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from archive.architecture.aten.wiring import Input
 from archive.trainer.intake.exporting import modes_kept, shown_names
 
 MOST_MULTIPLICATIONS = 2 * 10**10
-"""Multiply-adds of one input beyond which a network is not compared: it would take longer than the import."""
+"""Multiply-adds of one input beyond which a network is not compared: it would take longer than the
+import."""
 
 MOST_DIFFERENCE = 0.05
-"""Share of the largest output by which a network may differ in evaluation mode, where rounding errors grow."""
+"""Share of the largest output by which a network may differ in evaluation mode, where rounding
+errors grow."""
 
 _BATCHES = (3, 1)
 _SAME = 0.01
-"""Share of the largest number by which two tensors may differ; rounding gives less, another operation more."""
+"""Share of the largest number by which two tensors may differ; rounding gives less, another
+operation more."""
 
 
 class ModePasses(NamedTuple):
@@ -58,10 +62,12 @@ def differences(
         inputs: The inputs.
 
     Returns:
-        The largest difference of outputs in evaluation, as a share of the largest output, and what differs in
-        training, a line each. A model that raises an error is not compared.
+        The largest difference of outputs in evaluation, as a share of the largest output, and what
+        differs in training, a line each. A model that raises an error is not compared.
     """
-    network = network.to(next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu"))
+    network = network.to(
+        next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu")
+    )
     for batch in _BATCHES:
         for random in (True, False):
             examples = _examples(network, inputs, batch, random)
@@ -69,32 +75,60 @@ def differences(
                 expected = _passes(model, examples)
             except Exception:
                 continue
+
             return _compared(expected, _passes(network, examples), names)
+
     return 0.0, []
 
 
-def _compared(expected: ModePasses, computed: ModePasses, names: Mapping[str, str]) -> tuple[float, list[str]]:
+def _compared(
+    expected: ModePasses, computed: ModePasses, names: Mapping[str, str]
+) -> tuple[float, list[str]]:
     pairs = zip(expected.outputs, computed.outputs, strict=False)
     share = max((_share(first, second) for first, second in pairs), default=0.0)
     if expected.training is None:
         return share, []
+
     if computed.training is None:
         return share, ["the network raises an error in training, and the model does not"]
+
     lines = []
     pairs = zip(expected.training, computed.training, strict=False)
     if max((_share(first, second) for first, second in pairs), default=0.0) > _SAME:
         lines.append("in training the network computes other outputs than the model")
-    shown = {full: name for name, full in names.items() if name in computed.gradients and full in expected.gradients}
+
+    shown = {
+        full: name
+        for name, full in names.items()
+        if name in computed.gradients and full in expected.gradients
+    }
     scale = max((_size(gradient) for gradient in expected.gradients.values()), default=0.0)
     other = [
-        full for full, name in shown.items() if _differs(expected.gradients[full], computed.gradients[name], scale)
+        full
+        for full, name in shown.items()
+        if _differs(expected.gradients[full], computed.gradients[name], scale)
     ]
     if other:
-        lines.append(f"in training the gradient of {shown_names(sorted(other), 'parameter')} is not that of the model")
-    kept = {full: name for name, full in names.items() if name in computed.buffers and full in expected.buffers}
-    other = [full for full, name in kept.items() if _share(expected.buffers[full], computed.buffers[name]) > _SAME]
+        lines.append(
+            f"in training the gradient of {shown_names(sorted(other), 'parameter')} is "
+            "not that of the model"
+        )
+
+    kept = {
+        full: name
+        for name, full in names.items()
+        if name in computed.buffers and full in expected.buffers
+    }
+    other = [
+        full
+        for full, name in kept.items()
+        if _share(expected.buffers[full], computed.buffers[name]) > _SAME
+    ]
     if other:
-        lines.append(f"in training {shown_names(sorted(other), 'buffer')} of the model gets other values")
+        lines.append(
+            f"in training {shown_names(sorted(other), 'buffer')} of the model gets other values"
+        )
+
     return share, lines
 
 
@@ -104,6 +138,7 @@ def _passes(module: nn.Module, examples: Sequence[Tensor]) -> ModePasses:
         module.eval()
         with torch.no_grad():
             outputs = _tensors(module(*_copies(examples)))
+
         module.train()
         parameters = {name: each for name, each in module.named_parameters() if each.requires_grad}
         try:
@@ -112,24 +147,30 @@ def _passes(module: nn.Module, examples: Sequence[Tensor]) -> ModePasses:
                 gradients = _gradients(training, parameters)
         except Exception:
             return ModePasses(outputs, None, {}, {})
+
         # Tied tensors have one name in the list of parameters, and several in the state.
         first = {id(each): name for name, each in parameters.items()}
         for name, each in module.named_parameters(remove_duplicate=False):
             if id(each) in first:
                 gradients[name] = gradients[first[id(each)]]
+
         buffers = {name: each.clone() for name, each in module.named_buffers()}
         return ModePasses(outputs, [each.detach() for each in training], gradients, buffers)
 
 
-def _gradients(outputs: Sequence[Tensor], parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor | None]:
+def _gradients(
+    outputs: Sequence[Tensor], parameters: Mapping[str, nn.Parameter]
+) -> dict[str, Tensor | None]:
     total = torch.zeros(())
     for output in outputs:
         if output.requires_grad:
             real = torch.view_as_real(output) if output.is_complex() else output
             weights = torch.linspace(-1.0, 1.0, real.numel(), dtype=real.dtype, device=real.device)
             total = total.to(real.device) + (real.reshape(-1) * weights).sum()
+
     if not total.requires_grad or not parameters:
         return dict.fromkeys(parameters)
+
     gradients = torch.autograd.grad(total, list(parameters.values()), allow_unused=True)
     return dict(zip(parameters, gradients, strict=True))
 
@@ -159,11 +200,14 @@ class _Reseeded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run an operation."""
         if torch.Tag.nondeterministic_seeded in func.tags:
             torch.manual_seed(0)
+
         return func(*args, **(kwargs or {}))
 
 
 def _examples(module: nn.Module, inputs: Sequence[Input], batch: int, random: bool) -> list[Tensor]:
-    device = next((tensor.device for tensor in (*module.parameters(), *module.buffers())), torch.device("cpu"))
+    device = next(
+        (tensor.device for tensor in (*module.parameters(), *module.buffers())), torch.device("cpu")
+    )
     rng = torch.Generator().manual_seed(0)
     examples = []
     for each in inputs:
@@ -173,7 +217,9 @@ def _examples(module: nn.Module, inputs: Sequence[Input], batch: int, random: bo
         else:
             # Zero is an index of every table.
             values = torch.zeros((batch, *each.shape), dtype=dtype)
+
         examples.append(values.to(device))
+
     return examples
 
 
@@ -193,10 +239,17 @@ def _share(expected: Tensor, computed: Tensor) -> float:
     """Return the largest difference of two tensors as a share of the largest number."""
     if expected.shape != computed.shape:
         return math.inf
+
     if not expected.numel():
         return 0.0
-    first, second = (each.to(torch.complex128 if each.is_complex() else torch.float64) for each in (expected, computed))
-    difference = torch.where((first == second) | (first.isnan() & second.isnan()), 0.0, (first - second).abs())
+
+    first, second = (
+        each.to(torch.complex128 if each.is_complex() else torch.float64)
+        for each in (expected, computed)
+    )
+    difference = torch.where(
+        (first == second) | (first.isnan() & second.isnan()), 0.0, (first - second).abs()
+    )
     finite = first.abs()[first.isfinite()]
     scale = max(float(finite.max()) if finite.numel() else 0.0, 1e-6)
     largest = float(difference.max())
@@ -211,6 +264,8 @@ def _differs(expected: Tensor | None, computed: Tensor | None, scale: float) -> 
     """Return whether two gradients differ; those that are small beside the others are rounded."""
     if expected is None or computed is None:
         return (expected is None) != (computed is None)
+
     if not (_size(expected) > 1e-4 * scale or _size(computed) > 1e-4 * scale):
         return False
+
     return _share(expected, computed) > _SAME

@@ -46,18 +46,22 @@ MOST_CONTENT = 2**20
 """Largest constant of an architecture, in characters of its compressed text."""
 
 Names = dict[tuple[int, str], str]
-"""Name in the model of each tensor, by the position of its layer and its attribute (`shape` of a `parameter`)."""
+"""Name in the model of each tensor, by the position of its layer and its attribute (`shape` of a
+`parameter`)."""
 
 # Copies: a tensor's place and layout in memory are no part of an architecture.
 _COPIES = frozenset(["clone", "alias", "detach", "lift_fresh_copy", "contiguous"])
-_DROPOUTS = frozenset(["dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "rrelu"])
+_DROPOUTS = frozenset(
+    ["dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "rrelu"]
+)
 
 
 def converted(program: Program, inputs: Sequence[Input]) -> tuple[Architecture, Names]:
     """Return the architecture of a program, and the model's name of each of its tensors.
 
     Raises:
-        UsageError: The program has an operation, a size or a buffer that an architecture cannot have.
+        UsageError: The program has an operation, a size or a buffer that an architecture cannot
+            have.
     """
     return _Conversion(program, inputs).result()
 
@@ -67,8 +71,10 @@ class _Conversion:
 
     Attributes:
         at: Node to the position of the layer whose output it is.
-        tensors: Node of a weight or a buffer to the tensor's name, value, and whether it is trained.
-        changed: Names of buffers that the model changes in evaluation mode, and on which its outputs depend.
+        tensors: Node of a weight or a buffer to the tensor's name, value, and whether it is
+            trained.
+        changed: Names of buffers that the model changes in evaluation mode, and on which its
+            outputs depend.
     """
 
     def __init__(self, program: Program, inputs: Sequence[Input]) -> None:
@@ -76,16 +82,21 @@ class _Conversion:
         self.draft = Draft()
         self.tensors: dict[fx.Node, ModelTensor] = program.tensors
         nodes = program.graph.nodes
-        self.uses = Counter(source for node in nodes if node.op != "output" for source in node.all_input_nodes)
+        self.uses = Counter(
+            source for node in nodes if node.op != "output" for source in node.all_input_nodes
+        )
         self.changed = self._changed_buffers()
         self.at = dict(zip(program.inputs, self.draft.begin(inputs), strict=True))
-        self.settings = AttributeConversion(None if isinstance(program.batch, int) else program.batch)
+        self.settings = AttributeConversion(
+            None if isinstance(program.batch, int) else program.batch
+        )
 
     def result(self) -> tuple[Architecture, Names]:
         """Convert all nodes in order."""
         for node in self.program.graph.nodes:
             if node.op == "call_function":
                 self._call(node)
+
         return self.draft.end(self._outputs()), self.draft.names
 
     def _changed_buffers(self) -> frozenset[str]:
@@ -96,13 +107,21 @@ class _Conversion:
             if node not in live:
                 live.add(node)
                 waiting += node.all_input_nodes
-        used = {tensor.name for node, tensor in self.tensors.items() if node in live and not tensor.trained}
+
+        used = {
+            tensor.name
+            for node, tensor in self.tensors.items()
+            if node in live and not tensor.trained
+        }
         return frozenset(used & self.program.changes.keys())
 
     def _outputs(self) -> list[int]:
         users = self.program.outputs
-        if not users or not all(isinstance(value, fx.Node) and _is_tensor(value) for value in users):
+        if not users or not all(
+            isinstance(value, fx.Node) and _is_tensor(value) for value in users
+        ):
             raise UsageError(f"a model must return tensors, got {users!r:.60}")
+
         return [self._value(value) for value in users]
 
     def _call(self, node: fx.Node) -> None:
@@ -119,19 +138,25 @@ class _Conversion:
         assert isinstance(source, fx.Node) and isinstance(item, int)
         position = self.at[source]
         listed = not signatures()[self.draft.layers[position].op][0].outputs
-        self.at[node] = self.draft.add("getitem", {"item": item}, {0: position}) if item or listed else position
+        self.at[node] = (
+            self.draft.add("getitem", {"item": item}, {0: position}) if item or listed else position
+        )
 
     def _operation(self, node: fx.Node) -> None:
-        op, by_parameter = name_of(node), arguments_of(node)
+        op = name_of(node)
+        by_parameter = arguments_of(node)
         if (op in _COPIES and not is_stand_in(node)) or _keeps_type(node, op):
             self.at[node] = self._value(next(iter(by_parameter.values())))
             return
+
         if op in stand_ins.RECURRENT and is_stand_in(node):
             self._recurrent(node, op)
             return
+
         if op == "copy" and self._is_whole_copy(node):
             self.at[node] = self._value(node.args[1])
             return
+
         if op == "empty_permuted":
             # The order of the sides in memory is no part of an architecture.
             op = "empty"
@@ -139,13 +164,16 @@ class _Conversion:
             signature = signatures()[op][0]
         else:
             signature = _signature(node, op)
+
         attributes: dict[str, Any] = {}
         arguments: dict[int, int] = {}
         owned: dict[str, str] = {}
         for number, parameter in enumerate(signature.tensors):
             value = by_parameter.get(parameter.name)
             if parameter.listed:
-                arguments.update({number + at: self._value(one) for at, one in enumerate(value or ()) if one})
+                arguments.update(
+                    {number + at: self._value(one) for at, one in enumerate(value or ()) if one}
+                )
             elif isinstance(value, fx.Node) and self._is_owned(op, parameter, value):
                 owned[parameter.name] = self.tensors[value].name
                 attributes[parameter.name] = list(self.tensors[value].values.shape)
@@ -153,11 +181,19 @@ class _Conversion:
                 arguments[number] = self._value(value)
             elif value is not None:
                 attributes[parameter.name] = self.settings.number(node, value)
+
         for parameter in signature.parameters:
-            if parameter.kind not in ("", "tensor") and by_parameter.get(parameter.name) is not None:
-                attributes[parameter.name] = self.settings.of(node, parameter, by_parameter[parameter.name])
+            if (
+                parameter.kind not in ("", "tensor")
+                and by_parameter.get(parameter.name) is not None
+            ):
+                attributes[parameter.name] = self.settings.of(
+                    node, parameter, by_parameter[parameter.name]
+                )
+
         if op == "scaled_dot_product_attention" and is_stand_in(node):
             attributes["training_dropout_p"] = attributes.pop("dropout_p")
+
         simplify(op, attributes)
         self.at[node] = at = self.draft.add(op, attributes, arguments)
         if attributes.get("momentum") == "nan" and "running_mean" in owned:
@@ -165,6 +201,7 @@ class _Conversion:
             count = f"{owned['running_mean'].removesuffix('running_mean')}num_batches_tracked"
             if count in self.program.names:
                 owned["num_batches_tracked"] = count
+
         self.draft.names.update({(at, name): full for name, full in owned.items()})
 
     def _recurrent(self, node: fx.Node, op: str) -> None:
@@ -176,7 +213,9 @@ class _Conversion:
             for number, state in enumerate(recurrent.states(arguments), start=1)
             if not self._is_zero(state)
         }
-        self.at[node] = at = self.draft.add(name, attributes, {0: self._value(arguments["input"]), **states})
+        self.at[node] = at = self.draft.add(
+            name, attributes, {0: self._value(arguments["input"]), **states}
+        )
         names = recurrent.weight_names(name, attributes)
         for weight, source in zip(names, arguments["params"], strict=True):
             self.draft.names[at, weight] = self.tensors[source].name
@@ -196,19 +235,26 @@ class _Conversion:
     def _is_owned(self, op: str, parameter: OperationParameter, node: fx.Node) -> bool:
         if node not in self.tensors or parameter.name not in weights.OWNED.get(op, ()):
             return False
+
         # Each layer of a shared batch normalisation has statistics of its own.
-        return parameter.name in weights.BUFFERS or (self.tensors[node].trained and self.uses[node] == 1)
+        return parameter.name in weights.BUFFERS or (
+            self.tensors[node].trained and self.uses[node] == 1
+        )
 
     def _value(self, node: Any) -> int:
-        """Return the position of the layer whose output a node is; a tensor of the model becomes a layer."""
+        """Return the position of the layer whose output a node is; a tensor of the model becomes a
+        layer.
+        """
         assert isinstance(node, fx.Node)
         if node not in self.at:
             name, tensor, trained = self.tensors[node]
             if name in self.changed:
                 raise UsageError(
-                    f"the model changes its buffer {name} in evaluation mode, and an architecture has no state: change "
+                    f"the model changes its buffer {name} in evaluation mode, and an "
+                    "architecture has no state: change "
                     "it in training alone (if self.training), or leave it out of forward"
                 )
+
             shape = list(tensor.shape)
             if trained:
                 self.at[node] = self.draft.add("parameter", {"shape": shape}, {})
@@ -217,6 +263,7 @@ class _Conversion:
                 dtype = str(tensor.dtype).removeprefix("torch.")
                 attributes = {"shape": shape, "dtype": dtype, "content": _content(name, tensor)}
                 self.at[node] = self.draft.add("constant", attributes, {})
+
         return self.at[node]
 
 
@@ -230,6 +277,7 @@ def _signature(node: fx.Node, op: str) -> Signature:
     for signature in signatures().get(op, ()):
         if signature.overload == overload:
             return signature
+
     raise UsageError(
         f"the operation {node.target} is not one of the space torch{place(node)}: "
         "write it with operations of the core set (archive spaces --json lists them)"
@@ -238,17 +286,31 @@ def _signature(node: fx.Node, op: str) -> Signature:
 
 def _keeps_type(node: fx.Node, op: str) -> bool:
     source = node.args[0] if node.args else None
-    return op == "_to_copy" and isinstance(source, fx.Node) and source.meta["val"].dtype == node.meta["val"].dtype
+    return (
+        op == "_to_copy"
+        and isinstance(source, fx.Node)
+        and source.meta["val"].dtype == node.meta["val"].dtype
+    )
 
 
 def _content(name: str, tensor: torch.Tensor) -> str:
     if tensor.is_meta:
-        raise UsageError(f"the buffer {name} has values that matter, and none on the device meta: build it without")
-    raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8) if tensor.numel() else tensor.new_empty(0)
+        raise UsageError(
+            f"the buffer {name} has values that matter, and none on the device "
+            "meta: build it without"
+        )
+
+    raw = (
+        tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+        if tensor.numel()
+        else tensor.new_empty(0)
+    )
     text = packed(raw.numpy().tobytes())
     if len(text) > MOST_CONTENT:
         raise UsageError(
-            f"the buffer {name} has {len(text)} bytes when compressed, and an architecture holds {MOST_CONTENT} at "
+            f"the buffer {name} has {len(text)} bytes when compressed, and an architecture holds "
+            f"{MOST_CONTENT} at "
             "most: compute it in forward, or make it a parameter"
         )
+
     return text

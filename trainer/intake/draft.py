@@ -1,4 +1,6 @@
-"""A network under construction: layers and edges of the space `torch`, in the order in which they are added."""
+"""A network under construction: layers and edges of the space `torch`, in the order in which they
+are added.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT
 
 WINDOWED = frozenset(
-    ("convolution", *(f"avg_pool{d}d" for d in (1, 2, 3)), *(f"max_pool{d}d_with_indices" for d in (2, 3)))
+    (
+        "convolution",
+        *(f"avg_pool{d}d" for d in (1, 2, 3)),
+        *(f"max_pool{d}d_with_indices" for d in (2, 3)),
+    )
 )
 """Operations whose stride is the layer's own."""
 
@@ -42,6 +48,7 @@ class Draft:
         at = self._put(Layer(INPUT, attributes=Attributes({"input": " ".join(map(str, inputs))})))
         if len(inputs) == 1:
             return [at]
+
         return [self.add("getitem", {"item": item}, {0: at}) for item in range(len(inputs))]
 
     def add(self, op: str, attributes: Mapping[str, Any], inputs: Mapping[int, int]) -> int:
@@ -58,9 +65,11 @@ class Draft:
         if not inputs:
             # Every layer is behind the input.
             self.edges[0, at] = []
+
         either = op in COMMUTATIVE and sorted(inputs) == [0, 1] and "alpha" not in layer.attributes
         for argument, tail in inputs.items():
             self.edges.setdefault((tail, at), []).append(0 if either else argument)
+
         return at
 
     def end(self, outputs: Iterable[int]) -> Architecture:
@@ -71,15 +80,20 @@ class Draft:
         last = self._put(Layer(OUTPUT))
         for argument, tail in enumerate(outputs):
             self.edges.setdefault((tail, last), []).append(argument)
+
         kept = sorted({0, *self._before(last)})
         position = {old: new for new, old in enumerate(kept)}
         edges = [
-            (position[tail], position[head], *used) for (tail, head), used in self.edges.items() if head in position
+            (position[tail], position[head], *used)
+            for (tail, head), used in self.edges.items()
+            if head in position
         ]
         network = Architecture(NAME, [self.layers[old] for old in kept], edges)
         # Layers were added in topological order, which the network keeps.
         assert network.layers == tuple(self.layers[old] for old in kept)
-        self.names = {(position[at], name): full for (at, name), full in self.names.items() if at in position}
+        self.names = {
+            (position[at], name): full for (at, name), full in self.names.items() if at in position
+        }
         return network
 
     def _put(self, layer: Layer) -> int:
@@ -90,17 +104,22 @@ class Draft:
         tails: dict[int, list[int]] = {}
         for tail, head in self.edges:
             tails.setdefault(head, []).append(tail)
-        reached, stack = {last}, [last]
+
+        reached = {last}
+        stack = [last]
         while stack:
             for tail in tails.get(stack.pop(), ()):
                 if tail not in reached:
                     reached.add(tail)
                     stack.append(tail)
+
         return reached
 
 
 def _plain(op: str, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return attributes without defaults, lists of one spatial value as that value, and the layer's stride."""
+    """Return attributes without defaults, lists of one spatial value as that value, and the layer's
+    stride.
+    """
     settings = {name: _one(name, value) for name, value in attributes.items() if value is not None}
     stride = 1
     if op in WINDOWED:
@@ -108,16 +127,23 @@ def _plain(op: str, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], int]
         if isinstance(stride, int):
             settings.pop("stride", None)
         else:
-            settings["stride"], stride = stride, 1
+            settings["stride"] = stride
+            stride = 1
+
     defaults = {
-        parameter.name: parameter.default for signature in signatures()[op] for parameter in signature.parameters
+        parameter.name: parameter.default
+        for signature in signatures()[op]
+        for parameter in signature.parameters
     }
-    return {name: value for name, value in settings.items() if _text(value) != defaults.get(name)}, stride
+    return {
+        name: value for name, value in settings.items() if _text(value) != defaults.get(name)
+    }, stride
 
 
 def _one(name: str, value: Any) -> Any:
     if name in _SPATIAL and isinstance(value, (list, tuple)) and value and len(set(value)) == 1:
         return value[0]
+
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -125,4 +151,5 @@ def _text(value: Any) -> str:
     """Return a value as signatures write defaults."""
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_text, value)) + "]"
+
     return f'"{value}"' if isinstance(value, str) else repr(value)

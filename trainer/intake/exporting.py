@@ -1,10 +1,11 @@
 """Export of a PyTorch model to operations of the vocabulary: `torch.export`, then decomposition.
 
-    model ──torch.export──> operations of PyTorch ──stand-ins, decomposition──> those of the core set and of `KEPT`
+    model ──torch.export──> operations of PyTorch ──stand-ins, decomposition──> those of the core
+    set and of `KEPT`
 
-A model is traced in evaluation mode, and in training mode where it may be another network then. Both traces become one
-program (`merging`). A batch normalisation whose statistics are the mean of all batches has no momentum, which is
-exported as NaN.
+A model is traced in evaluation mode, and in training mode where it may be another network then.
+Both traces become one program (`merging`). A batch normalisation whose statistics are the mean of
+all batches has no momentum, which is exported as NaN.
 """
 
 from __future__ import annotations
@@ -53,11 +54,14 @@ def exported(model: nn.Module, inputs: Sequence[Input], *, inference: bool = Fal
 
     Args:
         model: The model. On the device `meta`, no weights are needed.
-        inputs: Its inputs, in the order of its `forward`; all have the batch as a further first side.
-        inference: Whether the model has no training mode, as a file; what may follow the mode does then.
+        inputs: Its inputs, in the order of its `forward`; all have the batch as a further first
+            side.
+        inference: Whether the model has no training mode, as a file; what may follow the mode does
+            then.
 
     Raises:
-        UsageError: The model cannot be exported; the message names the place in its code and the way out.
+        UsageError: The model cannot be exported; the message names the place in its code and the
+            way out.
     """
     try:
         with modes_kept(model), _momenta_given(model), _quiet():
@@ -81,14 +85,20 @@ def modes_kept(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _momenta_given(model: nn.Module) -> Iterator[None]:
-    """Give batch normalisations without a momentum, whose statistics are the mean of all batches, NaN meanwhile.
+    """Give batch normalisations without a momentum, whose statistics are the mean of all batches,
+    NaN meanwhile.
 
     In evaluation mode, PyTorch has 0 for it, which would mean statistics that never change.
     """
-    cumulative = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.momentum is None]
+    cumulative = [
+        module
+        for module in model.modules()
+        if isinstance(module, _BatchNorm) and module.momentum is None
+    ]
     try:
         for norm in cumulative:
             norm.momentum = math.nan
+
         yield
     finally:
         for norm in cumulative:
@@ -100,46 +110,60 @@ def _exported(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: b
     model.eval()
     with tracing.readers_of_mode() as readers, tracing.own_gradients() as functions:
         evaluation = tracing.traced(model, examples)
+
     training = None
     model.train()
     if not inference and has_own_training(model, readers, evaluation):
         try:
             with tracing.own_gradients() as others:
                 training = tracing.traced(model, examples)
+
             functions |= others
         except Exception as error:
             notes.append(
                 f"in training mode the model cannot be exported ({_first_line(error):.160}): what it computes in "
                 "training alone is left out"
             )
+
     if functions:
         notes.append(
             f"{', '.join(sorted(functions))} of the model has a backward pass of its own, and the network has the "
             "gradients of PyTorch's operations"
         )
+
     program = _joint(evaluation, training, notes)
     if steps := own_steps(evaluation):
-        notes.append(f"the steps of {shown_names(steps, 'module')} are layers: its weights are computed or shared")
+        notes.append(
+            f"the steps of {shown_names(steps, 'module')} are layers: its weights are computed or shared"
+        )
+
     return Export(program, tuple(notes))
 
 
-def _joint(evaluation: ExportedProgram, training: ExportedProgram | None, notes: list[str]) -> Program:
+def _joint(
+    evaluation: ExportedProgram, training: ExportedProgram | None, notes: list[str]
+) -> Program:
     """Return one program of both traces, and add what it leaves out to the notes."""
     if training is None:
         replace(evaluation, None, {})
         return _decomposed(evaluation)
-    before, after = read_program(evaluation), read_program(training)
+
+    before = read_program(evaluation)
+    after = read_program(training)
     notes += _training_notes(before, after)
     pairs = aligned(before, after)
     replace(evaluation, training, pairs)
     if not merging.differs(before, after, pairs):
         return _decomposed(evaluation)
+
     if merging.is_safe(before, after, pairs):
         merging.merge(before, after, pairs)
         evaluation.graph.lint()
         evaluation.graph_module.recompile()
         return _decomposed(evaluation)
-    before, after = _decomposed(evaluation), _decomposed(training)
+
+    before = _decomposed(evaluation)
+    after = _decomposed(training)
     return merging.merge(before, after, aligned(before, after))
 
 
@@ -152,15 +176,21 @@ def _state_notes(model: nn.Module) -> list[str]:
             f"the model does not train {shown_names(frozen, 'parameter')} (requires_grad is False), and the network "
             "does"
         )
-    evaluated = [name for name, module in model.named_modules() if model.training and not module.training]
+
+    evaluated = [
+        name for name, module in model.named_modules() if model.training and not module.training
+    ]
     model.train()
     modules = dict(model.named_modules())
-    changed = [name for name in evaluated if modules[name].training and not list(modules[name].children())]
+    changed = [
+        name for name in evaluated if modules[name].training and not list(modules[name].children())
+    ]
     if changed:
         notes.append(
             f"{shown_names(changed, 'module')} of the model {'is' if len(changed) == 1 else 'are'} in evaluation mode, "
             "and in the network all follow its mode: override train() to keep them so"
         )
+
     return notes
 
 
@@ -173,11 +203,13 @@ def _training_notes(evaluation: Program, training: Program) -> list[str]:
             f"in training the model changes {shown_names(names, 'buffer')}, and the network has the values of the "
             "import"
         )
+
     if len(training.outputs) != len(evaluation.outputs):
         notes.append(
             f"in training the model returns {len(training.outputs)} tensors, and in evaluation "
             f"{len(evaluation.outputs)}: the network returns those of evaluation"
         )
+
     return notes
 
 
@@ -191,8 +223,9 @@ def shown_names(names: Sequence[str], noun: str) -> str:
 def _decomposed(program: ExportedProgram) -> Program:
     """Return a program after its decomposition to the core set and the operations that are kept.
 
-    `run_decompositions` overrides all composite operations of PyTorch meanwhile, which takes longer than the rest of
-    the import of a small model. They decompose by themselves: only those that are kept need an override.
+    `run_decompositions` overrides all composite operations of PyTorch meanwhile, which takes longer
+    than the rest of the import of a small model. They decompose by themselves: only those that are
+    kept need an override.
     """
     torch_export: Any = exported_program
     with torch.no_grad():
@@ -208,12 +241,15 @@ def _decomposed(program: ExportedProgram) -> Program:
         except (AttributeError, TypeError):
             # Private functions, which another release of PyTorch may lack or change.
             decomposed = program.run_decompositions(_table())
+
     return read_program(decomposed)
 
 
 @cache
 def _overrides() -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Return the composite operations that are kept, with their override, and the decompositions of the others."""
+    """Return the composite operations that are kept, with their override, and the decompositions of
+    the others.
+    """
     torch_export: Any = exported_program
     composite, table = torch_export._split_decomp_table_to_cia_and_python_decomp(dict(_table()))
     keeps = torch_export._special_op_to_preserve_cia
@@ -226,6 +262,7 @@ def _table() -> Any:
     for name in set(KEPT) - {*DECOMPOSED}:
         base, _, overload = name.partition(".")
         table.pop(getattr(getattr(torch.ops.aten, base), overload or "default"), None)
+
     return table
 
 
@@ -236,9 +273,14 @@ def _quiet() -> Iterator[None]:
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
+
     try:
         # torch prints the graph so far where an export fails.
-        with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        with (
+            warnings.catch_warnings(),
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -255,20 +297,29 @@ def _reason(model: nn.Module, error: Exception) -> str:
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # What follows is for the authors of exporters.
-    return re.split(r" \(unhinted| For more information", (lines or [type(error).__name__])[0])[0].rstrip(".!")
+    return re.split(r" \(unhinted| For more information", (lines or [type(error).__name__])[0])[
+        0
+    ].rstrip(".!")
 
 
 def _place(error: Exception) -> str:
     """Return the innermost line of the model's code that led to an error."""
     own = Path(torch.__file__).parent
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.line]
-    outside = [frame for frame in frames if own not in Path(frame.filename).parents and frame.name == "forward"]
+    outside = [
+        frame
+        for frame in frames
+        if own not in Path(frame.filename).parents and frame.name == "forward"
+    ]
     users = outside or []
     if not users:
         return ""
+
     # Calls from `forward` on: functions of the model's own, but nothing of torch.
     behind = frames[frames.index(users[-1]) :]
-    innermost = next((frame for frame in reversed(behind) if own not in Path(frame.filename).parents), users[-1])
+    innermost = next(
+        (frame for frame in reversed(behind) if own not in Path(frame.filename).parents), users[-1]
+    )
     return f"{Path(innermost.filename).name}:{innermost.lineno} in {innermost.name} ({innermost.line:.80})"
 
 
@@ -279,17 +330,23 @@ def _way_out(model: nn.Module, error: Exception) -> str:
             "; a branch or a size that depends on the values of a tensor cannot be part of a graph: "
             "use torch.where, or leave the branch out of forward"
         )
+
     if "Constraint" in text or "specialized" in text:
         if isinstance(model, OnnxModule):
             return "; the graph of the file takes batches of one size: export the model with a batch of any size"
+
         if any(isinstance(part, nn.RNNBase) and not part.batch_first for part in model.modules()):
             return "; the first side is the batch: recurrent layers need batch_first=True"
+
         return "; the model must take a batch of any size: use x.shape[0] instead of a number"
+
     if "in output, which is not a known type" in text:
         return (
             "; a model must return tensors: a causal language model does without its cache, as with a factory that "
             "sets model.config.use_cache = False, or whose forward returns model(x, use_cache=False).logits"
         )
+
     if "fake tensor in the exported program" in text:
         return "; .data of a tensor has no graph: use .detach()"
+
     return ""

@@ -20,28 +20,38 @@ def model_of(reference: str, settings: Mapping[str, Any], *, meta: bool = False)
     """Import a module, and return the model that its factory makes. What they print goes to stderr.
 
     Args:
-        reference: `MODULE:FACTORY`; modules of the current folder are found. A factory is a function or a class that
-            returns a `torch.nn.Module`, or such a module.
+        reference: `MODULE:FACTORY`; modules of the current folder are found. A factory is a
+            function or a class that returns a `torch.nn.Module`, or such a module.
         settings: Keyword arguments of the factory.
         meta: Make the model on the device `meta`, without memory for its weights.
 
     Raises:
-        UsageError: The module cannot be imported, has no such factory, or that raises an error or returns no model.
+        UsageError: The module cannot be imported, has no such factory, or that raises an error or
+            returns no model.
     """
     module, separator, name = reference.partition(":")
     if not separator or not module or not name:
-        raise UsageError(f"a model is given as MODULE:FACTORY, as in torchvision.models:resnet18, got {reference!r}")
+        raise UsageError(
+            "a model is given as MODULE:FACTORY, as in "
+            f"torchvision.models:resnet18, got {reference!r}"
+        )
+
     with redirect_stdout(sys.stderr):
         factory = _factory(module, name)
         if isinstance(factory, nn.Module):
             return factory
+
         try:
             with torch.device("meta" if meta else "cpu"):
                 model = factory(**settings)
         except (Exception, SystemExit) as error:
             raise UsageError(f"the factory {reference} raised {_described(error)}") from error
+
     if not isinstance(model, nn.Module):
-        raise UsageError(f"the factory {reference} must return a torch.nn.Module, got {type(model).__name__}")
+        raise UsageError(
+            f"the factory {reference} must return a torch.nn.Module, got {type(model).__name__}"
+        )
+
     return model
 
 
@@ -49,29 +59,49 @@ def _factory(module: str, name: str) -> Any:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
+
     try:
         target: Any = import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             raise UsageError(
-                f"there is no module {error.name!r}: install its package, or run the command in its folder"
+                f"there is no module {error.name!r}: install its package, or run the "
+                "command in "
+                "its folder"
             ) from error
-        raise UsageError(f"the module {module!r} cannot be imported: it needs {error.name!r}") from error
+
+        raise UsageError(
+            f"the module {module!r} cannot be imported: it needs {error.name!r}"
+        ) from error
     except (Exception, SystemExit) as error:
-        raise UsageError(f"the module {module!r} cannot be imported: {_described(error)}") from error
+        raise UsageError(
+            f"the module {module!r} cannot be imported: {_described(error)}"
+        ) from error
+
     for part in name.split("."):
         if not hasattr(target, part):
-            known = [each for each in dir(target) if not each.startswith("_") and callable(getattr(target, each))]
+            known = [
+                each
+                for each in dir(target)
+                if not each.startswith("_") and callable(getattr(target, each))
+            ]
             raise UnknownNameError(f"factory of {module}", name, known)
+
         target = getattr(target, part)
+
     if not callable(target):
-        raise UsageError(f"the factory {module}:{name} must be callable, got {type(target).__name__}")
+        raise UsageError(
+            f"the factory {module}:{name} must be callable, got {type(target).__name__}"
+        )
+
     return target
 
 
 def _described(error: BaseException) -> str:
     """Return an error with the line of code that raised it, without a traceback."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__
+    ]
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first:.200}{place}"

@@ -1,13 +1,15 @@
 """One program for both modes of a model.
 
-The program of the training mode and that of the evaluation mode have most nodes in common. A node whose inputs differ
-reads them by the stand-in `by_mode`, and nodes that only the training mode has are added:
+The program of the training mode and that of the evaluation mode have most nodes in common. A node
+whose inputs differ reads them by the stand-in `by_mode`, and nodes that only the training mode has
+are added:
 
     x ───────────────┐                                      x ─────────────┐
     x ─> f ─> g ─> h │  in training, and in evaluation  =>  x ─> f ─> g ─> by_mode ─> h
     x ─> h           │
 
-In training, nodes that only the evaluation mode has compute what nothing reads, and the other way round.
+In training, nodes that only the evaluation mode has compute what nothing reads, and the other way
+round.
 """
 
 from __future__ import annotations
@@ -34,32 +36,39 @@ def differs(evaluation: Program, training: Program, pairs: Pairs) -> bool:
         source, target = waiting.pop()
         if pairs.get(source) is not target:
             return True
+
         for pair in arguments(source, target) if source.op == "call_function" else ():
             if pair not in seen and not _is_size(pair[1]):
                 seen.add(pair)
                 waiting.append(pair)
+
     return False
 
 
 def is_safe(evaluation: Program, training: Program, pairs: Pairs) -> bool:
-    """Return whether the programs can be merged as they are traced: with operations that change their inputs.
+    """Return whether the programs can be merged as they are traced: with operations that change
+    their inputs.
 
-    They can where all that such an operation changes belongs to one of the programs alone, and where all tensors are
-    tensors of both.
+    They can where all that such an operation changes belongs to one of the programs alone, and
+    where all tensors are tensors of both.
     """
     if any(node not in pairs for node in training.tensors):
         return False
+
     common = {*pairs, *pairs.values(), *evaluation.tensors, *evaluation.inputs}
     needed = _needed(training) | _needed(evaluation)
     for node in (*training.graph.nodes, *evaluation.graph.nodes):
         if node not in needed or node in common:
             continue
+
         if any(_root(source) in common for source in _changed_inputs(node)):
             return False
+
     for node, other in pairs.items():
         for source, target in zip(_changed_inputs(node), _changed_inputs(other), strict=True):
             if pairs.get(source) is not target:
                 return False
+
     return True
 
 
@@ -75,11 +84,14 @@ def merge(evaluation: Program, training: Program, pairs: Pairs) -> Program:
     for source, target in _compared_outputs(evaluation, training):
         with evaluation.graph.inserting_before(merging.end):
             outputs[outputs.index(target)] = merging.chosen(source, target)
+
     (end,) = (node for node in evaluation.graph.nodes if node.op == "output")
     replaced = dict(zip(evaluation.outputs, outputs, strict=True))
     end.args = (tuple(replaced.get(value, value) for value in end.args[0]),)
     tensors = {**evaluation.tensors, **merging.tensors}
-    return Program(evaluation.graph, evaluation.inputs, tensors, outputs, evaluation.changes, evaluation.names)
+    return Program(
+        evaluation.graph, evaluation.inputs, tensors, outputs, evaluation.changes, evaluation.names
+    )
 
 
 class _Merging:
@@ -93,7 +105,9 @@ class _Merging:
     """
 
     def __init__(self, evaluation: Program, training: Program, pairs: Pairs) -> None:
-        self.graph, self.training, self.pairs = evaluation.graph, training, pairs
+        self.graph = evaluation.graph
+        self.training = training
+        self.pairs = pairs
         self.value: dict[fx.Node, fx.Node] = dict(pairs)
         self.switches: dict[tuple[fx.Node, fx.Node], fx.Node] = {}
         self.tensors: dict[fx.Node, Any] = {}
@@ -107,14 +121,17 @@ class _Merging:
         for node in self.training.graph.nodes:
             if node.op != "call_function" or node not in self.needed:
                 continue
+
             other = self.pairs.get(node)
             if other is None:
                 waiting.append(node)
                 continue
+
             # What the training mode alone computes so far is behind all that it reads.
             self._copy(waiting, other)
             waiting = []
             self._choose_inputs(node, other)
+
         self._copy(waiting, self.end)
 
     def chosen(self, source: fx.Node, target: fx.Node) -> fx.Node:
@@ -122,12 +139,15 @@ class _Merging:
         value = self.value[source]
         if value is target or not is_choice(source, target):
             return target
+
         if _is_identity_in_evaluation(value, target):
             return value
+
         if (value, target) not in self.switches:
             switch = self.graph.call_function(stand_ins.get("by_mode"), (value, target))
             switch.meta.update(target.meta)
             self.switches[value, target] = switch
+
         return self.switches[value, target]
 
     def _add_tensors(self) -> None:
@@ -136,6 +156,7 @@ class _Merging:
             if node not in self.pairs and node in self.needed:
                 with self.graph.inserting_before(first):
                     self.value[node] = self.graph.placeholder(f"training_{node.name}")
+
                 self.value[node].meta.update(node.meta)
                 self.tensors[self.value[node]] = tensor
 
@@ -148,8 +169,10 @@ class _Merging:
         for source, target in list(arguments(node, other)):
             if _is_size(target):
                 continue
+
             with self.graph.inserting_before(other):
                 chosen = self.chosen(source, target)
+
             if chosen is not target:
                 other.replace_input_with(target, chosen)
 
@@ -161,6 +184,7 @@ def changed_buffers(program: Program) -> set[str]:
         for source in _changed_inputs(node):
             if _root(source) in program.tensors:
                 names.add(program.tensors[_root(source)].name)
+
     return names
 
 
@@ -181,12 +205,14 @@ def _needed(program: Program) -> set[fx.Node]:
     for node in program.graph.nodes:
         for source in _changed_inputs(node):
             changing.setdefault(_root(source), []).append(node)
+
     while waiting:
         node = waiting.pop()
         if node not in needed:
             needed.add(node)
             waiting += node.all_input_nodes
             waiting += changing.get(_root(node), [])
+
     return needed
 
 
@@ -199,25 +225,42 @@ def _changed_inputs(node: fx.Node) -> list[fx.Node]:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
         return []
+
     by_name = settings_of(node)
-    written = [each.name for each in target._schema.arguments if each.alias_info and each.alias_info.is_write]
+    written = [
+        each.name
+        for each in target._schema.arguments
+        if each.alias_info and each.alias_info.is_write
+    ]
     return [by_name[name] for name in written if isinstance(by_name.get(name), fx.Node)]
 
 
 def _root(node: fx.Node) -> fx.Node:
     """Return the node whose memory a node may share."""
     while node.op == "call_function" and node.args:
-        target, source = node.target, node.args[0]
+        target = node.target
+        source = node.args[0]
         if not isinstance(source, fx.Node):
             break
+
         if not isinstance(target, torch._ops.OpOverload):
             node = source
             continue
-        shares = target._schema.is_mutable or any(each.alias_info for each in target._schema.returns)
+
+        shares = target._schema.is_mutable or any(
+            each.alias_info for each in target._schema.returns
+        )
         # Such as `reshape`, which may be a view.
-        if not shares and target._schema.name.partition("::")[2] not in ("reshape", "contiguous", "flatten", "to"):
+        if not shares and target._schema.name.partition("::")[2] not in (
+            "reshape",
+            "contiguous",
+            "flatten",
+            "to",
+        ):
             break
+
         node = source
+
     return node
 
 

@@ -3,8 +3,8 @@
     imported = import_model(torchvision.models.resnet18(), [Input((3, 224, 224))])
     imported.architecture, imported.params
 
-`factories` makes the model from MODULE:FACTORY, `exporting` reduces it to operations of the vocabulary, `conversion`
-makes layers of these. `onnx_graphs` makes the model from a file instead.
+`factories` makes the model from MODULE:FACTORY, `exporting` reduces it to operations of the
+vocabulary, `conversion` makes layers of these. `onnx_graphs` makes the model from a file instead.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class ImportedModel:
     Attributes:
         architecture: The architecture.
         params: Number of trained numbers of the model.
-        flops: Multiply-adds of one input (`archive.trainer.nn.costs`); None for a model of several inputs, or of
-            indices.
-        names: Name in the model of each tensor, by the position of its layer in the canonical form, without folding,
-            and its attribute (`shape` of a `parameter`).
+        flops: Multiply-adds of one input (`archive.trainer.nn.costs`); None for a model of several
+            inputs, or of indices.
+        names: Name in the model of each tensor, by the position of its layer in the canonical form,
+            without folding, and its attribute (`shape` of a `parameter`).
         notes: What the network does otherwise than the model, a line each.
     """
 
@@ -50,16 +50,22 @@ class ImportedModel:
     notes: tuple[str, ...] = ()
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
-        """Return the state of the model by the names of the network that is built from the architecture."""
-        layers, state = unfold(self.architecture).canonical.layers, model.state_dict()
-        return {network.tensor_name(layers[at], at, name): state[full] for (at, name), full in self.names.items()}
+        """Return the state of the model by the names of the network that is built from the
+        architecture.
+        """
+        layers = unfold(self.architecture).canonical.layers
+        state = model.state_dict()
+        return {
+            network.tensor_name(layers[at], at, name): state[full]
+            for (at, name), full in self.names.items()
+        }
 
 
 def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = False) -> ImportedModel:
     """Return the architecture of a model in evaluation mode.
 
-    What a module does in training alone, such as dropout or stochastic depth, is part of it. What cannot be is said in
-    the notes.
+    What a module does in training alone, such as dropout or stochastic depth, is part of it. What
+    cannot be is said in the notes.
 
     Args:
         model: The model; numbers that are not float32 become so.
@@ -71,14 +77,17 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
     """
     if not inputs:
         raise UsageError("a model needs the shape of an input, as in 3x224x224")
+
     try:
         imported = _imported(model, inputs)
     except ArchiveError:
         raise
     except Exception as error:
         raise UsageError(
-            f"{type(model).__name__} cannot be imported: {type(error).__name__}: {first_line(error, 200)}"
+            f"{type(model).__name__} cannot be imported: {type(error).__name__}: "
+            f"{first_line(error, 200)}"
         ) from error
+
     return replace(imported, architecture=folding.fold(imported.architecture)) if fold else imported
 
 
@@ -88,7 +97,10 @@ def _imported(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
     try:
         spaces.get(NAME).validate(architecture)
     except InvalidArchitectureError as error:
-        raise UsageError(f"{type(model).__name__} gives no network of the space {NAME}: {error}") from error
+        raise UsageError(
+            f"{type(model).__name__} gives no network of the space {NAME}: {error}"
+        ) from error
+
     position = {old: new for new, old in enumerate(architecture.canonical_order)}
     imported = ImportedModel(
         architecture,
@@ -103,33 +115,44 @@ def _imported(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
 def _flops(architecture: Architecture, inputs: Sequence[Input]) -> int | None:
     if len(inputs) > 1 or inputs[0].dtype != "float32":
         return None
+
     try:
-        # Of the network, which takes a batch of any size: the model may take that of its file alone.
+        # Of the network, which takes a batch of any size: the model may take that of its file
+        # alone.
         return costs.flops(network.without_weights(architecture), inputs[0].shape)
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
-        # A batch of one is too small for a network that normalises by the batch, and not all can run without values.
+        # A batch of one is too small for a network that normalises by the batch, and not all can
+        # run without values.
         return None
 
 
 def _differences(imported: ImportedModel, model: nn.Module, inputs: Sequence[Input]) -> list[str]:
-    """Return what the network computes otherwise than the model in training; those without values are not compared.
+    """Return what the network computes otherwise than the model in training; those without values
+    are not compared.
 
     Raises:
         UsageError: It computes other outputs in evaluation mode.
     """
     if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
         return []
+
     if (imported.flops or 0) > checking.MOST_MULTIPLICATIONS:
         return []
+
     layers = imported.architecture.canonical.layers
-    names = {network.tensor_name(layers[at], at, name): full for (at, name), full in imported.names.items()}
+    names = {
+        network.tensor_name(layers[at], at, name): full
+        for (at, name), full in imported.names.items()
+    }
     again = network.rebuilt(imported.architecture)
     again.load_state_dict(imported.state_dict(model))
     share, lines = checking.differences(model, again, names, inputs)
     if share > checking.MOST_DIFFERENCE:
         raise UsageError(
-            f"the network of {type(model).__name__} would compute other outputs than the model, by {share:.2g} of the "
+            f"the network of {type(model).__name__} would compute other outputs than the model, "
+            f"by {share:.2g} of the "
             "largest: it has an operation that cannot be imported"
         )
+
     # What a note says already need not be measured.
     return [] if imported.notes or isinstance(model, OnnxModule) else lines

@@ -1,4 +1,5 @@
-"""Operations that behave differently in training: which follow the mode of the network, and which never do.
+"""Operations that behave differently in training: which follow the mode of the network, and which
+never do.
 
 | in evaluation | in training | a dropout or a batch normalisation                              |
 |---------------|-------------|-----------------------------------------------------------------|
@@ -30,7 +31,9 @@ _FOLLOWING = (_BatchNorm, _InstanceNorm, _DropoutNd, nn.RReLU, nn.RNNBase)
 """Layers whose mode is an argument of their one operation. Subclasses may be others."""
 
 
-def has_own_training(model: nn.Module, readers: set[nn.Module], evaluation: ExportedProgram) -> bool:
+def has_own_training(
+    model: nn.Module, readers: set[nn.Module], evaluation: ExportedProgram
+) -> bool:
     """Return whether a model may compute more than layers that follow the mode in training.
 
     Args:
@@ -40,22 +43,35 @@ def has_own_training(model: nn.Module, readers: set[nn.Module], evaluation: Expo
     """
     if any(not _follows(module) for module in readers):
         return True
-    if any(not module.training or type(module).train is not nn.Module.train for module in model.modules()):
+
+    if any(
+        not module.training or type(module).train is not nn.Module.train
+        for module in model.modules()
+    ):
         return True
+
     names = {name for name, module in model.named_modules() if _follows(module)}
     for node in evaluation.graph.nodes:
         if _mode_operation(node) and _module_name(node) not in names:
             return True
+
     return False
 
 
 def own_steps(program: ExportedProgram) -> list[str]:
     """Return the names of recurrent layers whose steps are written out."""
-    return sorted({_module_name(node) for node in program.graph.nodes if _operation(node) in stand_ins.RECURRENT})
+    return sorted(
+        {
+            _module_name(node)
+            for node in program.graph.nodes
+            if _operation(node) in stand_ins.RECURRENT
+        }
+    )
 
 
 def replace(evaluation: ExportedProgram, training: ExportedProgram | None, pairs: Pairs) -> None:
-    """Put stand-ins for operations that follow the mode, in both traces; without a second one, all follow.
+    """Put stand-ins for operations that follow the mode, in both traces; without a second one, all
+    follow.
 
     Args:
         evaluation: The trace in evaluation.
@@ -75,10 +91,12 @@ def replace(evaluation: ExportedProgram, training: ExportedProgram | None, pairs
         else:
             # In evaluation alone: nothing reads it in training.
             _replace(evaluation, node, _mode(node), _mode(node))
+
     if training is not None:
         for node in list(training.graph.nodes):
             if node not in pairs:
                 _replace(training, node, False, _mode(node))
+
     for program in (evaluation, training):
         if program is not None:
             _detach(program)
@@ -87,7 +105,9 @@ def replace(evaluation: ExportedProgram, training: ExportedProgram | None, pairs
 
 
 def _follows(module: nn.Module) -> bool:
-    return isinstance(module, _FOLLOWING) and type(module).__module__.startswith("torch.nn.modules.")
+    return isinstance(module, _FOLLOWING) and type(module).__module__.startswith(
+        "torch.nn.modules."
+    )
 
 
 def _module_name(node: fx.Node) -> str:
@@ -99,8 +119,13 @@ def _module_name(node: fx.Node) -> str:
 def _operation(node: fx.Node) -> str:
     """Return the name of an operation of PyTorch; empty for other nodes."""
     target = node.target
-    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+    if (
+        node.op != "call_function"
+        or not isinstance(target, torch._ops.OpOverload)
+        or target.namespace != "aten"
+    ):
         return ""
+
     return target._schema.name.partition("::")[2]
 
 
@@ -115,6 +140,7 @@ def _mode(node: fx.Node) -> Any:
     name = _operation(node)
     if name == "scaled_dot_product_attention":
         return settings_of(node)["dropout_p"]
+
     return settings_of(node)[stand_ins.MODES[name]] if name in stand_ins.MODES else None
 
 
@@ -130,7 +156,11 @@ def _replace(program: ExportedProgram, node: fx.Node, evaluation: Any, training:
     elif name == "scaled_dot_product_attention":
         if training and not evaluation:
             node.args = tuple(settings_of(node).values())[:6]
-            node.kwargs = {key: value for key, value in settings_of(node).items() if key in ("scale", "enable_gqa")}
+            node.kwargs = {
+                key: value
+                for key, value in settings_of(node).items()
+                if key in ("scale", "enable_gqa")
+            }
             node.target = stand_ins.get(name)
             node.update_arg(4, training)
     elif name in stand_ins.MODES:
@@ -144,8 +174,13 @@ def _replace_by_mode(node: fx.Node, name: str, evaluation: Any, training: Any) -
     if without and name == "instance_norm":
         # By the image in both modes.
         return
-    if name in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout") and not settings["p"]:
+
+    if (
+        name in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+        and not settings["p"]
+    ):
         return
+
     if without or (training and not evaluation):
         node.args = tuple(settings.values())
         node.kwargs = {}
@@ -164,7 +199,9 @@ def _is_whole(program: ExportedProgram, node: fx.Node) -> bool:
     by_name = settings_of(node)
     specs = program.graph_signature.input_specs
     nodes = [each for each in program.graph.nodes if each.op == "placeholder"]
-    parameters = {each for each, spec in zip(nodes, specs, strict=True) if spec.kind is InputKind.PARAMETER}
+    parameters = {
+        each for each, spec in zip(nodes, specs, strict=True) if spec.kind is InputKind.PARAMETER
+    }
     return all(each in parameters and len(each.users) == 1 for each in by_name["params"])
 
 
@@ -175,10 +212,15 @@ def _detach(program: ExportedProgram) -> None:
     for node in list(graph.nodes):
         if node.target not in (torch.ops.aten.detach.default, torch.ops.aten.detach_.default):
             continue
+
         if node.args[0] in trained and not any(_changes(user, node) for user in node.users):
             node.target = stand_ins.get("detach")
 
 
 def _changes(user: fx.Node, node: fx.Node) -> bool:
     target = user.target
-    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable and user.args[:1] == (node,)
+    return (
+        isinstance(target, torch._ops.OpOverload)
+        and target._schema.is_mutable
+        and user.args[:1] == (node,)
+    )

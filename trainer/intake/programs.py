@@ -63,11 +63,17 @@ def read_program(program: ExportedProgram) -> Program:
         if spec.kind is InputKind.USER_INPUT:
             inputs.append(node)
         elif spec.target is not None:
-            tensors[node] = ModelTensor(spec.target, by_name[spec.target], spec.kind is InputKind.PARAMETER)
+            tensors[node] = ModelTensor(
+                spec.target, by_name[spec.target], spec.kind is InputKind.PARAMETER
+            )
+
     (output,) = (node for node in program.graph.nodes if node.op == "output")
     outputs = []
     for value, spec in zip(output.args[0], program.graph_signature.output_specs, strict=True):
         if spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(value)
-    changes = {target: nodes[name] for name, target in program.graph_signature.buffers_to_mutate.items()}
+
+    changes = {
+        target: nodes[name] for name, target in program.graph_signature.buffers_to_mutate.items()
+    }
     return Program(program.graph, inputs, tensors, outputs, changes, frozenset(program.state_dict))

@@ -31,8 +31,10 @@ def attributes(op: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, An
     }
     if name == "lstm" and int(second[1]) != settings["hidden_size"]:
         settings["proj_size"] = int(second[1])
+
     if name == "rnn":
         settings["nonlinearity"] = op.partition("_")[2]
+
     return name, settings
 
 

@@ -34,17 +34,21 @@ class AttributeConversion:
         """Return the attribute of one argument; None if it says nothing.
 
         Raises:
-            UsageError: It depends on a size that is not the batch, or is of a kind that no attribute has.
+            UsageError: It depends on a size that is not the batch, or is of a kind that no
+                attribute has.
         """
         if name_of(node) == "view":
             # Not as it is written: -1 may be there for any side.
             value = node.meta["val"].shape
+
         if isinstance(value, (list, tuple)):
             return self._list(node, [self._one(node, one) for one in value])
+
         return self._one(node, value)
 
     def number(self, node: fx.Node, value: Any) -> Any:
-        """Return the attribute of a number that stands for a tensor: a number, or the text of a size.
+        """Return the attribute of a number that stands for a tensor: a number, or the text of a
+        size.
 
         Raises:
             UsageError: It depends on a size that is not the batch.
@@ -55,70 +59,108 @@ class AttributeConversion:
         # Lists of the database hold values of one kind.
         if any(isinstance(value, str) for value in values):
             values = [-1 if _is_kept(node, at) else value for at, value in enumerate(values)]
+
         symbolic = [at for at, value in enumerate(values) if isinstance(value, str)]
         if not symbolic:
             return values
+
         if name_of(node) == "view" and len(symbolic) == 1:
             return [-1 if isinstance(value, str) else value for value in values]
+
         return [str(value) for value in values]
 
     def _one(self, node: fx.Node, value: Any) -> Any:
         if isinstance(value, fx.Node):
             value = value.meta["val"]
+
         if isinstance(value, torch.SymInt):
             return self._size(node, value.node.expr)
+
         if isinstance(value, torch.SymFloat):
             return self._real(node, value.node.expr)
+
         if isinstance(value, float) and not math.isfinite(value):
             return str(value)
+
         if isinstance(value, torch.dtype):
             return str(value).removeprefix("torch.")
+
         if isinstance(value, (bool, int, float, str)):
             return value
-        raise UsageError(f"{name_of(node)} has an argument that no attribute can hold: {value!r:.60}{place(node)}")
+
+        raise UsageError(
+            f"{name_of(node)} has an argument that no attribute can hold: "
+            f"{value!r:.60}{place(node)}"
+        )
 
     def _size(self, node: fx.Node, expression: Any) -> int | str:
         if expression.is_number:
             return int(expression)
+
         text = str(expression).replace(str(self._symbol), BATCH)
         if expression.free_symbols != {self._symbol} or not is_size(text):
-            raise UsageError(f"{name_of(node)} has a size that depends on values of a tensor: {text:.60}{place(node)}")
+            raise UsageError(
+                f"{name_of(node)} has a size that depends on values of a tensor: "
+                f"{text:.60}{place(node)}"
+            )
+
         return text
 
     def _real(self, node: fx.Node, expression: Any) -> float | str:
         if expression.is_number:
             return float(expression)
+
         text = _written(expression, str(self._symbol))
         if expression.free_symbols != {self._symbol} or text is None or not is_number_text(text):
             raise UsageError(
-                f"{name_of(node)} has a number that no attribute can hold: {expression!s:.60}{place(node)}"
+                f"{name_of(node)} has a number that no attribute can hold: "
+                f"{expression!s:.60}{place(node)}"
             )
+
         return text
 
 
 def is_number(node: fx.Node) -> bool:
     """Return whether a node is a size, or computed from sizes, and no tensor."""
-    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float))
+    return isinstance(
+        node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
+    )
 
 
 def is_stand_in(node: fx.Node) -> bool:
     """Return whether a node is a stand-in (`archive.trainer.intake.stand_ins`)."""
-    return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == stand_ins.NAMESPACE
+    return (
+        isinstance(node.target, torch._ops.OpOverload)
+        and node.target.namespace == stand_ins.NAMESPACE
+    )
 
 
 def _written(expression: Any, symbol: str) -> str | None:
-    """Return a real number that depends on the batch as a text; None if no text has its operations."""
+    """Return a real number that depends on the batch as a text;
+
+    None if no text has its operations.
+    """
     name = type(expression).__name__
     if not expression.args:
         text = str(expression).replace(symbol, BATCH)
         return f"({text})" if text.startswith("-") else text
+
     parts = [_written(part, symbol) for part in expression.args]
     if any(part is None for part in parts):
         return None
+
     written = [str(part) for part in parts]
     if name in ("ToFloat", "Identity"):
         return written[0]
-    signs = {"Add": " + ", "Mul": "*", "FloatTrueDiv": "/", "IntTrueDiv": "/", "FloatPow": "**", "Pow": "**"}
+
+    signs = {
+        "Add": " + ",
+        "Mul": "*",
+        "FloatTrueDiv": "/",
+        "IntTrueDiv": "/",
+        "FloatPow": "**",
+        "Pow": "**",
+    }
     signs |= {"PowByNatural": "**", "FloorDiv": "//"}
     return f"({signs[name].join(written)})" if name in signs else None
 
@@ -128,6 +170,7 @@ def simplify(op: str, attributes: dict[str, Any]) -> None:
     if op in ("slice", "slice_scatter"):
         if attributes.get("start") == 0:
             del attributes["start"]
+
         if isinstance(end := attributes.get("end"), int) and end >= _END:
             del attributes["end"]
 
@@ -137,6 +180,7 @@ def name_of(node: fx.Node) -> str:
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
         return target._schema.name.partition("::")[2]
+
     return getattr(target, "__name__", str(target))
 
 
@@ -148,10 +192,13 @@ def arguments_of(node: fx.Node) -> dict[str, Any]:
 
 
 def place(node: fx.Node) -> str:
-    """Return where in the model's code a node comes from, for messages; empty if that is unknown."""
+    """Return where in the model's code a node comes from, for messages; empty if that is
+    unknown.
+    """
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return ""
+
     file, line, function, code = frames[-1]
     return f" (at {file.rpartition('/')[2]}:{line} in {function}: {code:.80})"
 
@@ -160,8 +207,10 @@ def _is_kept(node: fx.Node, at: int) -> bool:
     """Return whether an expansion leaves a side as it is, which -1 says as well."""
     if name_of(node) != "expand":
         return False
+
     source = node.args[0]
     assert isinstance(source, fx.Node)
-    before, after = source.meta["val"].shape, node.meta["val"].shape
+    before = source.meta["val"].shape
+    after = node.meta["val"].shape
     offset = len(after) - len(before)
     return at >= offset and bool(before[at - offset] == after[at])

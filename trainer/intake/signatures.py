@@ -16,7 +16,10 @@ KEPT = (
     *("instance_norm", "rrelu"),
     *("linear", "scaled_dot_product_attention", "prelu", "roll"),
     *("silu", "hardswish", "hardsigmoid", "softplus", "mish"),
-    *(f"upsample_{kind}.vec" for kind in ("nearest1d", "nearest3d", "linear1d", "trilinear3d", "bicubic2d")),
+    *(
+        f"upsample_{kind}.vec"
+        for kind in ("nearest1d", "nearest3d", "linear1d", "trilinear3d", "bicubic2d")
+    ),
     *(f"_upsample_nearest_exact{sides}d.vec" for sides in (1, 2, 3)),
     *(f"{kind}_pad{sides}d" for kind in ("reflection", "replication") for sides in (1, 2, 3)),
     *("pad", "im2col"),
@@ -27,17 +30,19 @@ KEPT = (
 )
 """Operations beside the core set.
 
-Those of the first line behave differently in training, which their decompositions would freeze. Those of the next two
-are one layer of a network, and several operations of the core set. Interpolations, paddings and windows are computed by
-indices and weights there, which would be those of the imported lengths at every other; `pad` is kept where it is
-circular. The last three lines have no decomposition; the last one has random numbers.
+Those of the first line behave differently in training, which their decompositions would freeze.
+Those of the next two are one layer of a network, and several operations of the core set.
+Interpolations, paddings and windows are computed by indices and weights there, which would be those
+of the imported lengths at every other; `pad` is kept where it is circular. The last three lines
+have no decomposition; the last one has random numbers.
 """
 
 DECOMPOSED = (
     *("batch_norm", "instance_norm", "rrelu", "pad"),
     *("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
 )
-"""Operations of `KEPT` that are decomposed, unless they are stand-ins (`archive.trainer.intake.stand_ins`)."""
+"""Operations of `KEPT` that are decomposed, unless they are stand-ins
+(`archive.trainer.intake.stand_ins`)."""
 
 _LEFT_OUT = re.compile(r"_backward$|^sym_|^resize_$|^empty_strided$|^_local_scalar_dense$")
 
@@ -55,6 +60,7 @@ def signatures() -> list[str]:
             operation = getattr(getattr(torch.ops.aten, base), overload or "default")
             if torch.Tag.core in operation.tags:
                 lines.add(_line(name))
+
     return sorted(lines)
 
 

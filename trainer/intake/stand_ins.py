@@ -1,7 +1,7 @@
 """Stand-ins: operations that pass through the decomposition unchanged.
 
-Decomposition fixes the behaviour of batch normalisation and dropout to training or evaluation, and writes a recurrent
-layer out. A stand-in has no decomposition, and means:
+Decomposition fixes the behaviour of batch normalisation and dropout to training or evaluation, and
+writes a recurrent layer out. A stand-in has no decomposition, and means:
 
 | stand-in                       | operation                                                                    |
 |--------------------------------|------------------------------------------------------------------------------|
@@ -27,7 +27,9 @@ MODES: Mapping[str, str] = {
     "batch_norm": "training",
     "instance_norm": "use_input_stats",
     "rrelu": "training",
-    **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), "train"),
+    **dict.fromkeys(
+        ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), "train"
+    ),
 }
 """Operation to the argument that is the mode."""
 
@@ -47,14 +49,17 @@ def _define() -> None:
     global _library
     if _library is not None:
         return
+
     make: Any = torch.library.Library
     _library = make(NAMESPACE, "DEF")
     for name in MODES:
         _library.define(_schema(f"{name}.default"))
         _library.impl(name, _like, "CompositeExplicitAutograd")
+
     for name in RECURRENT:
         _library.define(_schema(f"{name}.input").replace(f"{name}.input", name, 1))
         _library.impl(name, _recurrent_of(name), "CompositeExplicitAutograd")
+
     _library.define(_schema("scaled_dot_product_attention.default"))
     _library.impl("scaled_dot_product_attention", _attention, "CompositeExplicitAutograd")
     _library.define(_schema("pad.default"))
@@ -62,7 +67,11 @@ def _define() -> None:
     _library.define("detach(Tensor self) -> Tensor")
     _library.impl("detach", _like, "CompositeExplicitAutograd")
     _library.define("by_mode(Tensor training, Tensor evaluation) -> Tensor")
-    _library.impl("by_mode", lambda training, evaluation: torch.empty_like(evaluation), "CompositeExplicitAutograd")
+    _library.impl(
+        "by_mode",
+        lambda training, evaluation: torch.empty_like(evaluation),
+        "CompositeExplicitAutograd",
+    )
 
 
 def _schema(name: str) -> str:
@@ -74,7 +83,9 @@ def _like(x: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
     return torch.empty_like(x)
 
 
-def _attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+def _attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any
+) -> torch.Tensor:
     return query.new_empty((*query.shape[:-1], value.shape[-1]))
 
 
@@ -82,6 +93,7 @@ def _padded(x: torch.Tensor, pad: Sequence[int], *_: Any) -> torch.Tensor:
     sides = list(x.shape)
     for axis, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True), start=1):
         sides[-axis] += before + after
+
     return x.new_empty(sides)
 
 
@@ -99,6 +111,9 @@ def _recurrent_of(name: str) -> Any:
     ) -> tuple[torch.Tensor, ...]:
         states = hx if name == "lstm" else [hx]
         features = states[0].shape[-1] * (2 if bidirectional else 1)
-        return (x.new_empty((*x.shape[:-1], features)), *(torch.empty_like(state) for state in states))
+        return (
+            x.new_empty((*x.shape[:-1], features)),
+            *(torch.empty_like(state) for state in states),
+        )
 
     return shapes

@@ -18,28 +18,44 @@ from archive.trainer.intake import stand_ins
 # Not 1, which torch.export would take for a constant.
 BATCH = 2
 
-_CHANGED_IN_PLACE = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "rrelu")
+_CHANGED_IN_PLACE = (
+    "dropout",
+    "feature_dropout",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    "rrelu",
+)
 
 
 def traced(model: nn.Module, examples: Sequence[torch.Tensor]) -> ExportedProgram:
     """Return the operations of a model in the mode that it has."""
     collection: Any = torch.export.ShapesCollection
-    batch, shapes = Dim("batch", min=1), collection()
+    batch = Dim("batch", min=1)
+    shapes = collection()
     for example in examples:
         # By tensor: a nested list would have to follow the signature of `forward`.
         shapes[example] = {0: batch}
+
     with torch.enable_grad(), _whole_recurrent_layers():
         program = torch.export.export(model, tuple(examples), dynamic_shapes=shapes, strict=False)
+
     _open_regions(program.graph_module)
     _replace_changes(program.graph)
     _recompile(program)
     return program
 
 
-def examples_of(model: nn.Module, inputs: Sequence[Input], batch: int = BATCH) -> tuple[torch.Tensor, ...]:
+def examples_of(
+    model: nn.Module, inputs: Sequence[Input], batch: int = BATCH
+) -> tuple[torch.Tensor, ...]:
     """Return a batch of zeros for each input, on the device of the model."""
-    device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
-    return tuple(torch.zeros((batch, *each.shape), dtype=getattr(torch, each.dtype), device=device) for each in inputs)
+    device = next(
+        (tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu")
+    )
+    return tuple(
+        torch.zeros((batch, *each.shape), dtype=getattr(torch, each.dtype), device=device)
+        for each in inputs
+    )
 
 
 @contextmanager
@@ -72,6 +88,7 @@ def own_gradients() -> Iterator[set[str]]:
     def noted(cls: Any, *inputs: Any, **settings: Any) -> Any:
         if not cls.__module__.startswith("torch."):
             names.add(cls.__name__)
+
         return apply.__get__(None, cls)(*inputs, **settings)
 
     function.apply = classmethod(noted)
@@ -82,7 +99,9 @@ def own_gradients() -> Iterator[set[str]]:
 
 
 class _Recurrent:
-    """Functions of recurrent layers, which give stand-ins; of packed sequences, those of PyTorch."""
+    """Functions of recurrent layers, which give stand-ins; of packed sequences, those of
+    PyTorch.
+    """
 
     def __init__(self, functions: Any) -> None:
         self._functions = functions
@@ -119,12 +138,17 @@ def trained_values(program: ExportedProgram) -> set[fx.Node]:
         if node.op == "placeholder":
             if next(specs).kind is InputKind.PARAMETER:
                 reached.add(node)
+
             continue
+
         value = node.meta.get("val")
-        real = not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex()
+        real = (
+            not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex()
+        )
         stops = node.target in (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
         if real and not stops and any(source in reached for source in node.all_input_nodes):
             reached.add(node)
+
     return reached
 
 
@@ -134,14 +158,20 @@ def _recompile(program: ExportedProgram) -> None:
 
 
 def _open_regions(module: fx.GraphModule) -> None:
-    """Write the operations of regions without gradients into the graph; what leaves one is detached."""
+    """Write the operations of regions without gradients into the graph; what leaves one is
+    detached.
+    """
     graph = module.graph
     regions = [node for node in graph.nodes if node.op == "call_function" and _is_region(node)]
     for node in regions:
         enabled, body, *given = node.args
         inner = getattr(module, body.target)
         _open_regions(inner)
-        values = dict(zip((each for each in inner.graph.nodes if each.op == "placeholder"), given, strict=True))
+        values = dict(
+            zip(
+                (each for each in inner.graph.nodes if each.op == "placeholder"), given, strict=True
+            )
+        )
         with graph.inserting_before(node):
             for each in inner.graph.nodes:
                 if each.op == "get_attr":
@@ -150,14 +180,17 @@ def _open_regions(module: fx.GraphModule) -> None:
                     values[each] = graph.get_attr(name)
                 elif each.op == "call_function":
                     values[each] = graph.node_copy(each, values.__getitem__)
+
             (end,) = (each for each in inner.graph.nodes if each.op == "output")
             outputs = fx.node.map_arg(end.args[0], values.__getitem__)
             if not enabled:
                 outputs = [_detached(graph, value) for value in outputs]
+
         for user in list(node.users):
             assert user.target is operator.getitem
             user.replace_all_uses_with(outputs[user.args[1]])
             graph.erase_node(user)
+
         graph.erase_node(node)
         if not body.users:
             graph.erase_node(body)
@@ -170,22 +203,32 @@ def _is_region(node: fx.Node) -> bool:
 def _detached(graph: fx.Graph, value: Any) -> Any:
     if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
         return value
+
     node = graph.call_function(torch.ops.aten.detach.default, (value,))
     node.meta.update(value.meta)
     return node
 
 
 def _replace_changes(graph: fx.Graph) -> None:
-    """Write operations that follow the mode and change their input as a result that is copied into the input."""
+    """Write operations that follow the mode and change their input as a result that is copied into
+    the input.
+    """
     for node in list(graph.nodes):
         for name in _CHANGED_IN_PLACE:
-            if node.op != "call_function" or node.target is not getattr(torch.ops.aten, f"{name}_").default:
+            if (
+                node.op != "call_function"
+                or node.target is not getattr(torch.ops.aten, f"{name}_").default
+            ):
                 continue
+
             source = node.args[0]
             assert isinstance(source, fx.Node)
             with graph.inserting_before(node):
-                result = graph.call_function(getattr(torch.ops.aten, name).default, node.args, node.kwargs)
+                result = graph.call_function(
+                    getattr(torch.ops.aten, name).default, node.args, node.kwargs
+                )
                 copy = graph.call_function(torch.ops.aten.copy_.default, (source, result))
+
             result.meta.update(node.meta)
             copy.meta.update(node.meta)
             node.replace_all_uses_with(copy)

@@ -1,4 +1,5 @@
-"""Network morphism of trained weights: a grown network starts with the function of the network that it grew from.
+"""Network morphism of trained weights: a grown network starts with the function of the network that
+it grew from.
 
     match, demand, channels      which layers and channels of the child continue those of the parent
     feasibility                  whether the function can be kept
@@ -6,5 +7,6 @@
     checking                     whether an ancestor's weights can be used: those of its network, and finite
     inherited_weights            an ancestor's weights, found in the archive and adapted to a network
 
-Imports `nn`, `tasks`, `protocols` and `storage`. `match`, `demand`, `channels` and `feasibility` need no torch.
+Imports `nn`, `tasks`, `protocols` and `storage`. `match`, `demand`, `channels` and `feasibility`
+need no torch.
 """

@@ -1,4 +1,5 @@
-"""Channels of a child network: which of the parent's values each carries, and the source of each layer's weights.
+"""Channels of a child network: which of the parent's values each carries, and the source of each
+layer's weights.
 
 symbol   meaning
 u, v     layers of the parent and of the child; v continues u, or is new
@@ -13,10 +14,11 @@ Every channel of the child has a value, expressed by the parent's channels, or n
     (+, value)       its positive part, (-, value): its negative part, both from a relu
     None             a new value, on which no kept value may depend
 
-A layer that continues one of the parent takes the parent's weights for each value that it needs, divided among the
-channels that carry this value; all other channels get zeros. If a value is present only as its two parts, one gets the
-weights and the other one their negative. A new layer passes channels through. The plan is made from the input to the
-output. It fails where a needed value does not arrive: the child then cannot keep the parent's function.
+A layer that continues one of the parent takes the parent's weights for each value that it needs,
+divided among the channels that carry this value; all other channels get zeros. If a value is
+present only as its two parts, one gets the weights and the other one their negative. A new layer
+passes channels through. The plan is made from the input to the output. It fails where a needed
+value does not arrive: the child then cannot keep the parent's function.
 """
 
 from __future__ import annotations
@@ -42,8 +44,10 @@ class ColumnSources:
         into: Positions among the input channels of the child's layer; all others get zeros.
         out_of: For each entry, the position among the input channels of the parent's layer.
         sign: For each entry, 1 or -1.
-        group: For each entry, the number of its group; a group divides one weight among its entries.
-        merged: Lists of the parent's positions that carry one value, whose weights are summed at the first.
+        group: For each entry, the number of its group; a group divides one weight among its
+            entries.
+        merged: Lists of the parent's positions that carry one value, whose weights are summed at
+            the first.
     """
 
     into: list[int] = field(default_factory=list)
@@ -62,7 +66,8 @@ class ContinuedLayer:
         units: For each unit, the unit of u that it copies; None for a new one.
         inner: The same for the units between the two convolutions of a residual block.
         columns: Source of its weights by input channel.
-        identity: Whether the parent's block adds its input unchanged while the child's block projects it.
+        identity: Whether the parent's block adds its input unchanged while the child's block
+            projects it.
     """
 
     layer: int
@@ -74,7 +79,9 @@ class ContinuedLayer:
 
 @dataclass(frozen=True)
 class PassThrough:
-    """A new layer that passes channels through: for each unit, its terms as (input channel, 1 or -1)."""
+    """A new layer that passes channels through: for each unit, its terms as (input channel, 1 or
+    -1).
+    """
 
     sums: list[list[tuple[int, int]]]
 
@@ -103,7 +110,9 @@ class _Planner:
     """
 
     def __init__(self, matching: Matching) -> None:
-        self.matching, self.parent, self.child = matching, matching.parent, matching.child
+        self.matching = matching
+        self.parent = matching.parent
+        self.child = matching.child
         self.of_parent = _values_of(self.parent)
         self.values: list[list[Value]] = []
         self.parts: list[LayerPlan] = []
@@ -117,38 +126,54 @@ class _Planner:
         """Return the plan of a layer, and the values of its output channels."""
         if v == 0:
             return None, self.of_parent[0]
+
         if self.child.groups[v] == "output":
             return None, []
+
         entering = [value for p in self.child.architecture.parents[v] for value in self.values[p]]
         if u is not None:
             return self._continued(v, u, entering)
+
         if self.child.groups[v] == "pool":
             return None, [self._passed(v, value)[0] for value in entering]
+
         return self._new(v, entering)
 
     def _continued(self, v: int, u: int, entering: list[Value]) -> tuple[LayerPlan, list[Value]]:
         needed = [value for p in self.parent.architecture.parents[u] for value in self.of_parent[p]]
         columns = _columns(needed, entering, v)
-        old, new = self.parent.architecture.layers[u], self.child.architecture.layers[v]
+        old = self.parent.architecture.layers[u]
+        new = self.child.architecture.layers[v]
         if new.units is None or old.units is None:
             return ContinuedLayer(u, [], [], columns), []
+
         units: list[int | None] = [k % old.units for k in range(new.units)]
         identity = self.child.residual(v) and not self.parent.projects(u)
         if identity and not self.child.projects(v):
             units = _aligned(needed, entering, v)
+
         inner = [k % old.units for k in range(new.units)] if self.child.residual(v) else []
         made: list[Value] = [None if j is None else (u, j) for j in units]
         if new.op == "crelu":
             made += [None if j is None else (u, old.units + j) for j in units]
+
         return ContinuedLayer(u, units, inner, columns, identity and self.child.projects(v)), made
 
     def _new(self, v: int, entering: list[Value]) -> tuple[LayerPlan, list[Value]]:
-        """Pass the input channels through in order; with too few units, the most needed ones first."""
-        op, units = self.child.architecture.layers[v].op, self.child.architecture.layers[v].units or 0
-        sums = _joined(entering) if op == "crelu" else [(value, [(k, 1)]) for k, value in enumerate(entering)]
+        """Pass the input channels through in order; with too few units, the most needed ones
+        first.
+        """
+        op = self.child.architecture.layers[v].op
+        units = self.child.architecture.layers[v].units or 0
+        sums = (
+            _joined(entering)
+            if op == "crelu"
+            else [(value, [(k, 1)]) for k, value in enumerate(entering)]
+        )
         emitted = [self._passed(v, value) for value, _ in sums]
         if all(value is None for made in emitted for value in made):
             return None, [None] * self.child.widths[v]
+
         unprojected = self.child.residual(v) and not self.child.projects(v)
         chosen = list(range(units)) if unprojected else _chosen(emitted, units, self.demands[v])
         # All first values; for a crelu, then all second ones.
@@ -158,6 +183,7 @@ class _Planner:
     def _passed(self, v: int, value: Value) -> tuple[Value, ...]:
         if value is None:
             return (None, None) if self.child.architecture.layers[v].op == "crelu" else (None,)
+
         return passed(self.child, v, value, can_be_negative(self.parent, value))
 
 
@@ -170,6 +196,7 @@ def _values_of(parent: SizedNetwork) -> list[list[Value]]:
             values.append([(layer.op, value) for value in entering])
         else:
             values.append([(u, j) for j in range(parent.widths[u])])
+
     return values
 
 
@@ -186,6 +213,7 @@ def _columns(needed: Sequence[Value], entering: Sequence[Value], v: int) -> Colu
         one_by_one = all(len(carriers) == len(sources) for _, carriers in signed)
         if len(sources) > 1 and not one_by_one:
             columns.merged.append(sources)
+
         for sign, carriers in signed:
             first = len(columns.group)
             for at, carrier in enumerate(carriers):
@@ -193,17 +221,24 @@ def _columns(needed: Sequence[Value], entering: Sequence[Value], v: int) -> Colu
                 columns.out_of.append(sources[at if one_by_one else 0])
                 columns.sign.append(sign)
                 columns.group.append(first + at if one_by_one else first)
+
     return columns
 
 
 def _carriers(present: dict[Value, list[int]], value: Value, v: int) -> list[tuple[int, list[int]]]:
-    """Return the input channels that carry a value, with the sign 1, or those of its two parts, with 1 and -1."""
+    """Return the input channels that carry a value, with the sign 1, or those of its two parts,
+    with 1 and -1.
+    """
     if value in present:
         return [(1, present[value])]
+
     parts = [("+", value), ("-", value)]
     if all(part in present for part in parts):
         return [(1, present[parts[0]]), (-1, present[parts[1]])]
-    raise InvalidArchitectureError("a value of the parent that the layer needs does not reach it", v)
+
+    raise InvalidArchitectureError(
+        "a value of the parent that the layer needs does not reach it", v
+    )
 
 
 def _positions(values: Iterable[Value]) -> dict[Value, list[int]]:
@@ -212,11 +247,13 @@ def _positions(values: Iterable[Value]) -> dict[Value, list[int]]:
     for at, value in enumerate(values):
         if value is not None:
             positions[value].append(at)
+
     return dict(positions)
 
 
 def _aligned(needed: Sequence[Value], entering: Sequence[Value], v: int) -> list[int | None]:
-    """Return the units of a residual block without projection, each aligned with the channel that is added to it.
+    """Return the units of a residual block without projection, each aligned with the channel that
+    is added to it.
 
     Raises:
         InvalidArchitectureError: A unit of the parent would be lost.
@@ -226,14 +263,20 @@ def _aligned(needed: Sequence[Value], entering: Sequence[Value], v: int) -> list
     for value, sources in _positions(needed).items():
         carriers = present.get(value, [])
         if len(carriers) < len(sources):
-            raise InvalidArchitectureError("the block adds its input unprojected, which differs from its parent's", v)
+            raise InvalidArchitectureError(
+                "the block adds its input unprojected, which differs from its parent's", v
+            )
+
         for at, carrier in enumerate(carriers):
             units[carrier] = sources[at % len(sources)]
+
     return units
 
 
 def _joined(entering: Sequence[Value]) -> list[tuple[Value, list[tuple[int, int]]]]:
-    """Return the values that a crelu can pass through, with their terms: a value, not its two parts, if both arrive."""
+    """Return the values that a crelu can pass through, with their terms: a value, not its two
+    parts, if both arrive.
+    """
     present = _positions(entering)
     joined: list[tuple[Value, list[tuple[int, int]]]] = []
     for k, value in enumerate(entering):
@@ -242,8 +285,10 @@ def _joined(entering: Sequence[Value]) -> list[tuple[Value, list[tuple[int, int]
         if None in parts:
             joined.append((value, [(k, 1)]))
         elif sign == "+":
-            plus, minus = present["+", of], present["-", of]
+            plus = present["+", of]
+            minus = present["-", of]
             joined.append((of, [(k, 1), (minus[plus.index(k) % len(minus)], -1)]))
+
     return joined
 
 
@@ -253,10 +298,13 @@ def _chosen(emitted: Sequence[tuple[Value, ...]], units: int, demand: Demand) ->
     if units < len(useful):
         first = {emitted[k]: k for k in reversed(useful)}.values()
         useful = sorted(sorted(first, key=lambda k: (-_urgency(emitted[k], demand), k))[:units])
+
     return [useful[k % len(useful)] for k in range(units)]
 
 
 def _urgency(made: tuple[Value, ...], demand: Demand) -> int:
-    """Return 3 for a value that the layer must pass through, 1 for one that a later layer needs, and 0 for others."""
+    """Return 3 for a value that the layer must pass through, 1 for one that a later layer needs,
+    and 0 for others.
+    """
     tokens = [token_of(value) for value in made if value is not None]
     return max(2 * (token in demand.required) + (token in demand.useful) for token in tokens)

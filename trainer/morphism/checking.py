@@ -1,4 +1,6 @@
-"""Check of an ancestor's weights before they are inherited: a recipe may save other tensors than its network has."""
+"""Check of an ancestor's weights before they are inherited: a recipe may save other tensors than
+its network has.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,11 @@ from archive.trainer.protocols.networks import NetworkForm
 _SHOWN = 3
 
 
-def check(uri: str, architecture: Architecture, weights: Mapping[str, Tensor], form: NetworkForm) -> None:
-    """Check that weights have the tensors of their network, with finite numbers; further tensors do not matter.
+def check(
+    uri: str, architecture: Architecture, weights: Mapping[str, Tensor], form: NetworkForm
+) -> None:
+    """Check that weights have the tensors of their network, with finite numbers; further tensors do
+    not matter.
 
     Args:
         uri: Address of the weights, for the error.
@@ -33,15 +38,22 @@ def check(uri: str, architecture: Architecture, weights: Mapping[str, Tensor], f
     if missing := [name for name in needed if name not in weights]:
         unexpected = [name for name in weights if name not in tensors]
         further = f"; unexpected: {_listed(unexpected)}" if unexpected else ""
-        raise WeightsError(f"the weights of {uri} do not fit its network: missing: {_listed(missing)}{further}")
+        raise WeightsError(
+            f"the weights of {uri} do not fit its network: missing: {_listed(missing)}{further}"
+        )
+
     for name, tensor in needed.items():
         if weights[name].shape != tensor.shape:
             raise WeightsError(
-                f"the weights of {uri} do not fit its network: {name} must have the shape {tuple(tensor.shape)}, "
+                f"the weights of {uri} do not fit its network: {name} must have the shape "
+                f"{tuple(tensor.shape)}, "
                 f"got {tuple(weights[name].shape)}"
             )
+
     if infinite := [name for name in needed if not torch.isfinite(weights[name].float()).all()]:
-        raise WeightsError(f"the weights of {uri} are not finite: NaN or infinity in {_listed(infinite)}")
+        raise WeightsError(
+            f"the weights of {uri} are not finite: NaN or infinity in {_listed(infinite)}"
+        )
 
 
 def _listed(names: list[str]) -> str:

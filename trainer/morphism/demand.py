@@ -1,7 +1,9 @@
-"""Demand on each layer of a child network: the values that it must pass through if it cannot pass all.
+"""Demand on each layer of a child network: the values that it must pass through if it cannot pass
+all.
 
-A new layer passes its input through, but may have fewer units than input channels, after a skip into it or a wider
-layer before it. It may drop values that no later layer needs, but none that a later layer receives on no other path.
+A new layer passes its input through, but may have fewer units than input channels, after a skip
+into it or a wider layer before it. It may drop values that no later layer needs, but none that a
+later layer receives on no other path.
 
     required   tokens (`archive.trainer.morphism.match`) that some layer needs and receives through this one alone
     useful     tokens that some layer needs
@@ -12,7 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from archive.trainer.morphism.match import Matching, Token, can_be_negative, emitted, passed, possible
+from archive.trainer.morphism.match import (
+    Matching,
+    Token,
+    can_be_negative,
+    emitted,
+    passed,
+    possible,
+)
 
 
 @dataclass
@@ -40,6 +49,7 @@ def demands(matching: Matching) -> list[Demand]:
             elsewhere |= _parts(elsewhere)
             result[p].useful |= needs.useful & tokens[p]
             result[p].required |= (needs.required & tokens[p]) - elsewhere
+
     return result
 
 
@@ -50,19 +60,24 @@ def token_of(value: Any) -> Token:
 
 
 def _needs(matching: Matching, v: int, entering: set[Token], demand: Demand) -> Demand:
-    """Return the tokens that a layer needs of its input: for its own weights, or to meet the demand on it."""
+    """Return the tokens that a layer needs of its input: for its own weights, or to meet the demand
+    on it.
+    """
     u = matching.of[v]
     if u is not None:
         own = emitted(matching.parent)
         tokens = set().union(*(own[p] for p in matching.parent.architecture.parents[u]))
         return Demand(tokens | _parts(tokens), tokens | _parts(tokens))
+
     needs = Demand()
     for token in entering:
         made = set(passed(matching.child, v, token, can_be_negative(matching.parent, token)))
         if made & demand.useful:
             needs.useful.add(token)
+
         if made & demand.required:
             needs.required.add(token)
+
     return needs
 
 

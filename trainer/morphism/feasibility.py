@@ -1,13 +1,16 @@
-"""Feasibility of inheritance: whether a child network can keep its parent's function, and by which operations.
+"""Feasibility of inheritance: whether a child network can keep its parent's function, and by which
+operations.
 
-All children from `archive.spaces.morphism` can, with one exception: a residual block can lose its projection. When its
-input is widened, or gets a skip, until it is as wide as the block, the block adds its input unchanged, while the
-parent's block adds a projection of it. (The size of the images matters: on one pixel a stride has no effect.)
+All children from `archive.spaces.morphism` can, with one exception: a residual block can lose its
+projection. When its input is widened, or gets a skip, until it is as wide as the block, the block
+adds its input unchanged, while the parent's block adds a projection of it. (The size of the images
+matters: on one pixel a stride has no effect.)
 
-Children of other mutations can if the mutation only adds: layers in between, units, edges, paths, copies of paths.
-They cannot if it removes something (units, a layer, an edge that carried a value), changes an operation or a stride, or
-inserts a layer that is not the identity on its input: a pool, a stride, a softplus, logistic or tanh layer, or a relu,
-elu or leaky-relu on values that may be negative. Nothing here needs torch.
+Children of other mutations can if the mutation only adds: layers in between, units, edges, paths,
+copies of paths. They cannot if it removes something (units, a layer, an edge that carried a value),
+changes an operation or a stride, or inserts a layer that is not the identity on its input: a pool,
+a stride, a softplus, logistic or tanh layer, or a relu, elu or leaky-relu on values that may be
+negative. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -35,10 +38,13 @@ def preserving(parent: Architecture, child: Architecture, input_shape: Sequence[
         planned(parent, child, input_shape)
     except InvalidArchitectureError:
         return False
+
     return True
 
 
-def operations_between(parent: Architecture, child: Architecture, input_shape: Sequence[int]) -> tuple[str, ...]:
+def operations_between(
+    parent: Architecture, child: Architecture, input_shape: Sequence[int]
+) -> tuple[str, ...]:
     """Return the operations from the parent to the child, in words, with positions in the child.
 
     Raises:
@@ -47,7 +53,9 @@ def operations_between(parent: Architecture, child: Architecture, input_shape: S
     return planned(parent, child, input_shape)[0].operations
 
 
-def planned(parent: Architecture, child: Architecture, input_shape: Sequence[int]) -> tuple[Matching, list[LayerPlan]]:
+def planned(
+    parent: Architecture, child: Architecture, input_shape: Sequence[int]
+) -> tuple[Matching, list[LayerPlan]]:
     """Return the first matching that keeps the function.
 
     Raises:
@@ -55,10 +63,18 @@ def planned(parent: Architecture, child: Architecture, input_shape: Sequence[int
     """
     if child.space not in ("cnn", "mlp"):
         raise InvalidArchitectureError(f"networks of the space {child.space} inherit no weights")
-    problem = InvalidArchitectureError("some layers of the parent are missing, or lack a part of their input")
-    for matching in islice(matchings(SizedNetwork(parent, input_shape), SizedNetwork(child, input_shape)), _MATCHINGS):
+
+    problem = InvalidArchitectureError(
+        "some layers of the parent are missing, or lack a part of their input"
+    )
+    for matching in islice(
+        matchings(SizedNetwork(parent, input_shape), SizedNetwork(child, input_shape)), _MATCHINGS
+    ):
         try:
             return matching, plan(matching)
         except InvalidArchitectureError as error:
             problem = error
-    raise InvalidArchitectureError(f"{child!r} cannot inherit from {parent!r}: {problem.reason}", problem.layer)
+
+    raise InvalidArchitectureError(
+        f"{child!r} cannot inherit from {parent!r}: {problem.reason}", problem.layer
+    )

@@ -1,4 +1,5 @@
-"""Inherited weights: an ancestor's weights, found in the archive by the daemon and adapted in the trial's process.
+"""Inherited weights: an ancestor's weights, found in the archive by the daemon and adapted in the
+trial's process.
 
     find_ancestor ── lineage ──> nearest ancestor with usable weights ──> InheritedWeights       in the daemon, no torch
     InheritedWeights() ── weights file ──> the ancestor's weights ──> the network's weights      in the trial
@@ -76,12 +77,23 @@ class InheritedWeights:
 
         saved = weights_file.load(self.weights)
         try:
-            checking.check(self.weights.uri, saved.architecture, saved.weights, self.task.form(self.protocol))
-            return adapt(saved.architecture, saved.weights, self.architecture, self.task, self.protocol, self.seed)
+            checking.check(
+                self.weights.uri, saved.architecture, saved.weights, self.task.form(self.protocol)
+            )
+            return adapt(
+                saved.architecture,
+                saved.weights,
+                self.architecture,
+                self.task,
+                self.protocol,
+                self.seed,
+            )
         except InvalidArchitectureError as error:
             raise WeightsError(str(error)) from error
         except (KeyError, IndexError, RuntimeError) as error:
-            raise WeightsError(f"the weights of {self.weights.uri} do not fit its network: {error}") from error
+            raise WeightsError(
+                f"the weights of {self.weights.uri} do not fit its network: {error}"
+            ) from error
 
 
 def adapt(
@@ -92,7 +104,8 @@ def adapt(
     protocol: TrainingProtocol,
     seed: int,
 ) -> StateDict:
-    """Return weights, in the canonical order of the child's layers, with which it has its parent's function.
+    """Return weights, in the canonical order of the child's layers, with which it has its parent's
+    function.
 
     New normalisations are calibrated on the first training inputs.
 
@@ -108,6 +121,7 @@ def adapt(
     transferred = transfer.inherit(parent, learned, child.canonical, form, seed=seed)
     if not transferred.identities:
         return transferred.weights
+
     network = builders.build(child.canonical, form, seed)
     network.load_state_dict(transferred.weights)
     inputs = torch.from_numpy(task.load(protocol).train.inputs[:_CALIBRATION_INPUTS])
@@ -125,10 +139,11 @@ def find_ancestor(
     *,
     maximise: bool | None = None,
 ) -> tuple[InheritedWeights, dict[str, Any]] | None:
-    """Return the weights that a network can inherit, and their record for the evaluation; None without an ancestor.
+    """Return the weights that a network can inherit, and their record for the evaluation; None
+    without an ancestor.
 
-    The weights are reserved, so that no collection deletes them meanwhile, and the store records that the ancestor was
-    morphed into the network.
+    The weights are reserved, so that no collection deletes them meanwhile, and the store records
+    that the ancestor was morphed into the network.
 
     Args:
         archive: The store of ancestors.
@@ -136,9 +151,10 @@ def find_ancestor(
         task: Task to learn.
         protocol: Training protocol.
         seed: Seed of the study.
-        locations: Folders and fsspec URLs whose weights may be read. The database may contain any address: no other
-            location is contacted.
-        maximise: Whether larger values of the study's objective are better; the task's direction if None.
+        locations: Folders and fsspec URLs whose weights may be read. The database may contain any
+            address: no other location is contacted.
+        maximise: Whether larger values of the study's objective are better; the task's direction if
+            None.
 
     Raises:
         StoreError: The store cannot be used.
@@ -146,19 +162,27 @@ def find_ancestor(
     protocols = [protocol.name, str(replace(ProtocolName.parse(protocol.name), morph=False))]
     if maximise is None:
         maximise = task.direction == "maximise"
-    for ancestor in archive.lineage.with_weights(architecture.key, task.name, protocols, maximise=maximise):
-        if not any(weights_store.is_stored_at(ancestor.weights, location) for location in locations):
+
+    for ancestor in archive.lineage.with_weights(
+        architecture.key, task.name, protocols, maximise=maximise
+    ):
+        if not any(
+            weights_store.is_stored_at(ancestor.weights, location) for location in locations
+        ):
             log.info("weights not inherited uri=%s reason=%r", ancestor.weights.uri, ELSEWHERE)
             continue
+
         parent = archive.architectures.get(ancestor.architecture)
         try:
             operations = operations_between(parent, architecture.canonical, task.input_shape)
         except InvalidArchitectureError:
             continue
+
         if _exists(ancestor) and archive.lineage.reserve(ancestor.weights):
             archive.architectures.record_morph(parent, architecture, operations)
             weights = InheritedWeights(ancestor.weights, architecture, task, protocol, seed)
             return weights, _record_of(ancestor, operations)
+
     return None
 
 
@@ -169,6 +193,7 @@ def _exists(ancestor: Ancestor) -> bool:
             return weights_store.exists(uri)
     except ArchiveError:
         return False
+
     return _BREAKER.call(weights_store.root_of(uri), lambda: weights_store.exists(uri))
 
 

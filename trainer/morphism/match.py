@@ -6,14 +6,15 @@ v        layer of the child                                                posit
 psi(v)   the layer that v continues; None if v is new                      `Matching.of[v]`
 token    output of a layer, expressed by the parent's layers               u, or (`avg-pool`, token), …
 
-A layer continues u if it has u's operation and stride, at least u's units, and at least the inputs of u. Pools have no
-weights and continue nothing: they turn tokens into tokens of pooled images. A new layer passes its input through where
-it can be the identity (`passed`). Several layers may continue one, after the duplication of a path.
+A layer continues u if it has u's operation and stride, at least u's units, and at least the inputs
+of u. Pools have no weights and continue nothing: they turn tokens into tokens of pooled images. A
+new layer passes its input through where it can be the identity (`passed`). Several layers may
+continue one, after the duplication of a path.
 
-The matching determines the destination of weights (`archive.trainer.morphism.transfer`) and, read as a list, the
-operations from one network to the other. The search is depth first, layer by layer; all layers of the parent must be
-continued, which leaves few choices. The sizes of images, which decide whether a residual block projects its input, are
-inferred from the input.
+The matching determines the destination of weights (`archive.trainer.morphism.transfer`) and, read
+as a list, the operations from one network to the other. The search is depth first, layer by layer;
+all layers of the parent must be continued, which leaves few choices. The sizes of images, which
+decide whether a residual block projects its input, are inferred from the input.
 """
 
 from __future__ import annotations
@@ -54,15 +55,20 @@ class SizedNetwork:
 
     @cached_property
     def widths(self) -> list[int]:
-        """Output channels or features of each layer; for decisions and the output, those of their input."""
+        """Output channels or features of each layer; for decisions and the output, those of their
+        input.
+        """
         widths: list[int] = []
         for u, layer in enumerate(self.architecture.layers):
             if self.groups[u] == "input":
-                widths.append(math.prod(self.input_shape[:1] if self.words.images else self.input_shape))
+                widths.append(
+                    math.prod(self.input_shape[:1] if self.words.images else self.input_shape)
+                )
             elif layer.units is None:
                 widths.append(sum(widths[p] for p in self.architecture.parents[u]))
             else:
                 widths.append(2 * layer.units if layer.op == "crelu" else layer.units)
+
         return widths
 
     def entering(self, u: int) -> int:
@@ -73,17 +79,22 @@ class SizedNetwork:
         """Return height and width of an image after this many halvings; none for a vector."""
         if not self.words.images or level is None:
             return ()
+
         return tuple(-(-side // 2**level) for side in self.input_shape[1:])
 
     def pixels(self, u: int) -> int:
         """Return the number of pixels of each input channel of a layer; 1 for a vector."""
-        level = self.architecture.levels[self.architecture.parents[u][0]] if self.words.images else None
+        level = (
+            self.architecture.levels[self.architecture.parents[u][0]] if self.words.images else None
+        )
         return math.prod(self.sides(level))
 
     def projects(self, u: int) -> bool:
         """Return whether a residual block has a 1 x 1 convolution in place of the identity."""
-        levels, layer = self.architecture.levels, self.architecture.layers[u]
-        before, after = levels[self.architecture.parents[u][0]], levels[u]
+        levels = self.architecture.levels
+        layer = self.architecture.layers[u]
+        before = levels[self.architecture.parents[u][0]]
+        after = levels[u]
         return self.entering(u) != layer.units or self.sides(before) != self.sides(after)
 
     def residual(self, u: int) -> bool:
@@ -98,7 +109,8 @@ class Matching:
     Attributes:
         parent: The parent with its sizes.
         child: The child with its sizes.
-        of: Position in the parent of the layer that each layer of the child continues; None for new layers and pools.
+        of: Position in the parent of the layer that each layer of the child continues; None for new
+            layers and pools.
     """
 
     parent: SizedNetwork
@@ -111,7 +123,9 @@ class Matching:
         return tuple(_described(self))
 
 
-def matchings(parent: SizedNetwork, child: SizedNetwork, visits: int = _VISITS) -> Iterator[Matching]:
+def matchings(
+    parent: SizedNetwork, child: SizedNetwork, visits: int = _VISITS
+) -> Iterator[Matching]:
     """Yield the matchings of a child with a parent, the most direct first.
 
     Args:
@@ -119,12 +133,18 @@ def matchings(parent: SizedNetwork, child: SizedNetwork, visits: int = _VISITS) 
         child: Network with the same input.
         visits: Largest number of visited layers, after which the search ends.
     """
-    if parent.architecture.space != child.architecture.space or parent.input_shape != child.input_shape:
+    if (
+        parent.architecture.space != child.architecture.space
+        or parent.input_shape != child.input_shape
+    ):
         return
+
     yield from _MatchingSearch(parent, child, visits).run()
 
 
-def passed(sized: SizedNetwork, v: int, entering: Token, negative: bool) -> tuple[Token | None, ...]:
+def passed(
+    sized: SizedNetwork, v: int, entering: Token, negative: bool
+) -> tuple[Token | None, ...]:
     """Return the outputs of a new layer for one token of its input, one for each output channel.
 
     Args:
@@ -133,15 +153,20 @@ def passed(sized: SizedNetwork, v: int, entering: Token, negative: bool) -> tupl
         entering: The token.
         negative: Whether its values may be negative.
     """
-    layer, group = sized.architecture.layers[v], sized.groups[v]
+    layer = sized.architecture.layers[v]
+    group = sized.groups[v]
     if group == "pool":
         return ((layer.op, entering),)
+
     if layer.stride != 1 or (group == "fc" and sized.pixels(v) != 1):
         return (None,)
+
     if layer.op == "crelu":
         return (("+", entering), ("-", entering)) if negative else (entering, None)
+
     if group == "conv" or layer.op in ("relu", "fc"):
         return (("+", entering) if negative else entering,)
+
     # Both are the identity on values that are not negative, and useless for others.
     return (entering if layer.op in ("leaky-relu", "elu") and not negative else None,)
 
@@ -151,13 +176,17 @@ def can_be_negative(parent: SizedNetwork, token: Token) -> bool:
     while isinstance(token, tuple) and isinstance(token[0], str):
         if token[0] in "+-":
             return False
+
         token = token[1]
+
     u = token[0] if isinstance(token, tuple) else token
     return parent.groups[u] != "conv" and parent.architecture.layers[u].op not in NEVER_NEGATIVE
 
 
 def emitted(sized: SizedNetwork) -> list[frozenset[Token]]:
-    """Return the tokens of each layer of a network by its own positions: itself, or the pooled tokens of a pool."""
+    """Return the tokens of each layer of a network by its own positions: itself, or the pooled
+    tokens of a pool.
+    """
     tokens: list[frozenset[Token]] = []
     for u, layer in enumerate(sized.architecture.layers):
         if sized.groups[u] == "pool":
@@ -165,6 +194,7 @@ def emitted(sized: SizedNetwork) -> list[frozenset[Token]]:
             tokens.append(frozenset((layer.op, token) for token in entering))
         else:
             tokens.append(frozenset((u,)))
+
     return tokens
 
 
@@ -181,10 +211,16 @@ class _MatchingSearch:
     """
 
     def __init__(self, parent: SizedNetwork, child: SizedNetwork, visits: int) -> None:
-        self.parent, self.child, self.left = parent, child, visits
+        self.parent = parent
+        self.child = child
+        self.left = visits
         own = emitted(parent)
-        self.needed = [frozenset().union(*(own[p] for p in parents)) for parents in parent.architecture.parents]
-        self.inner = {u for u, group in enumerate(parent.groups) if group not in ("input", "output", "pool")}
+        self.needed = [
+            frozenset().union(*(own[p] for p in parents)) for parents in parent.architecture.parents
+        ]
+        self.inner = {
+            u for u, group in enumerate(parent.groups) if group not in ("input", "output", "pool")
+        }
         inner = [group not in ("input", "output", "pool") for group in child.groups]
         self.after = [sum(inner[v:]) for v in range(len(inner) + 1)]
         self.of: list[int | None] = [None] * len(inner)
@@ -200,19 +236,24 @@ class _MatchingSearch:
         open_ = self.inner - {u for u in self.of[:v] if u is not None}
         if self.left < 0 or len(open_) > self.after[v]:
             return
+
         if self.child.groups[v] == "output":
             if self._decides_alike():
                 yield Matching(self.parent, self.child, tuple(self.of))
+
             return
+
         for choice in self._choices(v, open_):
             self.of[v] = choice
             self.tokens[v] = frozenset((choice,)) if choice is not None else self._passed_tokens(v)
             yield from self._from(v + 1)
+
         self.of[v] = None
 
     def _choices(self, v: int, open_: set[int]) -> list[int | None]:
         if self.child.groups[v] == "pool":
             return [None]
+
         candidates = [u for u in sorted(self.inner) if self._continues(v, u)]
         units = self.child.architecture.layers[v].units
 
@@ -223,12 +264,17 @@ class _MatchingSearch:
         return [*candidates] if self.child.groups[v] == "decision" else [*candidates, None]
 
     def _continues(self, v: int, u: int) -> bool:
-        old, new = self.parent.architecture.layers[u], self.child.architecture.layers[v]
+        old = self.parent.architecture.layers[u]
+        new = self.child.architecture.layers[v]
         if (old.op, old.stride) != (new.op, new.stride) or (new.units or 0) < (old.units or 0):
             return False
+
         present = self._entering(v)
-        if not all(token in present or {("+", token), ("-", token)} <= present for token in self.needed[u]):
+        if not all(
+            token in present or {("+", token), ("-", token)} <= present for token in self.needed[u]
+        ):
             return False
+
         # An identity can become a projection, but not vice versa.
         return not self.child.residual(v) or self.child.projects(v) or not self.parent.projects(u)
 
@@ -236,7 +282,9 @@ class _MatchingSearch:
         return frozenset().union(*(self.tokens[p] for p in self.child.architecture.parents[v]))
 
     def _passed_tokens(self, v: int) -> frozenset[Token]:
-        made = (passed(self.child, v, t, can_be_negative(self.parent, t)) for t in self._entering(v))
+        made = (
+            passed(self.child, v, t, can_be_negative(self.parent, t)) for t in self._entering(v)
+        )
         return frozenset(token for outputs in made for token in outputs if token is not None)
 
     def _decides_alike(self) -> bool:
@@ -253,8 +301,10 @@ def _described(matching: Matching) -> Iterator[str]:
             old = matching.parent.architecture.layers[u]
             if matching.of.index(u) < v:
                 yield f"duplicate {v} {layer.op}"
+
             if old.units != layer.units:
                 yield f"widen {v} {old.units}->{layer.units}"
+
             yield from (f"skip_concat {p}->{v}" for p in _skips(matching, v, u))
         elif child.groups[v] not in ("pool", "output"):
             yield f"{'skip_add' if child.residual(v) else 'deepen'} {v} {layer.op}/{layer.units}"
@@ -262,7 +312,8 @@ def _described(matching: Matching) -> Iterator[str]:
 
 def _skips(matching: Matching, v: int, u: int) -> Iterator[int]:
     """Yield the inputs of a layer that carry nothing of the layer that it continues."""
-    own, architecture = emitted(matching.parent), matching.parent.architecture
+    own = emitted(matching.parent)
+    architecture = matching.parent.architecture
     needed = frozenset().union(*(own[p] for p in architecture.parents[u]))
     needed |= {(sign, token) for token in needed for sign in "+-"}
     present = possible(matching)
@@ -276,7 +327,14 @@ def possible(matching: Matching) -> list[frozenset[Token]]:
         if u is not None:
             tokens.append(frozenset((u,)))
             continue
+
         entering = frozenset().union(*(tokens[p] for p in matching.child.architecture.parents[v]))
-        made = (passed(matching.child, v, token, can_be_negative(matching.parent, token)) for token in entering)
-        tokens.append(frozenset(token for outputs in made for token in outputs if token is not None))
+        made = (
+            passed(matching.child, v, token, can_be_negative(matching.parent, token))
+            for token in entering
+        )
+        tokens.append(
+            frozenset(token for outputs in made for token in outputs if token is not None)
+        )
+
     return tokens

@@ -1,8 +1,10 @@
-"""Tensors of a child network, computed from the parent's by the plan of `archive.trainer.morphism.channels`.
+"""Tensors of a child network, computed from the parent's by the plan of
+`archive.trainer.morphism.channels`.
 
     weight of layer v, unit k, input channel c  =  share * sign * weight of layer u, unit g(k), input channel s(c)
 
-g is `units`, s and sign are `columns`; for each unit, the shares of the channels that carry one value sum to 1.
+g is `units`, s and sign are `columns`; for each unit, the shares of the channels that carry one
+value sum to 1.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class TransferSources:
     drawn: Mapping[str, Tensor]
 
 
-def filled(sources: TransferSources, generator: torch.Generator, noise: float) -> tuple[Tensors, list[str]]:
+def filled(
+    sources: TransferSources, generator: torch.Generator, noise: float
+) -> tuple[Tensors, list[str]]:
     """Return the child's weights, and the names of the normalisations that must be the identity.
 
     Args:
@@ -60,27 +64,41 @@ def filled(sources: TransferSources, generator: torch.Generator, noise: float) -
                 layer.copy_from_parent(part, _of_layer(sources.weights, part.layer, like.dtype))
             else:
                 layer.pass_through(part)
+
             identities += [f"layers.{v}.{name}" for name in layer.identities]
+
         made.update({f"layers.{v}.{name}": tensor for name, tensor in own.items()})
+
     return made, identities
 
 
 def _of_layer(weights: Mapping[str, Tensor], layer: int, dtype: torch.dtype) -> Tensors:
     start = f"layers.{layer}."
-    own = {name.removeprefix(start): tensor for name, tensor in weights.items() if name.startswith(start)}
-    return {name: tensor.to(dtype, copy=True) if tensor.is_floating_point() else tensor for name, tensor in own.items()}
+    own = {
+        name.removeprefix(start): tensor
+        for name, tensor in weights.items()
+        if name.startswith(start)
+    }
+    return {
+        name: tensor.to(dtype, copy=True) if tensor.is_floating_point() else tensor
+        for name, tensor in own.items()
+    }
 
 
 class _LayerTensors:
     """One layer's tensors by their names in the layer, changed in place.
 
-    The names of a layer's only weights begin with `""`, `affine.` or `filter.`; a residual block has `first.`,
-    `second.` and perhaps `projection.`.
+    The names of a layer's only weights begin with `""`, `affine.` or `filter.`; a residual block
+    has `first.`, `second.` and perhaps `projection.`.
     """
 
-    def __init__(self, own: Tensors, channels: int, generator: torch.Generator, noise: float) -> None:
-        self.own, self.channels = own, channels
-        self.generator, self.noise = generator, noise
+    def __init__(
+        self, own: Tensors, channels: int, generator: torch.Generator, noise: float
+    ) -> None:
+        self.own = own
+        self.channels = channels
+        self.generator = generator
+        self.noise = noise
         self.identities: list[str] = []
 
     def copy_from_parent(self, part: ContinuedLayer, old: Tensors) -> None:
@@ -90,14 +108,18 @@ class _LayerTensors:
             units: Sequence[int | None] = part.units or range(len(self.own[f"{start}weight"]))
             self._copy(start, old, units, part.columns)
             return
+
         self._copy("first.", old, part.inner, part.columns)
-        inner = ColumnSources([*range(len(part.inner))], part.inner, [1] * len(part.inner), part.inner)
+        inner = ColumnSources(
+            [*range(len(part.inner))], part.inner, [1] * len(part.inner), part.inner
+        )
         self._copy("second.", old, part.units, inner)
         if part.identity:
             count = len(old["first.weight"][0])
             identity = torch.eye(count, dtype=old["first.weight"].dtype)[..., None, None]
             self._set(
-                "projection.weight", _mixed(_rows(identity, part.units), part.columns, self.channels, self.generator)
+                "projection.weight",
+                _mixed(_rows(identity, part.units), part.columns, self.channels, self.generator),
             )
             self._neutralise("projection.")
         elif "projection.weight" in self.own:
@@ -111,6 +133,7 @@ class _LayerTensors:
             self.own[silent].zero_()
             if "projection.weight" not in self.own:
                 return
+
         start = "projection." if "first.weight" in self.own else self._start()
         weight = self.own[f"{start}weight"]
         centre = [side // 2 for side in weight.shape[2:]]
@@ -118,16 +141,21 @@ class _LayerTensors:
         for unit, terms in enumerate(part.sums):
             for channel, sign in terms:
                 weight[(unit, channel, *centre)] = sign
+
         self._add_noise(weight, range(len(weight)), 1 / math.sqrt(weight[0].numel()))
         self._neutralise(start)
 
     def _start(self) -> str:
         return next(start for start in ("", "affine.", "filter.") if f"{start}weight" in self.own)
 
-    def _copy(self, start: str, old: Tensors, units: Sequence[int | None], columns: ColumnSources) -> None:
+    def _copy(
+        self, start: str, old: Tensors, units: Sequence[int | None], columns: ColumnSources
+    ) -> None:
         weight = old[f"{start}weight"]
         # A dense layer on an image has one column for each pixel of each channel.
-        entering = 1 + max((*columns.out_of, *(at for positions in columns.merged for at in positions)))
+        entering = 1 + max(
+            (*columns.out_of, *(at for positions in columns.merged for at in positions))
+        )
         shaped = weight if weight.ndim > 2 else weight.reshape(len(weight), entering, -1)
         channels = self.channels if not start.startswith("second") else len(columns.into)
         mixed = _mixed(_rows(shaped, units), columns, channels, self.generator)
@@ -151,9 +179,11 @@ class _LayerTensors:
         norm = _normalisation(start)
         if f"{start}bias" in self.own:
             self.own[f"{start}bias"].zero_()
+
         if f"{norm}weight" in self.own:
             for name, value in zip(_NORM, (math.sqrt(1 + _EPSILON), 0.0, 0.0, 1.0), strict=True):
                 self.own[norm + name].fill_(value)
+
             self.identities.append(norm.removesuffix("."))
 
     def _add_noise(self, weight: Tensor, rows: Sequence[int], scale: float) -> None:
@@ -168,18 +198,24 @@ def _normalisation(start: str) -> str:
 
 
 def _rows(tensor: Tensor, units: Sequence[int | None]) -> Tensor:
-    """Return the rows of the parent's units; an arbitrary row for each new unit, which is replaced afterwards."""
+    """Return the rows of the parent's units; an arbitrary row for each new unit, which is replaced
+    afterwards.
+    """
     return tensor[[0 if unit is None else unit for unit in units]]
 
 
-def _mixed(weight: Tensor, columns: ColumnSources, channels: int, generator: torch.Generator) -> Tensor:
-    """Return the weights of a child's layer from the parent's, with the input channels that the plan says.
+def _mixed(
+    weight: Tensor, columns: ColumnSources, channels: int, generator: torch.Generator
+) -> Tensor:
+    """Return the weights of a child's layer from the parent's, with the input channels that the
+    plan says.
 
     Args:
         weight: (units, entering, …), the parent's weights in the order of the child's units.
         columns: Source of each input channel.
         channels: Number of the child's input channels.
-        generator: Generator of the shares, of which each is between a half and one and a half before the division.
+        generator: Generator of the shares, of which each is between a half and one and a half
+            before the division.
 
     Returns:
         (units, channels, …).
@@ -187,10 +223,15 @@ def _mixed(weight: Tensor, columns: ColumnSources, channels: int, generator: tor
     weight = weight.clone()
     for positions in columns.merged:
         weight[:, positions[0]] = weight[:, positions].sum(dim=1)
+
     mixed = weight.new_zeros((len(weight), channels, *weight.shape[2:]))
-    drawn = 0.5 + torch.rand((len(weight), len(columns.into)), generator=generator, dtype=weight.dtype)
+    drawn = 0.5 + torch.rand(
+        (len(weight), len(columns.into)), generator=generator, dtype=weight.dtype
+    )
     group = torch.tensor(columns.group)
     total = drawn.new_zeros((len(weight), int(group.max()) + 1)).index_add_(1, group, drawn)
     share = drawn / total[:, group] * torch.tensor(columns.sign, dtype=weight.dtype)
-    mixed[:, columns.into] = weight[:, columns.out_of] * share.reshape(*share.shape, *[1] * (weight.ndim - 2))
+    mixed[:, columns.into] = weight[:, columns.out_of] * share.reshape(
+        *share.shape, *[1] * (weight.ndim - 2)
+    )
     return mixed

@@ -1,7 +1,8 @@
-"""Network morphism of trained weights: a child network starts with the function that its parent has learned.
+"""Network morphism of trained weights: a child network starts with the function that its parent has
+learned.
 
-Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow, Shlens: Net2Net
-(2016). Wei, Wang, Rui, Chen: Network Morphism (2016).
+Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow,
+Shlens: Net2Net (2016). Wei, Wang, Rui, Chen: Network Morphism (2016).
 
     transferred = inherit(parent, weights, child, task.form(protocol))
     network.load_state_dict(transferred.weights)          # outputs are the parent's, before any training
@@ -15,12 +16,13 @@ Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018)
 | a new path            | drawn from the seed, with zeros where the path ends                                      |
 | a copy of a path      | copies of its layers                                                                     |
 
-The operations need not be known: layers are matched (`archive.trainer.morphism.match`), then channels
-(`archive.trainer.morphism.channels`). Any number of operations is therefore one step, and networks that an
-evolutionary mutation enlarged inherit, too.
+The operations need not be known: layers are matched (`archive.trainer.morphism.match`), then
+channels (`archive.trainer.morphism.channels`). Any number of operations is therefore one step, and
+networks that an evolutionary mutation enlarged inherit, too.
 
-The shares are random, and differ between the next layer's units, so that copies have different gradients and diverge
-from the first step on. Net2Net adds noise for that, which changes the function; `noise` does the same on request.
+The shares are random, and differ between the next layer's units, so that copies have different
+gradients and diverge from the first step on. Net2Net adds noise for that, which changes the
+function; `noise` does the same on request.
 
 `archive.trainer.morphism.feasibility` lists what cannot be inherited.
 """
@@ -72,14 +74,18 @@ def inherit(
         child: Architecture, in the order of layers that names the result.
         form: Form of both networks.
         seed: Seed of the undetermined weights, and of the shares of copies.
-        noise: Standard deviation, relative to that of a layer's weights, of noise on the weights of copied units and
-            of new layers. The function is then the parent's up to the noise.
+        noise: Standard deviation, relative to that of a layer's weights, of noise on the weights of
+            copied units and of new layers. The function is then the parent's up to the noise.
 
     Raises:
-        InvalidArchitectureError: The search finds no way for the child to keep the parent's function.
+        InvalidArchitectureError: The search finds no way for the child to keep the parent's
+            function.
     """
     matching, parts = planned(parent, child, form.input_shape)
-    drawn = {name: tensor.detach() for name, tensor in builders.build(child, form, seed).state_dict().items()}
+    drawn = {
+        name: tensor.detach()
+        for name, tensor in builders.build(child, form, seed).state_dict().items()
+    }
     generator = torch.Generator().manual_seed(seed)
     made, identities = filled(TransferSources(matching, parts, weights, drawn), generator, noise)
     return TransferredWeights(made, matching.operations, tuple(identities))
@@ -87,11 +93,12 @@ def inherit(
 
 @torch.no_grad()
 def calibrate(network: nn.Module, identities: Sequence[str], inputs: Tensor) -> None:
-    """Calibrate normalisations that are the identity in evaluation to be nearly the identity in training, too.
+    """Calibrate normalisations that are the identity in evaluation to be nearly the identity in
+    training, too.
 
-    In training, a normalisation uses the mean and the deviation of its batch, which would change the function. Here its
-    running statistics become those of the inputs, and its factor and offset invert them: in evaluation it stays the
-    identity.
+    In training, a normalisation uses the mean and the deviation of its batch, which would change
+    the function. Here its running statistics become those of the inputs, and its factor and offset
+    invert them: in evaluation it stays the identity.
 
     Args:
         network: Network with the weights of `inherit`; changed in place.
@@ -106,14 +113,17 @@ def calibrate(network: nn.Module, identities: Sequence[str], inputs: Tensor) -> 
     finally:
         for hook in hooks:
             hook.remove()
+
         network.train(was)
 
 
 def _recalibrate(norm: nn.Module, entering: tuple[Tensor, ...]) -> None:
     assert isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d)
     values = entering[0].transpose(0, 1).flatten(1)
-    mean, variance = values.mean(dim=1), values.var(dim=1, correction=0)
+    mean = values.mean(dim=1)
+    variance = values.var(dim=1, correction=0)
     for name, tensor in (("running_mean", mean), ("running_var", variance)):
         norm.get_buffer(name).copy_(tensor)
+
     norm.weight.copy_((variance + norm.eps).sqrt())
     norm.bias.copy_(mean)

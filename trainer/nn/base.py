@@ -15,14 +15,14 @@ A module may have three things more, which the default recipe uses where they ar
 
 A builder may count the costs of networks without building them (`KnowsCosts`).
 
-A package adds a builder for its space through an entry point of the group `archive.builders`: the name of the space,
-and a subclass of `Builder` without arguments:
+A package adds a builder for its space through an entry point of the group `archive.builders`: the
+name of the space, and a subclass of `Builder` without arguments:
 
     [project.entry-points."archive.builders"]
     motifs = "some_package.builder:MotifBuilder"
 
-The module of the class must not import torch at its top: a search checks before it starts whether its networks can be
-built, and starts faster without. `build` imports what it needs.
+The module of the class must not import torch at its top: a search checks before it starts whether
+its networks can be built, and starts faster without. `build` imports what it needs.
 """
 
 from __future__ import annotations
@@ -56,17 +56,19 @@ class Builder(ABC):
     def build(self, architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
         """Return the network of an architecture, on the CPU, in training mode.
 
-        The module maps a batch (n, *form.input_shape) to (n, form.outputs): in a classification, logits, whose softmax
-        is the classes' probabilities; in a regression, predictions. In evaluation mode an output depends on its own
-        input alone. Any random numbers of the forward pass come from torch's default generators, which the default
-        recipe seeds, and saves with its checkpoints. Layers are in the order of the architecture, so callers that want
-        one network for all relabellings pass `architecture.canonical`.
+        The module maps a batch (n, *form.input_shape) to (n, form.outputs): in a classification,
+        logits, whose softmax is the classes' probabilities; in a regression, predictions. In
+        evaluation mode an output depends on its own input alone. Any random numbers of the forward
+        pass come from torch's default generators, which the default recipe seeds, and saves with
+        its checkpoints. Layers are in the order of the architecture, so callers that want one
+        network for all relabellings pass `architecture.canonical`.
 
         Args:
             architecture: Architecture of the builder's space; membership is not checked.
             form: Form that `check` accepts.
-            seed: Seed of the initial weights, which depend on nothing else. `builders.build` seeds torch's default
-                generator with it for the time of the call, so that modules of torch draw from it.
+            seed: Seed of the initial weights, which depend on nothing else. `builders.build` seeds
+                torch's default generator with it for the time of the call, so that modules of torch
+                draw from it.
 
         Raises:
             InvalidArchitectureError: This architecture cannot have the form.
@@ -94,7 +96,8 @@ class HasProgress(Protocol):
     """A module whose forward pass changes with the progress of its training."""
 
     def set_progress(self, share: float) -> None:
-        """Set the share of the training that is done, in [0, 1), in tensors of the module and in place.
+        """Set the share of the training that is done, in [0, 1), in tensors of the module and in
+        place.
 
         A GPU replays recorded steps (`archive.trainer.fit.step_graphs`), which see tensors alone.
         """
@@ -102,7 +105,9 @@ class HasProgress(Protocol):
 
 @runtime_checkable
 class KnowsCosts(Protocol):
-    """A builder that knows the costs of a network without building it, for tables of many networks."""
+    """A builder that knows the costs of a network without building it, for tables of many
+    networks.
+    """
 
     def costs(self, architecture: Architecture, form: NetworkForm) -> Costs:
         """Return the costs that `archive.trainer.nn.costs.measure` returns of the built network.
@@ -114,16 +119,18 @@ class KnowsCosts(Protocol):
 def weighted_layers(module: nn.Module) -> list[nn.Module]:
     """Return the layers of a network that hyperparameters a layer belong to.
 
-    They are the module's `weighted`, or else all its submodules with a matrix or a kernel of their own, in the order
-    of `modules`. A matrix that several layers share is one such layer: the first of them, or a trained tensor whose
-    attribute `applied_in` has those layers. A trained tensor that is no layer's matrix, such as a table of positions,
-    is none.
+    They are the module's `weighted`, or else all its submodules with a matrix or a kernel of their
+    own, in the order of `modules`. A matrix that several layers share is one such layer: the first
+    of them, or a trained tensor whose attribute `applied_in` has those layers. A trained tensor
+    that is no layer's matrix, such as a table of positions, is none.
     """
     return [layers[0] for layers in _by_weights(module)]
 
 
 def applied_layers(module: nn.Module) -> list[list[nn.Module]]:
-    """Return the layers that apply the weights of each of `weighted_layers`: several where they share a matrix."""
+    """Return the layers that apply the weights of each of `weighted_layers`: several where they
+    share a matrix.
+    """
     return [list(getattr(layers[0], "applied_in", layers)) for layers in _by_weights(module)]
 
 
@@ -134,6 +141,7 @@ def _by_weights(module: nn.Module) -> list[list[nn.Module]]:
     own = getattr(module, "weighted", None)
     if isinstance(own, list):
         return [[layer] for layer in own]
+
     groups: list[list[nn.Module]] = []
     owner: dict[int, list[nn.Module]] = {}
     for part in module.modules():
@@ -141,10 +149,13 @@ def _by_weights(module: nn.Module) -> list[list[nn.Module]]:
         layers = next((owner[matrix] for matrix in matrices if matrix in owner), [])
         if not owner.keys() >= set(matrices):
             groups.append(layers := [])
+
         if matrices:
             layers.append(part)
+
         for matrix in matrices:
             owner.setdefault(matrix, layers)
+
     return groups
 
 
@@ -156,4 +167,6 @@ def check_image(space: str, form: NetworkForm) -> None:
     """
     if not form.is_image:
         shape = form.input_shape
-        raise InvalidArchitectureError(f"a network of {space} needs images, but an input has the shape {shape}")
+        raise InvalidArchitectureError(
+            f"a network of {space} needs images, but an input has the shape {shape}"
+        )

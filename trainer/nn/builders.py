@@ -1,4 +1,7 @@
-"""Builders of networks by the name of the space. `archive.trainer.nn.base` tells how a package adds one."""
+"""Builders of networks by the name of the space.
+
+`archive.trainer.nn.base` tells how a package adds one.
+"""
 
 from __future__ import annotations
 
@@ -43,20 +46,29 @@ def get(space: str) -> Builder:
         SettingsError: Another package's builder cannot be loaded or made, or is none.
     """
     if space not in names():
-        raise InvalidArchitectureError(f"the trainer builds networks of {', '.join(names())}, got {space}")
+        raise InvalidArchitectureError(
+            f"the trainer builds networks of {', '.join(names())}, got {space}"
+        )
+
     kind = registry.load(space)
     if not (isinstance(kind, type) and issubclass(kind, Builder)):
         raise SettingsError(
-            f"the builder {space!r} of {registry.package(space)} must be a subclass of Builder, got {kind!r}"
+            f"the builder {space!r} of {registry.package(space)} must be a subclass of "
+            "Builder, "
+            f"got {kind!r}"
         )
+
     return registry.make(space, Builder)  # type: ignore[type-abstract]
 
 
 def build(architecture: Architecture, form: NetworkForm, seed: int = 0) -> nn.Module:
-    """Return the network of an architecture; see `Builder.build`. Torch's generators are as before the call.
+    """Return the network of an architecture; see `Builder.build`.
+
+    Torch's generators are as before the call.
 
     Raises:
-        InvalidArchitectureError: The space has no builder, or the architecture cannot have the form.
+        InvalidArchitectureError: The space has no builder, or the architecture cannot have the
+            form.
         UsageError: An option of the form has an invalid value.
     """
     import torch
@@ -70,10 +82,12 @@ def build(architecture: Architecture, form: NetworkForm, seed: int = 0) -> nn.Mo
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of the network of an architecture; it is built only if its builder does not know them.
+    """Return the costs of the network of an architecture; it is built only if its builder does not
+    know them.
 
     Raises:
-        InvalidArchitectureError: The space has no builder, or the architecture cannot have the form.
+        InvalidArchitectureError: The space has no builder, or the architecture cannot have the
+            form.
         UsageError: An option of the form has an invalid value.
     """
     from archive.trainer.nn.costs import measure
@@ -82,4 +96,5 @@ def costs(architecture: Architecture, form: NetworkForm) -> Costs:
     builder.check(form)
     if isinstance(builder, KnowsCosts):
         return builder.costs(architecture, form)
+
     return measure(build(architecture.canonical, form), form.input_shape)

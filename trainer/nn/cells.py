@@ -1,4 +1,5 @@
-"""Builders of the spaces of cells: a cell is repeated in a skeleton, whose size is an option of the protocol.
+"""Builders of the spaces of cells: a cell is repeated in a skeleton, whose size is an option of the
+protocol.
 
 | option          | meaning                                                | `nasbench101` | `nasbench201` | `darts` |
 |-----------------|--------------------------------------------------------|---------------|---------------|---------|
@@ -8,8 +9,8 @@
 | `auxiliary`     | weight of the loss of an auxiliary head; 0: no head    |               |               | 0.4     |
 | `drop_path`     | share of dropped operations at the end of the training |               |               | 0.2     |
 
-The defaults are the published values; `nasnet` has those of `darts`. Normalisation is part of the operations, whatever
-`normalisation` of the protocol says.
+The defaults are the published values; `nasnet` has those of `darts`. Normalisation is part of the
+operations, whatever `normalisation` of the protocol says.
 """
 
 from __future__ import annotations
@@ -118,5 +119,6 @@ def _check(space: str, form: NetworkForm) -> None:
     check_image(space, form)
     for name in ("channels", "cells"):
         form.count(name, 1)
+
     for name in ("norm_momentum", "auxiliary", "drop_path"):
         form.share(name, 0.1)

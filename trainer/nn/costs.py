@@ -6,12 +6,12 @@
 | `flops`  | multiply-adds of convolutions, matrix products, recurrent layers and attention, for one input in        |
 |          | evaluation mode, and one addition for each output of a convolution or a linear layer with a bias        |
 
-A multiply-add counts once, as in the files of NAS-Bench-201 and most papers of the field. Normalisations, activations,
-pools and sums do not count. Every evaluation that the archive trains has this definition; imported tables have their
-own, which may count the latter, too.
+A multiply-add counts once, as in the files of NAS-Bench-201 and most papers of the field.
+Normalisations, activations, pools and sums do not count. Every evaluation that the archive trains
+has this definition; imported tables have their own, which may count the latter, too.
 
-`torch.utils.flop_counter` counts a multiply-add twice, and no bias. Its first use loads torch's compiler, which takes
-seconds and no trial needs.
+`torch.utils.flop_counter` counts a multiply-add twice, and no bias. Its first use loads torch's
+compiler, which takes seconds and no trial needs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def measure(module: nn.Module, input_shape: Sequence[int]) -> Costs:
     """Return the costs of a network.
 
     Args:
-        module: Any network with one input, which passes a batch of one input of zeros forward; unchanged.
+        module: Any network with one input, which passes a batch of one input of zeros forward;
+            unchanged.
         input_shape: Shape of one input, without the batch.
     """
     return Costs(params(module), flops(module, input_shape))
@@ -50,13 +51,16 @@ def params(module: nn.Module) -> int:
     total = sum(parameter.numel() for parameter in module.parameters())
     if isinstance(module, HasAuxiliaryHead):
         total -= sum(parameter.numel() for parameter in module.auxiliary.parameters())
+
     return total
 
 
 def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
     """Return the multiply-adds of one input."""
     first = next(iter(module.parameters()), torch.empty(()))
-    device = next((each.device for each in chain(module.parameters(), module.buffers())), first.device)
+    device = next(
+        (each.device for each in chain(module.parameters(), module.buffers())), first.device
+    )
     x = torch.zeros((1, *input_shape), dtype=first.dtype, device=device)
     modes = [(part, part.training) for part in module.modules()]
     counter = _Counter()
@@ -70,6 +74,7 @@ def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
         torch.backends.mha.set_fastpath_enabled(fused)
         for part, training in modes:
             part.training = training
+
     return counter.total
 
 
@@ -82,23 +87,34 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # Torch would load its compiler, in order to keep it away from this mode: seconds that no trial needs.
+        # Torch would load its compiler, in order to keep it away from this mode: seconds that no
+        # trial needs.
         return False
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         out = func(*args, **(kwargs or {}))
         if (count := _COUNTS.get(func.overloadpacket)) is not None:
             self.total += count(out, *args)
+
         return out
 
 
-def _convolution(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> int:
-    # (outputs, inputs / groups, *kernel) for each pixel; transposed, (inputs, outputs / groups, *kernel).
+def _convolution(
+    out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any
+) -> int:
+    # (outputs, inputs / groups, *kernel) for each pixel; transposed, (inputs, outputs / groups,
+    # *kernel).
     transposed = settings[3]
     pixels = x if transposed else out
-    return pixels.shape[0] * math.prod(pixels.shape[2:]) * weight.numel() + (0 if bias is None else out.numel())
+    return pixels.shape[0] * math.prod(pixels.shape[2:]) * weight.numel() + (
+        0 if bias is None else out.numel()
+    )
 
 
 def _product(out: Tensor, a: Tensor, b: Tensor) -> int:
@@ -116,12 +132,14 @@ def _attention(out: Sequence[Tensor], query: Tensor, key: Tensor, value: Tensor,
 
 
 def _bilinear(out: Tensor, a: Tensor, weight: Tensor, b: Tensor, *_: Any) -> int:
-    # Each output of one input is a sum over all pairs of features; the bias is added by another operation.
+    # Each output of one input is a sum over all pairs of features; the bias is added by another
+    # operation.
     return a.shape[0] * weight.numel()
 
 
 def _recurrent_layer(out: Sequence[Tensor], x: Tensor, *settings: Any) -> int:
-    # The first four settings are the matrices of the input and of the state, and their biases, which may be absent.
+    # The first four settings are the matrices of the input and of the state, and their biases,
+    # which may be absent.
     weights: Sequence[Tensor] = settings[:4]
     biased = settings[11]
     return _steps(x) * sum(weight.numel() for weight in weights[: 4 if biased else 2])

@@ -12,16 +12,20 @@ from torch import Tensor, nn
 class InputDropout:
     """Dropout of the inputs of some layers: zeros a share of the values and scales the others up.
 
-    Each layer has a generator of its own, so that a trial does not depend on other draws in its process.
+    Each layer has a generator of its own, so that a trial does not depend on other draws in its
+    process.
 
     Args:
-        layers: Layers of a network, those with one rate in a list (`archive.trainer.nn.base.applied_layers`). The
-            first argument of their forward pass is dropped out; indices stay as they are.
+        layers: Layers of a network, those with one rate in a list
+            (`archive.trainer.nn.base.applied_layers`). The first argument of their forward pass is
+            dropped out; indices stay as they are.
         rates: One rate for each list, in [0, 1).
         seed: Seed of the generators.
     """
 
-    def __init__(self, layers: Sequence[Sequence[nn.Module]], rates: Sequence[float], seed: int) -> None:
+    def __init__(
+        self, layers: Sequence[Sequence[nn.Module]], rates: Sequence[float], seed: int
+    ) -> None:
         """Register a hook for each layer with a rate above zero."""
         self._drops: dict[str, _Dropout] = {}
         for at, (applied, rate) in enumerate(zip(layers, rates, strict=True), start=1):
@@ -35,8 +39,12 @@ class InputDropout:
         return len(self._drops)
 
     def states(self) -> dict[str, Tensor]:
-        """Return the states of the generators that were used, by the numbers of the rates from 1."""
-        return {name: state for name, drop in self._drops.items() if (state := drop.state()) is not None}
+        """Return the states of the generators that were used, by the numbers of the rates from
+        1.
+        """
+        return {
+            name: state for name, drop in self._drops.items() if (state := drop.state()) is not None
+        }
 
     def restore(self, states: Mapping[str, Tensor], device: torch.device) -> None:
         """Restore the generators saved by `states` on a device."""
@@ -46,7 +54,8 @@ class InputDropout:
 
 class _Dropout:
     def __init__(self, rate: float, seed: int) -> None:
-        self.rate, self.seed = rate, seed
+        self.rate = rate
+        self.seed = seed
         self._generator: torch.Generator | None = None
 
     def __call__(self, layer: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -54,8 +63,10 @@ class _Dropout:
         # Indices, as of an embedding, are no values to be dropped.
         if not layer.training or not x.is_floating_point():
             return None
+
         if self._generator is None:
             self._generator = torch.Generator(x.device).manual_seed(self.seed)
+
         kept = torch.empty_like(x).bernoulli_(1.0 - self.rate, generator=self._generator)
         return (x * kept / (1.0 - self.rate), *others)
 

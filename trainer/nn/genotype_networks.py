@@ -1,4 +1,5 @@
-"""Networks of the spaces `darts` and `nasnet`: their cells in the CIFAR skeleton of Liu, Simonyan, Yang: DARTS (2019).
+"""Networks of the spaces `darts` and `nasnet`: their cells in the CIFAR skeleton of Liu, Simonyan,
+Yang: DARTS (2019).
 
     stem            3x3 convolution to 3 C channels, normalisation
     cells           N normal cells with C channels; a reduction cell, N normal cells with 2 C; the same with 4 C
@@ -6,15 +7,15 @@
     auxiliary head  after the second reduction cell, in training only
 
     cell k          its states 0 and 1 are the outputs of cells k - 2 and k - 1, brought to C channels by a relu, a
-                    pointwise convolution and a normalisation; state 0 also to the size of state 1 where cell k - 1 is a
-                    reduction cell (`FactorizedReduce`)
-                    a node is the sum of two operations; the output concatenates nodes
-                    in a reduction cell, operations on the states 0 and 1 have stride 2
+                    pointwise convolution and a normalisation; state 0 also to the size of state 1
+                    where cell k - 1 is a reduction cell (`FactorizedReduce`) a node is the sum of
+                    two operations; the output concatenates nodes in a reduction cell, operations on
+                    the states 0 and 1 have stride 2
 
-Published are C = 36 and N = 6, which are 20 cells, an auxiliary loss with weight 0.4, and drop path with a probability
-that rises from zero to 0.2 in the course of the training. The options `channels`, `cells`, `auxiliary` and `drop_path`
-change them. Drop path sets an operation to zero for some inputs of a batch and scales the others up; the identity is
-never dropped.
+Published are C = 36 and N = 6, which are 20 cells, an auxiliary loss with weight 0.4, and drop path
+with a probability that rises from zero to 0.2 in the course of the training. The options
+`channels`, `cells`, `auxiliary` and `drop_path` change them. Drop path sets an operation to zero
+for some inputs of a batch and scales the others up; the identity is never dropped.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ from archive.trainer.nn.genotype_operations import FactorizedReduce, operation, 
 from archive.trainer.nn.layers import Shape
 from archive.trainer.protocols.networks import NetworkForm
 
-CHANNELS, CELLS = 36, 6
+CHANNELS = 36
+CELLS = 6
 STACKS = 3
 STEM = 3
-AUXILIARY, DROP_PATH = 0.4, 0.2
+AUXILIARY = 0.4
+DROP_PATH = 0.2
 MOMENTUM = 0.1
 
 
@@ -63,26 +66,36 @@ class GenotypeNetwork(nn.Module):
         super().__init__()
         genotype = to_genotype(architecture)
         momentum = form.share("norm_momentum", MOMENTUM)
-        channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
+        channels = form.count("channels", CHANNELS)
+        cells = form.count("cells", CELLS)
         self.drop_path = form.share("drop_path", DROP_PATH)
         self.register_buffer("kept", torch.ones(()), persistent=False)
         self.stem = _stem(form.input_shape[0], STEM * channels, momentum)
         self.cells = nn.ModuleList()
-        widths, reduced = [STEM * channels] * 2, False
+        widths = [STEM * channels] * 2
+        reduced = False
         for stack in range(STACKS):
             for reduces in (*([True] if stack else []), *[False] * cells):
                 choices, concat = genotype[2:] if reduces else genotype[:2]
                 cell = GenotypeCell(
-                    choices, concat, (widths[-2], widths[-1]), channels << stack, reduces, reduced, momentum
+                    choices,
+                    concat,
+                    (widths[-2], widths[-1]),
+                    channels << stack,
+                    reduces,
+                    reduced,
+                    momentum,
                 )
                 self.cells.append(cell)
                 widths.append(cell.width)
                 reduced = reduces
+
         # The second reduction cell comes after two stacks and another one.
         self.auxiliary_at = 2 * cells + 1
         self.auxiliary_weight = form.share("auxiliary", AUXILIARY)
         if self.auxiliary_weight > 0:
             self.auxiliary = AuxiliaryHead(widths[2 + self.auxiliary_at], form.outputs, momentum)
+
         self.classifier = nn.Linear(widths[-1], form.outputs)
 
     def set_progress(self, share: float) -> None:
@@ -103,6 +116,7 @@ class GenotypeNetwork(nn.Module):
         values = [self.stem(x)] * 2
         for cell in self.cells:
             values.append(cell(values[-2], values[-1], kept))
+
         logits: Tensor = self.classifier(values[-1].mean(dim=(2, 3)))
         return logits, values[INPUTS + self.auxiliary_at]
 
@@ -133,18 +147,24 @@ class GenotypeCell(nn.Module):
     ) -> None:
         """Build the preprocessing of both inputs and all operations but `none`."""
         super().__init__()
-        self.concat, self.width = concat, len(concat) * channels
+        self.concat = concat
+        self.width = len(concat) * channels
         self.stride = 2 if reduces else 1
-        self.first = (FactorizedReduce if reduced else relu_conv_norm)(inputs[0], channels, momentum)
+        self.first = (FactorizedReduce if reduced else relu_conv_norm)(
+            inputs[0], channels, momentum
+        )
         self.second = relu_conv_norm(inputs[1], channels, momentum)
         self.operations = nn.ModuleDict()
         self.nodes: list[list[tuple[str, int]]] = []
         for at, (name, state) in enumerate(choices):
             if at % 2 == 0:
                 self.nodes.append([])
+
             if name != NONE:
                 self.nodes[-1].append((str(at), state))
-                self.operations[str(at)] = operation(name, channels, self.stride if state < INPUTS else 1, momentum)
+                self.operations[str(at)] = operation(
+                    name, channels, self.stride if state < INPUTS else 1, momentum
+                )
 
     def forward(self, before: Tensor, last: Tensor, kept: Tensor | None) -> Tensor:
         """Return the output of cell k from those of cells k - 2 and k - 1.
@@ -160,7 +180,9 @@ class GenotypeCell(nn.Module):
             if not summands:
                 # A node of two operations `none` is zero.
                 summands = [torch.zeros_like(states[0][:, :, :: self.stride, :: self.stride])]
+
             states.append(summands[0] if len(summands) == 1 else summands[0] + summands[1])
+
         return torch.cat([states[state] for state in self.concat], dim=1)
 
     def _operated(self, name: str, x: Tensor, kept: Tensor | None) -> Tensor:
@@ -168,12 +190,14 @@ class GenotypeCell(nn.Module):
         value: Tensor = layer(x)
         if kept is None or isinstance(layer, nn.Identity):
             return value
+
         return value * (torch.bernoulli(kept.expand(len(x), 1, 1, 1)) / kept)
 
 
 @final
 class AuxiliaryHead(nn.Module):
-    """The head of DARTS for images of 8 x 8 pixels after the second reduction; smaller ones are pooled to 2 x 2 evenly.
+    """The head of DARTS for images of 8 x 8 pixels after the second reduction; smaller ones are
+    pooled to 2 x 2 evenly.
 
     Args:
         channels: Channels of the features.
@@ -185,7 +209,9 @@ class AuxiliaryHead(nn.Module):
         """Build both convolutions and the linear layer."""
         super().__init__()
         self.project = nn.Sequential(
-            nn.Conv2d(channels, 128, 1, bias=False), nn.BatchNorm2d(128, momentum=momentum), nn.ReLU()
+            nn.Conv2d(channels, 128, 1, bias=False),
+            nn.BatchNorm2d(128, momentum=momentum),
+            nn.ReLU(),
         )
         self.reduce = nn.Sequential(
             nn.Conv2d(128, 768, 2, bias=False), nn.BatchNorm2d(768, momentum=momentum), nn.ReLU()
@@ -202,30 +228,46 @@ class AuxiliaryHead(nn.Module):
 
 def _stem(inputs: int, outputs: int, momentum: float) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs, momentum=momentum)
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs, momentum=momentum),
     )
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of a network without building it: those of its parts, each kind measured once."""
+    """Return the costs of a network without building it: those of its parts, each kind measured
+    once.
+    """
     genotype = to_genotype(architecture)
-    channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
-    sides, states = form.input_shape[1:], [STEM * channels] * 2
+    channels = form.count("channels", CHANNELS)
+    cells = form.count("cells", CELLS)
+    sides = form.input_shape[1:]
+    states = [STEM * channels] * 2
     params, flops = _stem_costs(form.input_shape, STEM * channels)
     reduced = False
     for stack in range(STACKS):
         for reduces in (*([True] if stack else []), *[False] * cells):
             choices, concat = genotype[2:] if reduces else genotype[:2]
-            for own in _cell_costs(choices, (states[-2], states[-1]), channels << stack, sides, reduces, reduced):
-                params, flops = params + own.params, flops + own.flops
+            for own in _cell_costs(
+                choices, (states[-2], states[-1]), channels << stack, sides, reduces, reduced
+            ):
+                params = params + own.params
+                flops = flops + own.flops
+
             states.append(len(concat) * (channels << stack))
-            sides, reduced = _halved(sides) if reduces else sides, reduces
+            sides = _halved(sides) if reduces else sides
+            reduced = reduces
+
     last = (states[-1] + 1) * form.outputs
     return Costs(params + last, flops + last)
 
 
 def _cell_costs(
-    choices: tuple[Choice, ...], inputs: tuple[int, int], channels: int, sides: Shape, reduces: bool, reduced: bool
+    choices: tuple[Choice, ...],
+    inputs: tuple[int, int],
+    channels: int,
+    sides: Shape,
+    reduces: bool,
+    reduced: bool,
 ) -> Iterator[Costs]:
     """Yield the costs of the parts of a cell; `sides` are those of the output of cell k - 1."""
     if reduced:
@@ -233,12 +275,15 @@ def _cell_costs(
         yield _preprocessing_costs(inputs[0], channels, tuple(2 * side for side in sides), True)
     else:
         yield _preprocessing_costs(inputs[0], channels, sides, False)
+
     yield _preprocessing_costs(inputs[1], channels, sides, False)
     inner = _halved(sides) if reduces else sides
     for name, state in choices:
         if name != NONE:
             strided = reduces and state < INPUTS
-            yield _operation_costs(name, channels, 2 if strided else 1, sides if state < INPUTS else inner)
+            yield _operation_costs(
+                name, channels, 2 if strided else 1, sides if state < INPUTS else inner
+            )
 
 
 def _halved(sides: Shape) -> Shape:

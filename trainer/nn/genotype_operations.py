@@ -9,7 +9,8 @@
     skip_connect     identity; with stride 2, `FactorizedReduce`
     none             zero: no module
 
-Convolutions have no bias, normalisations have weights. A side of s pixels becomes ceil(s / 2) with stride 2.
+Convolutions have no bias, normalisations have weights. A side of s pixels becomes ceil(s / 2) with
+stride 2.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ def operation(name: str, channels: int, stride: int, momentum: float) -> nn.Modu
     """Return the module of an operation other than `none`."""
     if name == "skip_connect":
         return nn.Identity() if stride == 1 else FactorizedReduce(channels, channels, momentum)
+
     if name == "max_pool_3x3":
         return nn.MaxPool2d(3, stride, padding=1)
+
     if name == "avg_pool_3x3":
         return nn.AvgPool2d(3, stride, padding=1, count_include_pad=False)
+
     if name == "conv_7x1_1x7":
         return nn.Sequential(
             nn.ReLU(),
@@ -36,9 +40,12 @@ def operation(name: str, channels: int, stride: int, momentum: float) -> nn.Modu
             nn.Conv2d(channels, channels, (7, 1), (stride, 1), padding=(3, 0), bias=False),
             nn.BatchNorm2d(channels, momentum=momentum),
         )
-    kind, kernel = name[:3], int(name[-1])
+
+    kind = name[:3]
+    kernel = int(name[-1])
     if kind == "dil":
         return nn.Sequential(*_separable(channels, kernel, stride, 2, momentum))
+
     first = _separable(channels, kernel, stride, 1, momentum)
     return nn.Sequential(*first, *_separable(channels, kernel, 1, 1, momentum))
 
@@ -46,13 +53,16 @@ def operation(name: str, channels: int, stride: int, momentum: float) -> nn.Modu
 def relu_conv_norm(inputs: int, outputs: int, momentum: float) -> nn.Sequential:
     """Return a relu, a pointwise convolution and a normalisation."""
     return nn.Sequential(
-        nn.ReLU(), nn.Conv2d(inputs, outputs, 1, bias=False), nn.BatchNorm2d(outputs, momentum=momentum)
+        nn.ReLU(),
+        nn.Conv2d(inputs, outputs, 1, bias=False),
+        nn.BatchNorm2d(outputs, momentum=momentum),
     )
 
 
 @final
 class FactorizedReduce(nn.Module):
-    """Halves the image: half of the channels from the pixels at even rows and columns, half from those at odd ones.
+    """Halves the image: half of the channels from the pixels at even rows and columns, half from
+    those at odd ones.
 
     Beyond an image of odd side, the next row and column are zero.
     """
@@ -72,11 +82,15 @@ class FactorizedReduce(nn.Module):
         return out
 
 
-def _separable(channels: int, kernel: int, stride: int, dilation: int, momentum: float) -> list[nn.Module]:
+def _separable(
+    channels: int, kernel: int, stride: int, dilation: int, momentum: float
+) -> list[nn.Module]:
     padding = dilation * (kernel // 2)
     return [
         nn.ReLU(),
-        nn.Conv2d(channels, channels, kernel, stride, padding, dilation, groups=channels, bias=False),
+        nn.Conv2d(
+            channels, channels, kernel, stride, padding, dilation, groups=channels, bias=False
+        ),
         nn.Conv2d(channels, channels, 1, bias=False),
         nn.BatchNorm2d(channels, momentum=momentum),
     ]

@@ -1,4 +1,6 @@
-"""Builders of the spaces `mlp` and `cnn`, whose architectures are whole networks (`archive.trainer.nn.network`)."""
+"""Builders of the spaces `mlp` and `cnn`, whose architectures are whole networks
+(`archive.trainer.nn.network`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sizes of the layers of a network: shape of the output and number of parameters, of the module that is trained."""
+"""Sizes of the layers of a network: shape of the output and number of parameters, of the module
+that is trained.
+"""
 
 from __future__ import annotations
 
@@ -30,24 +32,30 @@ def layer_sizes(architecture: Architecture, form: NetworkForm) -> list[LayerSize
         form: Input and outputs of the network; networks of `torch` have their own.
 
     Raises:
-        InvalidArchitectureError: The architecture is a cell, whose layers have other sizes at each of its places in a
-            network; or the network cannot have the form.
+        InvalidArchitectureError: The architecture is a cell, whose layers have other sizes at each
+            of its places in a network; or the network cannot have the form.
     """
     if architecture.space == TORCH:
         from archive.trainer.nn.aten.network import output_shapes
 
         shapes = output_shapes(architecture)
         return [LayerSize(shape, _trained(architecture, u)) for u, shape in enumerate(shapes)]
+
     if architecture.space not in ("cnn", "mlp"):
         raise InvalidArchitectureError(
-            f"a cell is repeated in a network with other sizes at each place: {architecture.space} has no sizes to show"
+            "a cell is repeated in a network with other sizes at each place: "
+            f"{architecture.space} has no sizes to show"
         )
+
     from archive.trainer.nn import builders
 
     network = builders.build(architecture, form)
     first = form.input_shape if architecture.space == "cnn" else ()
     return [
-        LayerSize(tuple(getattr(module, "shape", first)), sum(parameter.numel() for parameter in module.parameters()))
+        LayerSize(
+            tuple(getattr(module, "shape", first)),
+            sum(parameter.numel() for parameter in module.parameters()),
+        )
         for module in network.layers  # type: ignore[union-attr]
     ][:-1]
 

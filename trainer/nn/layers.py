@@ -3,20 +3,23 @@
     op                      module        output, for an input of C channels (or F features), side s
     conv3/5/7               Convolution   relu(norm(W * x)), units channels, side ceil(s / stride)
     res3/5/7                Residual      relu(norm(W2 * relu(norm(W1 * x))) + x), units channels; where the channels
-                                          or the side change, a normalised 1x1 convolution stands in for the last x
+                                          or the side change, a normalised 1x1 convolution stands in
+                                          for the last x
     max-pool, avg-pool      Pool          C channels, side ceil(s / 2); an average ignores pixels outside the image
     fc                      Dense         relu(norm(W x + b)), units features; an image is flattened
     relu … tanh             Dense         activation(norm(W x + b)), units features
     crelu                   Dense         relu and relu of the negative, 2 * units features
     softmax, linear         Affine        W x + b, one output for each class, or one in a regression
 
-`norm` is batch normalisation if the task's protocol has it. NASBOT trains without it, for 24,000 iterations. Its
-initial pools of plain networks, up to 25 layers deep, learn little of images in the few epochs of a search on a small
-data set; with batch normalisation they all learn at one learning rate. A regression on a few hundred rows does better
-without: there the noise of the batches' means costs more than it helps, and weights drawn to suit each activation
-carry the signal through 24 sigmoidal and rectifying layers.
+`norm` is batch normalisation if the task's protocol has it. NASBOT trains without it, for 24,000
+iterations. Its initial pools of plain networks, up to 25 layers deep, learn little of images in the
+few epochs of a search on a small data set; with batch normalisation they all learn at one learning
+rate. A regression on a few hundred rows does better
+without: there the noise of the batches' means costs more than it helps, and weights drawn to suit
+each activation carry the signal through 24 sigmoidal and rectifying layers.
 
-The units of a crelu layer are its neurons, the rows of W, which its mass and its cost count; each emits two features.
+The units of a crelu layer are its neurons, the rows of W, which its mass and its cost count; each
+emits two features.
 """
 
 from __future__ import annotations
@@ -47,9 +50,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
 }
 
-# Scale of the initial weights that keeps the signal's variance through the activation: He et al. (2015) for the
-# rectifiers, one over the slope at zero for the others (Glorot and Bengio 2010), a little more for tanh, against its
-# saturation.
+# Scale of the initial weights that keeps the signal's variance through the activation: He et al.
+# (2015) for the rectifiers, one over the slope at zero for the others (Glorot and Bengio 2010), a
+# little more for tanh, against its saturation.
 _GAINS = {
     "relu": 2**0.5,
     "crelu": 1.0,
@@ -72,7 +75,14 @@ class Affine(nn.Module):
         bias: Whether there is a bias b.
     """
 
-    def __init__(self, shape: Shape, units: int, generator: torch.Generator, gain: float = 1.0, bias: bool = True):
+    def __init__(
+        self,
+        shape: Shape,
+        units: int,
+        generator: torch.Generator,
+        gain: float = 1.0,
+        bias: bool = True,
+    ):
         """Draw the weights, normal with variance gain^2 / fan in; the bias starts at zero."""
         super().__init__()
         features = math.prod(shape)
@@ -82,17 +92,22 @@ class Affine(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, …) to (n, units)."""
-        # `contiguous` first, so that the features stand in channel, row, column order whatever the memory format.
+        # `contiguous` first, so that the features stand in channel, row, column order whatever the
+        # memory format.
         return F.linear(x.contiguous().flatten(1), self.weight, self.bias)
 
 
 class Dense(nn.Module):
     """An affine map with normalisation and an activation."""
 
-    def __init__(self, shape: Shape, units: int, activation: str, normalise: bool, generator: torch.Generator):
+    def __init__(
+        self, shape: Shape, units: int, activation: str, normalise: bool, generator: torch.Generator
+    ):
         """Draw weights with the activation's gain."""
         super().__init__()
-        self.affine = Affine(shape, units, generator, _GAINS.get(activation, 1.0), bias=not normalise)
+        self.affine = Affine(
+            shape, units, generator, _GAINS.get(activation, 1.0), bias=not normalise
+        )
         self.norm = nn.BatchNorm1d(units) if normalise else nn.Identity()
         self.activation = ACTIVATIONS[activation]
         self.shape: Shape = (2 * units,) if activation == "crelu" else (units,)
@@ -103,14 +118,23 @@ class Dense(nn.Module):
 
 
 class Filter(nn.Module):
-    """A convolution with zero padding and normalisation, without activation; only its stride shrinks the image.
+    """A convolution with zero padding and normalisation, without activation; only its stride
+    shrinks the image.
 
-    On a small image some taps of the kernel (on one pixel all but the centre) meet nothing but the padding, so they
-    can neither change the output nor be learned: they are left out. The result is that of the full kernel, at a ninth
-    of the memory and the time for a 3 x 3 kernel on one pixel.
+    On a small image some taps of the kernel (on one pixel all but the centre) meet nothing but the
+    padding, so they can neither change the output nor be learned: they are left out. The result is
+    that of the full kernel, at a ninth of the memory and the time for a 3 x 3 kernel on one pixel.
     """
 
-    def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
+    def __init__(
+        self,
+        shape: Shape,
+        units: int,
+        kernel: int,
+        stride: int,
+        normalise: bool,
+        generator: torch.Generator,
+    ):
         """Draw the weights, normal with variance 2 / (channels * taps that meet the image)."""
         super().__init__()
         channels, *sides = shape
@@ -118,7 +142,9 @@ class Filter(nn.Module):
         self.reach = [min(kernel // 2, side - 1) for side in sides]
         taps = [2 * reach + 1 for reach in self.reach]
         self.shape: Shape = (units, *(-(-side // stride) for side in sides))
-        self.weight = _weight((units, channels, *taps), channels * math.prod(taps), 2**0.5, generator)
+        self.weight = _weight(
+            (units, channels, *taps), channels * math.prod(taps), 2**0.5, generator
+        )
         self.bias = None if normalise else nn.Parameter(torch.zeros(units))
         self.norm = nn.BatchNorm2d(units) if normalise else nn.Identity()
 
@@ -131,7 +157,15 @@ class Filter(nn.Module):
 class Convolution(nn.Module):
     """A convolution with a relu."""
 
-    def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
+    def __init__(
+        self,
+        shape: Shape,
+        units: int,
+        kernel: int,
+        stride: int,
+        normalise: bool,
+        generator: torch.Generator,
+    ):
         """Draw the weights as `Filter` does."""
         super().__init__()
         self.filter = Filter(shape, units, kernel, stride, normalise, generator)
@@ -143,9 +177,19 @@ class Convolution(nn.Module):
 
 
 class Residual(nn.Module):
-    """Two convolutions, the first with the stride, and the input added before the last relu (He et al. 2016)."""
+    """Two convolutions, the first with the stride, and the input added before the last relu (He et
+    al. 2016).
+    """
 
-    def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
+    def __init__(
+        self,
+        shape: Shape,
+        units: int,
+        kernel: int,
+        stride: int,
+        normalise: bool,
+        generator: torch.Generator,
+    ):
         """Draw the weights; there is a 1x1 projection only if the shapes differ."""
         super().__init__()
         self.first = Filter(shape, units, kernel, stride, normalise, generator)
@@ -170,15 +214,18 @@ class Pool(nn.Module):
         channels, *sides = shape
         self.shape: Shape = (channels, *(-(-side // 2) for side in sides))
         self.kind = kind
-        # On one pixel both are the identity, and torch refuses a window larger than the image it is moved over.
+        # On one pixel both are the identity, and torch refuses a window larger than the image it is
+        # moved over.
         self.window = [min(2, side) for side in sides]
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, channels, h, w) to (n, channels, ceil(h / 2), ceil(w / 2))."""
         if self.window == [1, 1]:
             return x
+
         if self.kind == "max-pool":
             return F.max_pool2d(x, self.window, 2, ceil_mode=True)
+
         return F.avg_pool2d(x, self.window, 2, ceil_mode=True, count_include_pad=False)
 
 

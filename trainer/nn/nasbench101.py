@@ -1,17 +1,20 @@
-"""Networks of the space `nasbench101`: its cells in the skeleton of Ying et al., NAS-Bench-101 (2019), section 2.
+"""Networks of the space `nasbench101`: its cells in the skeleton of Ying et al., NAS-Bench-101
+(2019), section 2.
 
     stem                3x3 convolution to C channels, normalisation, relu
     3 stacks            N cells each, with C, 2 C and 4 C channels, and a maximum of 2 x 2 pixels between stacks
     head                mean over the image, linear layer
 
-Published are C = 128 and N = 3; the options `channels` and `cells` change them. `archive.trainer.nn.nasbench101_cells`
-has the channels of each vertex. A vertex sums the outputs of its parents, cut to its channels where they have one more,
-and a projection of the cell's input if that feeds it: a 1x1 convolution, normalisation and relu. The output is the
-concatenation of its parents, plus a projection of the input if that feeds it.
+Published are C = 128 and N = 3; the options `channels` and `cells` change them.
+`archive.trainer.nn.nasbench101_cells` has the channels of each vertex. A vertex sums the outputs of
+its parents, cut to its channels where they have one more, and a projection of the cell's input if
+that feeds it: a 1x1 convolution, normalisation and relu. The output is the concatenation of its
+parents, plus a projection of the input if that feeds it.
 
-Normalisations have momentum 0.997 in TensorFlow's sense, 0.003 in torch's, which needs a thousand steps to follow the
-data; a protocol of fewer steps sets the option `norm_momentum`. Kernels are drawn as in the publication, normal with
-variance 1 / fan in and cut at two standard deviations; the last layer uniform, after Glorot.
+Normalisations have momentum 0.997 in TensorFlow's sense, 0.003 in torch's, which needs a thousand
+steps to follow the data; a protocol of fewer steps sets the option `norm_momentum`. Kernels are
+drawn as in the publication, normal with variance 1 / fan in and cut at two standard deviations; the
+last layer uniform, after Glorot.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from archive.trainer.nn.costs import Costs, measure
 from archive.trainer.nn.nasbench101_cells import CellPlan, plan, published_order
 from archive.trainer.protocols.networks import NetworkForm
 
-CHANNELS, CELLS = 128, 3
+CHANNELS = 128
+CELLS = 3
 STACKS = 3
 MOMENTUM = 0.003
 
@@ -43,7 +47,8 @@ class NasBench101Network(nn.Module):
     """The network of a cell.
 
     Args:
-        architecture: Cell of the space; isomorphic cells have the same network up to the order of modules.
+        architecture: Cell of the space; isomorphic cells have the same network up to the order of
+            modules.
         form: Form of the network.
     """
 
@@ -54,7 +59,8 @@ class NasBench101Network(nn.Module):
         momentum = form.share("norm_momentum", MOMENTUM)
         self.stem = conv_norm_relu(form.input_shape[0], channels, 3, momentum)
         self.stacks = nn.ModuleList(
-            nn.Sequential(*(NasBench101Cell(one, momentum) for one in stack)) for stack in _plans(architecture, form)
+            nn.Sequential(*(NasBench101Cell(one, momentum) for one in stack))
+            for stack in _plans(architecture, form)
         )
         self.classifier = nn.Linear(channels << (STACKS - 1), form.outputs)
         nn.init.xavier_uniform_(self.classifier.weight)
@@ -67,7 +73,9 @@ class NasBench101Network(nn.Module):
             if at:
                 window = [min(2, side) for side in features.shape[2:]]
                 features = F.max_pool2d(features, window, 2, ceil_mode=True)
+
             features = stack(features)
+
         logits: Tensor = self.classifier(features.mean(dim=(2, 3)))
         return logits
 
@@ -81,7 +89,10 @@ class NasBench101Cell(nn.Module):
         super().__init__()
         self.plan = plan
         self.projections = nn.ModuleDict(
-            {str(v): conv_norm_relu(plan.channels[0], plan.channels[v], 1, momentum) for v in plan.projected}
+            {
+                str(v): conv_norm_relu(plan.channels[0], plan.channels[v], 1, momentum)
+                for v in plan.projected
+            }
         )
         self.operations = nn.ModuleList(
             _operation(name, channels, momentum)
@@ -94,16 +105,21 @@ class NasBench101Cell(nn.Module):
         for v, layer in enumerate(self.operations, start=1):
             summands = [values[u][:, : self.plan.channels[v]] for u in self.plan.inner_parents(v)]
             values.append(layer(self._with_projection(v, x, summands)))
+
         last = len(values)
         ends = [values[u] for u in self.plan.inner_parents(last)]
-        return self._with_projection(last, x, [ends[0] if len(ends) == 1 else torch.cat(ends, dim=1)] if ends else [])
+        return self._with_projection(
+            last, x, [ends[0] if len(ends) == 1 else torch.cat(ends, dim=1)] if ends else []
+        )
 
     def _with_projection(self, v: int, x: Tensor, summands: list[Tensor]) -> Tensor:
         if v in self.plan.projected:
             summands = [*summands, self.projections[str(v)](x)]
+
         total = summands[0]
         for other in summands[1:]:
             total = total + other
+
         return total
 
 
@@ -112,28 +128,39 @@ def conv_norm_relu(inputs: int, outputs: int, kernel: int, momentum: float) -> n
     convolution = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=False)
     deviation = 1 / math.sqrt(inputs * kernel**2) / _TRUNCATED
     nn.init.trunc_normal_(convolution.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
-    return nn.Sequential(convolution, nn.BatchNorm2d(outputs, eps=1e-5, momentum=momentum), nn.ReLU())
+    return nn.Sequential(
+        convolution, nn.BatchNorm2d(outputs, eps=1e-5, momentum=momentum), nn.ReLU()
+    )
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of a network without building it: those of its convolutions, each kind measured once."""
-    channels, sides = form.count("channels", CHANNELS), form.input_shape[1:]
+    """Return the costs of a network without building it: those of its convolutions, each kind
+    measured once.
+    """
+    channels = form.count("channels", CHANNELS)
+    sides = form.input_shape[1:]
     params, flops = _conv_costs(form.input_shape[0], channels, 3, sides)
     for at, stack in enumerate(_plans(architecture, form)):
         if at:
             sides = tuple(-(-side // 2) for side in sides)
+
         for one in stack:
             for inputs, outputs, kernel in one.convolutions():
                 own = _conv_costs(inputs, outputs, kernel, sides)
-                params, flops = params + own.params, flops + own.flops
+                params = params + own.params
+                flops = flops + own.flops
+
     last = ((channels << (STACKS - 1)) + 1) * form.outputs
     return Costs(params + last, flops + last)
 
 
 def _plans(architecture: Architecture, form: NetworkForm) -> list[list[CellPlan]]:
-    """Return the plan of each cell, stack by stack; only the first cell of a stack differs from the others."""
+    """Return the plan of each cell, stack by stack; only the first cell of a stack differs from the
+    others.
+    """
     order = published_order(architecture)
-    channels, inputs = form.count("channels", CHANNELS), form.count("channels", CHANNELS)
+    channels = form.count("channels", CHANNELS)
+    inputs = form.count("channels", CHANNELS)
     stacks = []
     for at in range(STACKS):
         outputs = channels << at
@@ -141,6 +168,7 @@ def _plans(architecture: Architecture, form: NetworkForm) -> list[list[CellPlan]
         others = first if inputs == outputs else plan(architecture, order, outputs, outputs)
         stacks.append([first, *[others] * (form.count("cells", CELLS) - 1)])
         inputs = outputs
+
     return stacks
 
 
@@ -148,6 +176,7 @@ def _operation(name: str, channels: int, momentum: float) -> nn.Module:
     word = NASBENCH101[name]
     if word.pools:
         return nn.MaxPool2d(word.kernel, stride=1, padding=word.kernel // 2)
+
     return conv_norm_relu(channels, channels, word.kernel, momentum)
 
 

@@ -1,12 +1,14 @@
-"""Channels of the vertices of a NAS-Bench-101 cell, as in `nasbench/lib/model_builder.py` of google-research/nasbench.
+"""Channels of the vertices of a NAS-Bench-101 cell, as in `nasbench/lib/model_builder.py` of
+google-research/nasbench.
 
-The output's channels are divided evenly among the inner vertices that feed it; where that leaves a remainder, the first
-of them get one channel more. Any other inner vertex has as many channels as the largest of the inner vertices it feeds.
+The output's channels are divided evenly among the inner vertices that feed it; where that leaves a
+remainder, the first of them get one channel more. Any other inner vertex has as many channels as
+the largest of the inner vertices it feeds.
 
-"First" depends on the order of the vertices, in which isomorphic cells differ. The published cell of each class is the
-first that `nasbench/scripts/generate_graphs.py` enumerates: by the bits of its matrix, column by column, the last
-column highest; then by the labels. `published_order` finds it, so that all relabellings of a cell have the parameters
-of the publication. Nothing here needs torch.
+"First" depends on the order of the vertices, in which isomorphic cells differ. The published cell
+of each class is the first that `nasbench/scripts/generate_graphs.py` enumerates: by the bits of its
+matrix, column by column, the last column highest; then by the labels. `published_order` finds it,
+so that all relabellings of a cell have the parameters of the publication. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class CellPlan:
         """Yield (inputs, outputs, kernel) of each convolution, those of projections first."""
         for v in self.projected:
             yield self.channels[0], self.channels[v], 1
+
         for name, channels in zip(self.operations, self.channels[1:-1], strict=True):
             if not NASBENCH101[name].pools:
                 yield channels, channels, NASBENCH101[name].kernel
@@ -75,7 +78,11 @@ def published_order(architecture: Architecture) -> tuple[int, ...]:
     last = len(architecture.layers) - 1
     needs = [frozenset(parents) - {0} for parents in architecture.parents]
     orders = [(0, *inner, last) for inner in _topological(frozenset(range(1, last)), needs)]
-    return orders[0] if len(orders) == 1 else min(orders, key=lambda order: _number(architecture, order))
+    return (
+        orders[0]
+        if len(orders) == 1
+        else min(orders, key=lambda order: _number(architecture, order))
+    )
 
 
 def _channels(parents: Neighbours, inputs: int, outputs: int) -> tuple[int, ...]:
@@ -84,23 +91,32 @@ def _channels(parents: Neighbours, inputs: int, outputs: int) -> tuple[int, ...]
     ends = [v for v in parents[last] if v]
     if len(ends) > outputs:
         raise InvalidArchitectureError(
-            f"{len(ends)} vertices of the cell share the {outputs} channels of its output: set channels to {len(ends)} "
+            f"{len(ends)} vertices of the cell share the {outputs} channels of its output: set "
+            f"channels to {len(ends)} "
             "or more in the protocol's network"
         )
+
     for at, v in enumerate(ends):
         channels[v] = outputs // len(ends) + (at < outputs % len(ends))
+
     for v in range(last - 1, 0, -1):
         # A vertex comes after all that it feeds: its channels are final.
         for parent in parents[v]:
             if parent and parent not in ends:
                 channels[parent] = max(channels[parent], channels[v])
+
     return tuple(channels)
 
 
-def _topological(left: frozenset[int], needs: Sequence[frozenset[int]]) -> Iterator[tuple[int, ...]]:
-    """Yield the orders of the vertices that are left in which each comes after those that it needs."""
+def _topological(
+    left: frozenset[int], needs: Sequence[frozenset[int]]
+) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of the vertices that are left in which each comes after those that it
+    needs.
+    """
     if not left:
         yield ()
+
     for v in sorted(left):
         if not needs[v] & left:
             for others in _topological(left - {v}, needs):

@@ -1,4 +1,5 @@
-"""Networks of the space `nasbench201`: its cells in the skeleton of Dong and Yang, NAS-Bench-201 (2020), section 2.1.
+"""Networks of the space `nasbench201`: its cells in the skeleton of Dong and Yang, NAS-Bench-201
+(2020), section 2.1.
 
     stem                3x3 convolution to C channels, normalisation
     3 stacks            N cells each, with C, 2 C and 4 C channels
@@ -10,10 +11,10 @@
     avg_pool_3x3        mean of the pixels of the window that are inside the image
     skip_connect        identity
 
-Published are C = 16 and N = 5; the options `channels` and `cells` change them. A node of a cell is the sum of the
-operations that end in it. Dead layers are built and computed, as in the publication: their parameters and operations
-are part of its figures. A node in which no operation ends is zero, and so a convolution after it emits the offset of
-its normalisation.
+Published are C = 16 and N = 5; the options `channels` and `cells` change them. A node of a cell is
+the sum of the operations that end in it. Dead layers are built and computed, as in the publication:
+their parameters and operations are part of its figures. A node in which no operation ends is zero,
+and so a convolution after it emits the offset of its normalisation.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from archive.trainer.nn.costs import Costs, measure
 from archive.trainer.nn.layers import Pool, Shape
 from archive.trainer.protocols.networks import NetworkForm
 
-CHANNELS, CELLS = 16, 5
+CHANNELS = 16
+CELLS = 5
 STACKS = 3
 MOMENTUM = 0.1
 
@@ -50,7 +52,8 @@ class NasBench201Network(nn.Module):
     def __init__(self, architecture: Architecture, form: NetworkForm) -> None:
         """Draw the weights from torch's generator, as torch does by default."""
         super().__init__()
-        channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
+        channels = form.count("channels", CHANNELS)
+        cells = form.count("cells", CELLS)
         momentum = form.share("norm_momentum", MOMENTUM)
         shape: Shape = (channels, *form.input_shape[1:])
         self.stem = nn.Sequential(
@@ -63,7 +66,11 @@ class NasBench201Network(nn.Module):
                 reduction = Reduction(shape, momentum)
                 self.body.append(reduction)
                 shape = reduction.shape
-            self.body.extend(NasBench201Cell(architecture, shape[0], momentum) for _ in range(cells))
+
+            self.body.extend(
+                NasBench201Cell(architecture, shape[0], momentum) for _ in range(cells)
+            )
+
         self.norm = nn.Sequential(nn.BatchNorm2d(shape[0], momentum=momentum), nn.ReLU())
         self.classifier = nn.Linear(shape[0], form.outputs)
 
@@ -82,7 +89,9 @@ class NasBench201Cell(nn.Module):
         """Build the operation of each inner layer, in the order of the architecture."""
         super().__init__()
         self.parents: Neighbours = architecture.parents
-        self.operations = nn.ModuleList(operation(layer.op, channels, momentum) for layer in architecture.layers[1:-1])
+        self.operations = nn.ModuleList(
+            operation(layer.op, channels, momentum) for layer in architecture.layers[1:-1]
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, channels, h, w) to (n, channels, h, w)."""
@@ -91,12 +100,14 @@ class NasBench201Cell(nn.Module):
         nodes: dict[tuple[int, ...], Tensor] = {}
         for parents, layer in zip(self.parents[1:-1], self.operations, strict=True):
             values.append(layer(_node(nodes, parents, values)))
+
         return _node(nodes, self.parents[-1], values)
 
 
 @final
 class Reduction(nn.Module):
-    """A residual block with stride 2 that doubles the channels; its shortcut is a mean of 2 x 2 and a 1x1 convolution.
+    """A residual block with stride 2 that doubles the channels; its shortcut is a mean of 2 x 2 and
+    a 1x1 convolution.
 
     Args:
         shape: (channels, height, width) of the input.
@@ -107,10 +118,12 @@ class Reduction(nn.Module):
         """Build both branches."""
         super().__init__()
         pool = Pool(shape, "avg-pool")
-        inputs, outputs = shape[0], 2 * shape[0]
+        inputs = shape[0]
+        outputs = 2 * shape[0]
         self.shape: Shape = (outputs, *pool.shape[1:])
         self.residual = nn.Sequential(
-            relu_conv_norm(inputs, outputs, 3, momentum, stride=2), relu_conv_norm(outputs, outputs, 3, momentum)
+            relu_conv_norm(inputs, outputs, 3, momentum, stride=2),
+            relu_conv_norm(outputs, outputs, 3, momentum),
         )
         self.shortcut = nn.Sequential(pool, nn.Conv2d(inputs, outputs, 1, bias=False))
 
@@ -124,12 +137,18 @@ def operation(name: str, channels: int, momentum: float) -> nn.Module:
     """Return the module of an operation, from so many channels to as many."""
     if name == "skip_connect":
         return nn.Identity()
+
     if name == "avg_pool_3x3":
         return nn.AvgPool2d(3, stride=1, padding=1, count_include_pad=False)
-    return relu_conv_norm(channels, channels, {"nor_conv_1x1": 1, "nor_conv_3x3": 3}[name], momentum)
+
+    return relu_conv_norm(
+        channels, channels, {"nor_conv_1x1": 1, "nor_conv_3x3": 3}[name], momentum
+    )
 
 
-def relu_conv_norm(inputs: int, outputs: int, kernel: int, momentum: float, stride: int = 1) -> nn.Sequential:
+def relu_conv_norm(
+    inputs: int, outputs: int, kernel: int, momentum: float, stride: int = 1
+) -> nn.Sequential:
     """Return a relu, a convolution without bias and a normalisation."""
     return nn.Sequential(
         nn.ReLU(),
@@ -139,24 +158,31 @@ def relu_conv_norm(inputs: int, outputs: int, kernel: int, momentum: float, stri
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of a network without building it: those of the skeleton and of each operation, measured once.
+    """Return the costs of a network without building it: those of the skeleton and of each
+    operation, measured once.
 
     They depend on the numbers of its operations alone.
     """
     operations = tuple(sorted(layer.op for layer in architecture.layers[1:-1]))
-    channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
+    channels = form.count("channels", CHANNELS)
+    cells = form.count("cells", CELLS)
     return _costs(operations, form.input_shape, form.outputs, channels, cells)
 
 
 @lru_cache(maxsize=4096)
-def _costs(operations: tuple[str, ...], input_shape: Shape, outputs: int, channels: int, cells: int) -> Costs:
+def _costs(
+    operations: tuple[str, ...], input_shape: Shape, outputs: int, channels: int, cells: int
+) -> Costs:
     params, flops = _skeleton(input_shape, outputs, channels, cells)
     sides = input_shape[1:]
     for stack in range(STACKS):
         for name, count in Counter(operations).items():
             own = _operation_costs(name, channels << stack, sides)
-            params, flops = params + cells * count * own.params, flops + cells * count * own.flops
+            params = params + cells * count * own.params
+            flops = flops + cells * count * own.flops
+
         sides = tuple(-(-side // 2) for side in sides)
+
     return Costs(params, flops)
 
 
@@ -164,7 +190,10 @@ def _costs(operations: tuple[str, ...], input_shape: Shape, outputs: int, channe
 def _skeleton(input_shape: Shape, outputs: int, channels: int, cells: int) -> Costs:
     options = {"channels": channels, "cells": cells}
     with torch.device("meta"):
-        return measure(NasBench201Network(_EMPTY, NetworkForm(input_shape, outputs, "", options=options)), input_shape)
+        return measure(
+            NasBench201Network(_EMPTY, NetworkForm(input_shape, outputs, "", options=options)),
+            input_shape,
+        )
 
 
 @lru_cache(maxsize=256)
@@ -173,11 +202,15 @@ def _operation_costs(name: str, channels: int, sides: tuple[int, ...]) -> Costs:
         return measure(operation(name, channels, MOMENTUM), (channels, *sides))
 
 
-def _node(nodes: dict[tuple[int, ...], Tensor], parents: tuple[int, ...], values: list[Tensor]) -> Tensor:
+def _node(
+    nodes: dict[tuple[int, ...], Tensor], parents: tuple[int, ...], values: list[Tensor]
+) -> Tensor:
     if parents not in nodes:
         # `sum` would begin with the number zero, and add it.
         first = values[parents[0]] if parents else torch.zeros_like(values[0])
         for parent in parents[1:]:
             first = first + values[parent]
+
         nodes[parents] = first
+
     return nodes[parents]

@@ -3,9 +3,9 @@
     network = Network(architecture, NetworkForm((1, 8, 8), 10, "classification"), seed=0)
     network(x)    # (n, 1, 8, 8) -> logits (n, 10)
 
-The input of a layer with several parents is the concatenation of their outputs, in ascending position. The output is
-the mean over the decision layers: of their probabilities in a classification, of their predictions in a regression
-(NASBOT, section 2.2).
+The input of a layer with several parents is the concatenation of their outputs, in ascending
+position. The output is the mean over the decision layers: of their probabilities in a
+classification, of their predictions in a regression (NASBOT, section 2.2).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from archive.trainer.nn.layers import Affine, Convolution, Dense, Pool, Residual
 from archive.trainer.protocols.networks import NetworkForm
 
 DECISION_GAIN = 0.1
-"""Small initial weights of decision layers: the first predictions of any network are near the mean, or undecided."""
+"""Small initial weights of decision layers: the first predictions of any network are near the mean,
+or undecided."""
 
 _FREED = torch.empty(0)
 """Stands for an output that no later layer needs."""
@@ -41,7 +42,8 @@ class Network(nn.Module):
         seed: Seed of the initial weights.
 
     Attributes:
-        layers: One module for each layer, by position; those of the input and the output are identities.
+        layers: One module for each layer, by position; those of the input and the output are
+            identities.
         weighted: The modules with weights, in the order of the layers.
     """
 
@@ -63,32 +65,47 @@ class Network(nn.Module):
                 self.layers.append(nn.Identity())
                 shapes.append(first)
                 continue
+
             incoming = _concatenated([shapes[p] for p in parents])
             if operation.group == "decision":
                 module: nn.Module = Affine(incoming, form.outputs, generator, gain=DECISION_GAIN)
             else:
-                module = _LAYERS[operation.group](incoming, layer, operation, form.normalise, generator)
+                module = _LAYERS[operation.group](
+                    incoming, layer, operation, form.normalise, generator
+                )
+
             self.layers.append(module)
             shapes.append(module.shape)  # type: ignore[arg-type]
-        self.weighted = [layer for layer in self.layers if next(layer.parameters(), None) is not None]
+
+        self.weighted = [
+            layer for layer in self.layers if next(layer.parameters(), None) is not None
+        ]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (n, *input_shape) to logits (n, classes), or to predictions (n, 1) in a regression."""
+        """Map (n, *input_shape) to logits (n, classes), or to predictions (n, 1) in a
+        regression.
+        """
         values: list[Tensor] = [x.flatten(1) if self.flattens else x]
-        for parents, layer, unused in zip(self.parents[1:-1], self.layers[1:-1], self._last_uses[1:-1], strict=True):
+        for parents, layer, unused in zip(
+            self.parents[1:-1], self.layers[1:-1], self._last_uses[1:-1], strict=True
+        ):
             incoming = [values[p] for p in parents]
             joined = incoming[0] if len(incoming) == 1 else torch.cat(incoming, dim=1)
             # An evaluation holds only the outputs that later layers need.
             del incoming
             for position in unused:
                 values[position] = _FREED
+
             values.append(layer(joined))
             del joined
+
         if len(self.parents[-1]) == 1:
             return values[self.parents[-1][0]]
+
         decisions = torch.stack([values[p] for p in self.parents[-1]])
         if not self.classifies:
             return decisions.mean(dim=0)
+
         # Log of the mean of probabilities, computed in log space: no probability underflows.
         return torch.logsumexp(decisions.log_softmax(dim=2), dim=0) - math.log(len(decisions))
 
@@ -100,20 +117,29 @@ def _last_uses(parents: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _concatenated(shapes: list[Shape]) -> Shape:
-    """Return the shape of concatenated outputs; `Architecture` guarantees that their sides agree."""
+    """Return the shape of concatenated outputs;
+
+    `Architecture` guarantees that their sides agree.
+    """
     return (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
-def _convolution(shape: Shape, layer: Layer, operation: Operation, normalise: bool, rng: torch.Generator) -> nn.Module:
+def _convolution(
+    shape: Shape, layer: Layer, operation: Operation, normalise: bool, rng: torch.Generator
+) -> nn.Module:
     block = Residual if operation.residual else Convolution
     return block(shape, layer.units or 1, operation.kernel, layer.stride, normalise, rng)
 
 
-def _pool(shape: Shape, layer: Layer, operation: Operation, normalise: bool, rng: torch.Generator) -> nn.Module:
+def _pool(
+    shape: Shape, layer: Layer, operation: Operation, normalise: bool, rng: torch.Generator
+) -> nn.Module:
     return Pool(shape, operation.name)
 
 
-def _dense(shape: Shape, layer: Layer, operation: Operation, normalise: bool, rng: torch.Generator) -> nn.Module:
+def _dense(
+    shape: Shape, layer: Layer, operation: Operation, normalise: bool, rng: torch.Generator
+) -> nn.Module:
     activation = "relu" if operation.name == "fc" else operation.name
     return Dense(shape, layer.units or 1, activation, normalise, rng)
 

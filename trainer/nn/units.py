@@ -15,8 +15,8 @@ class Units(NamedTuple):
 
     Attributes:
         axis: Axis of the units. All other axes are of the numbers of one unit.
-        groups: Number of parts of the first axis, each with as many units of its own: groups of a transposed
-            convolution, whose first axis is of the inputs; else 1.
+        groups: Number of parts of the first axis, each with as many units of its own: groups of a
+            transposed convolution, whose first axis is of the inputs; else 1.
     """
 
     axis: int = 0
@@ -41,8 +41,9 @@ class UnitWeights(NamedTuple):
 def unit_weights(layer: nn.Module, recurse: bool = True) -> Iterator[UnitWeights]:
     """Yield the matrices and kernels of a layer.
 
-    A module says by its attribute `unit_axes` how the units lie, by the name of each matrix. In others, the first axis
-    of each tensor with several is that of the units, as in `torch.nn`, but for transposed convolutions.
+    A module says by its attribute `unit_axes` how the units lie, by the name of each matrix. In
+    others, the first axis of each tensor with several is that of the units, as in `torch.nn`, but
+    for transposed convolutions.
 
     Args:
         layer: The layer.
@@ -54,4 +55,7 @@ def unit_weights(layer: nn.Module, recurse: bool = True) -> Iterator[UnitWeights
             if known is not None:
                 yield from (UnitWeights(parameter, units) for units in known.get(name, ()))
             elif parameter.ndim > 1:
-                yield UnitWeights(parameter, Units(1, part.groups) if isinstance(part, _ConvTransposeNd) else Units())
+                yield UnitWeights(
+                    parameter,
+                    Units(1, part.groups) if isinstance(part, _ConvTransposeNd) else Units(),
+                )

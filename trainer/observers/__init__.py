@@ -5,5 +5,6 @@
     process, redaction          the process that an observer runs in, and what it says
     tensorboard, mlflow, wandb  the built-in ones
 
-Imports `trial`, for its process, and `storage`; never `daemon`, which translates its events to these records.
+Imports `trial`, for its process, and `storage`; never `daemon`, which translates its events to
+these records.
 """

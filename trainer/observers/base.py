@@ -3,8 +3,8 @@
     on_start ── on_metrics … ── on_end         of each trial; trials of several slots alternate
     open ── … ── close                         once
 
-An observer runs in a separate process, where it may be slow, fail or crash: neither a trial nor its lease waits for
-it. The trainer drops metrics that an observer is too slow for.
+An observer runs in a separate process, where it may be slow, fail or crash: neither a trial nor its
+lease waits for it. The trainer drops metrics that an observer is too slow for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 Ending = Literal["COMPLETE", "PAUSED", "FAILED", "RETURNED", "LOST"]
-"""How a trial ended: with a result, at a rung, without a result, handed back to the queue, or by a lost lease."""
+"""How a trial ended: with a result, at a rung, without a result, handed back to the queue, or by a
+lost lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class ObservedTrial:
     """One attempt of a trainer at a proposal, in plain values.
 
     Attributes:
-        run: Identity of the proposal, the same for all attempts and trainers, and different in another archive.
+        run: Identity of the proposal, the same for all attempts and trainers, and different in
+            another archive.
         proposal: Id of the proposal, `study#number`.
         study: Name of the study.
         number: Number of the proposal in its study.
@@ -35,7 +37,8 @@ class ObservedTrial:
         space: Name of the space.
         objective: Name of the metric that the study optimises.
         direction: `maximise` or `minimise`.
-        architecture: Summary of the network: `key`, `layers`, `edges`, `depth`, and `operations`, their counts.
+        architecture: Summary of the network: `key`, `layers`, `edges`, `depth`, and `operations`,
+            their counts.
         hyperparameters: Training settings of this proposal that differ from the protocol.
         protocol: Every choice of the training, `name` among them.
         seed: Seed of the study.
@@ -62,9 +65,18 @@ class ObservedTrial:
     device: str
 
     def settings(self) -> dict[str, Any]:
-        """Return what the trial's metrics may depend on, as one flat mapping: nested names are joined by dots."""
-        nested = {"architecture": self.architecture, "protocol": self.protocol, "hyperparameters": self.hyperparameters}
-        flat = {name: getattr(self, name) for name in ("study", "task", "space", "agent", "seed", "device")}
+        """Return what the trial's metrics may depend on, as one flat mapping: nested names are
+        joined by dots.
+        """
+        nested = {
+            "architecture": self.architecture,
+            "protocol": self.protocol,
+            "hyperparameters": self.hyperparameters,
+        }
+        flat = {
+            name: getattr(self, name)
+            for name in ("study", "task", "space", "agent", "seed", "device")
+        }
         flat |= _flat(nested)
         return {name: value for name, value in flat.items() if value is not None}
 
@@ -78,7 +90,8 @@ class TrialEnd:
         value: The objective, in the task's own unit; None without a result.
         reason: Why there is no result, or why it was handed back.
         metrics: Final metrics by name, costs left out.
-        costs: `epochs`, `seconds`, `params`, `flops`, and other costs of the network, as far as they are known.
+        costs: `epochs`, `seconds`, `params`, `flops`, and other costs of the network, as far as
+            they are known.
     """
 
     state: Ending
@@ -91,16 +104,18 @@ class TrialEnd:
 class TrialObserver(ABC):
     """Receives the progress of trials.
 
-    The first line of the class's docstring is what `archive observers` shows. The keyword arguments of the constructor
-    are the options of `--observe NAME:key=value`, converted to their annotations: `str`, `int`, `float`, `bool` or
-    `Path`. The constructor runs in the trainer and only checks the options: it opens nothing and imports nothing large.
-    The object is then pickled to a separate process, where all other methods are called, one at a time.
+    The first line of the class's docstring is what `archive observers` shows. The keyword arguments
+    of the constructor are the options of `--observe NAME:key=value`, converted to their
+    annotations: `str`, `int`, `float`, `bool` or `Path`. The constructor runs in the trainer and
+    only checks the options: it opens nothing and imports nothing large. The object is then pickled
+    to a separate process, where all other methods are called, one at a time.
 
-    An exception of a method is logged once, and costs nothing but the call. Secrets come from the environment, never
-    from options: a command line is visible to every user of the machine.
+    An exception of a method is logged once, and costs nothing but the call. Secrets come from the
+    environment, never from options: a command line is visible to every user of the machine.
 
     Args:
-        home: Folder of the trainer's files; an observer that writes files keeps them there unless told otherwise.
+        home: Folder of the trainer's files; an observer that writes files keeps them there unless
+            told otherwise.
 
     Attributes:
         requires: Names of the modules that it needs beside the archive's own dependencies.
@@ -114,12 +129,17 @@ class TrialObserver(ABC):
         self.home = home
 
     def open(self) -> str:
-        """Prepare for the first trial, and return where the results will be: a folder, an address, or empty."""
+        """Prepare for the first trial, and return where the results will be: a folder, an address,
+        or empty.
+        """
         return ""
 
     @abstractmethod
     def on_start(self, trial: ObservedTrial) -> None:
-        """Receive the start of a trial. An attempt that continues another one has the same `run`."""
+        """Receive the start of a trial.
+
+        An attempt that continues another one has the same `run`.
+        """
 
     @abstractmethod
     def on_metrics(self, trial: ObservedTrial, step: int, metrics: Mapping[str, float]) -> None:
@@ -127,17 +147,22 @@ class TrialObserver(ABC):
 
         Args:
             trial: The trial.
-            step: Number of the step, rising within an attempt; the epoch, for the trainer's own loop. A later attempt
-                may repeat steps that were trained after the checkpoint that it continues from.
+            step: Number of the step, rising within an attempt; the epoch, for the trainer's own
+                loop. A later attempt may repeat steps that were trained after the checkpoint that
+                it continues from.
             metrics: Values by name; any of them may be infinite or NaN.
         """
 
     @abstractmethod
     def on_end(self, trial: ObservedTrial, end: TrialEnd) -> None:
-        """Receive the end of a trial that has started; after `LOST`, another trainer may own the run."""
+        """Receive the end of a trial that has started; after `LOST`, another trainer may own the
+        run.
+        """
 
     def close(self) -> None:  # noqa: B027 - an observer that keeps nothing open has nothing to do
-        """End: the trainer stops, perhaps with trials that have not ended; it waits seconds, and not for long."""
+        """End: the trainer stops, perhaps with trials that have not ended; it waits seconds, and
+        not for long.
+        """
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -147,4 +172,5 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
             flat |= _flat(value, f"{prefix}{name}.")
         else:
             flat[prefix + name] = value
+
     return flat

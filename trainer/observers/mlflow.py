@@ -3,8 +3,9 @@
     params    every choice of the training     metrics   the curve; at the end `value` and `cost.…`
     tags      archive.run, archive.proposal, architecture, agent, worker; at the end state and reason
 
-A later attempt at a proposal continues its run, on whichever machine. The login of a server comes from MLflow's own
-variables (`MLFLOW_TRACKING_USERNAME`, `MLFLOW_TRACKING_PASSWORD`, `MLFLOW_TRACKING_TOKEN`).
+A later attempt at a proposal continues its run, on whichever machine. The login of a server comes
+from MLflow's own variables (`MLFLOW_TRACKING_USERNAME`, `MLFLOW_TRACKING_PASSWORD`,
+`MLFLOW_TRACKING_TOKEN`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from archive.trainer.observers.base import ObservedTrial, TrialEnd, TrialObserve
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-_STATUS = {"COMPLETE": "FINISHED", "FAILED": "FAILED", "PAUSED": "SCHEDULED", "RETURNED": "SCHEDULED"}
+_STATUS = {
+    "COMPLETE": "FINISHED",
+    "FAILED": "FAILED",
+    "PAUSED": "SCHEDULED",
+    "RETURNED": "SCHEDULED",
+}
 _UNUSABLE = re.compile(r"[^\w\-. :/]")
 _LONGEST = 500
 """Largest length of a param that every release of MLflow accepts."""
@@ -41,14 +47,17 @@ class MlflowObserver(TrialObserver):
 
     def __init__(self, home: Path, uri: str | None = None, experiment: str | None = None) -> None:
         super().__init__(home)
-        self.uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or (home / "mlflow").absolute().as_uri()
+        self.uri = (
+            uri or os.environ.get("MLFLOW_TRACKING_URI") or (home / "mlflow").absolute().as_uri()
+        )
         self.experiment = experiment
         self._runs: dict[str, str] = {}
         self._experiments: dict[str, str] = {}
 
     def open(self) -> str:
         """See `TrialObserver.open`."""
-        # MLflow 3.7 and later refuse the file store without this; a file store is what a folder asks for.
+        # MLflow 3.7 and later refuse the file store without this; a file store is what a folder
+        # asks for.
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
         from mlflow import MlflowClient
 
@@ -62,13 +71,18 @@ class MlflowObserver(TrialObserver):
         experiment = self._experiment(self.experiment or trial.study)
         run = self._continued(experiment, trial) if trial.continues else None
         if run is None:
-            run = self._client.create_run(experiment, run_name=trial.proposal, tags=_tags(trial)).info.run_id
-            params = [Param(_key(name), str(value)[:_LONGEST]) for name, value in trial.settings().items()]
+            run = self._client.create_run(
+                experiment, run_name=trial.proposal, tags=_tags(trial)
+            ).info.run_id
+            params = [
+                Param(_key(name), str(value)[:_LONGEST]) for name, value in trial.settings().items()
+            ]
             self._client.log_batch(run, params=params)
         else:
             self._client.update_run(run, status="RUNNING")
             for name, value in _tags(trial).items():
                 self._client.set_tag(run, name, value)
+
         self._runs[trial.run] = run
 
     def on_metrics(self, trial: ObservedTrial, step: int, metrics: Mapping[str, float]) -> None:
@@ -80,14 +94,17 @@ class MlflowObserver(TrialObserver):
         run = self._runs.pop(trial.run)
         if end.state == "LOST":
             return
+
         values = {f"final.{name}": value for name, value in end.metrics.items()}
         values |= {f"cost.{name}": value for name, value in end.costs.items()}
         if end.value is not None:
             values["value"] = end.value
+
         self._log(run, values, int(end.costs.get("epochs", 0)))
         self._client.set_tag(run, "archive.state", end.state)
         if end.reason is not None:
             self._client.set_tag(run, "archive.reason", end.reason)
+
         if end.state in ("COMPLETE", "FAILED"):
             self._client.set_terminated(run, _STATUS[end.state])
         else:
@@ -102,11 +119,14 @@ class MlflowObserver(TrialObserver):
         from mlflow.entities import Metric
 
         now = int(1000 * time.time())
-        self._client.log_batch(run, metrics=[Metric(_key(name), value, now, step) for name, value in values.items()])
+        self._client.log_batch(
+            run, metrics=[Metric(_key(name), value, now, step) for name, value in values.items()]
+        )
 
     def _experiment(self, name: str) -> str:
         if name not in self._experiments:
             self._experiments[name] = self._opened(name)
+
         return self._experiments[name]
 
     def _opened(self, name: str) -> str:
@@ -123,10 +143,13 @@ class MlflowObserver(TrialObserver):
                 known = self._client.get_experiment_by_name(name)
                 if known is None:
                     raise
+
         return str(known.experiment_id)
 
     def _continued(self, experiment: str, trial: ObservedTrial) -> str | None:
-        runs: list[Any] = self._client.search_runs([experiment], f"tags.`archive.run` = '{trial.run}'", max_results=1)
+        runs: list[Any] = self._client.search_runs(
+            [experiment], f"tags.`archive.run` = '{trial.run}'", max_results=1
+        )
         return str(runs[0].info.run_id) if runs else None
 
 

@@ -1,11 +1,12 @@
-"""The process of an observer: receives the records of trials through a bounded queue, and never holds up its trainer.
+"""The process of an observer: receives the records of trials through a bounded queue, and never
+holds up its trainer.
 
     trainer ── put ──> queue ── thread ── pipe ──> process: open, on_start, on_metrics …, close
                          └ full: metrics are dropped          └ an exception: logged once, the next call goes on
 
-A process and no thread: an observer's library may crash, exit, hang or occupy the interpreter. It is started by the
-fork server of the trials, without the database's login. It ends with its trainer: at an orderly end after `close`,
-which gets a limited time, and otherwise when the pipe is closed.
+A process and no thread: an observer's library may crash, exit, hang or occupy the interpreter. It
+is started by the fork server of the trials, without the database's login. It ends with its trainer:
+at an orderly end after `close`, which gets a limited time, and otherwise when the pipe is closed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from archive.trainer.trial import log as triallog
 log = logging.getLogger("archive.trainer")
 
 CAPACITY = 1000
-"""Number of waiting records from which metrics are dropped; starts and ends of trials, from twice as many."""
+"""Number of waiting records from which metrics are dropped; starts and ends of trials, from twice
+as many."""
 ORPHAN_SECONDS = 60.0
 """Longest life of an observer after its trainer was killed."""
 
@@ -70,7 +72,8 @@ ObserverRecord = Started | Measured | Ended
 
 @dataclass(frozen=True, slots=True)
 class ObserverReply:
-    """What the process of an observer says: where it writes to, its first failure, or its last word.
+    """What the process of an observer says: where it writes to, its first failure, or its last
+    word.
 
     Attributes:
         place: Where the results are; None in the other replies.
@@ -97,12 +100,18 @@ class ObserverProcess:
     """
 
     def __init__(
-        self, name: str, observer: TrialObserver, output: Path | None = None, capacity: int = CAPACITY
+        self,
+        name: str,
+        observer: TrialObserver,
+        output: Path | None = None,
+        capacity: int = CAPACITY,
     ) -> None:
         """Start; returns at once, before the process runs."""
         self.name = name
         self.dropped = 0
-        self._observer, self._output, self._capacity = observer, output, capacity
+        self._observer = observer
+        self._output = output
+        self._capacity = capacity
         self._records: queue.SimpleQueue[ObserverRecord | None] = queue.SimpleQueue()
         self._process: Any = None
         self._killed = self._gone = self._over = False
@@ -116,7 +125,9 @@ class ObserverProcess:
             self.dropped += 1
             if self.dropped == 1 and not self._gone:
                 log.warning("observer is too slow, records are dropped observer=%s", self.name)
+
             return
+
         self._records.put(record)
 
     def finish(self) -> None:
@@ -127,7 +138,10 @@ class ObserverProcess:
         """Wait so many seconds until the observer has ended, after `finish`, then kill it."""
         self._thread.join(seconds)
         if self._thread.is_alive():
-            log.warning("observer did not end in time, killed observer=%s seconds=%g", self.name, seconds)
+            log.warning(
+                "observer did not end in time, killed observer=%s seconds=%g", self.name, seconds
+            )
+
         self._kill()
         self._thread.join(_JOIN_SECONDS)
         if self.dropped:
@@ -146,16 +160,23 @@ class ObserverProcess:
             pipe, self._process = fork_server.start(serve, (self._observer, self._output))
         except Exception as error:
             # A plug-in may hold what cannot be pickled.
-            reason = error.reason if isinstance(error, TrainingError) else f"{type(error).__name__}: {error}"
+            reason = (
+                error.reason
+                if isinstance(error, TrainingError)
+                else f"{type(error).__name__}: {error}"
+            )
             log.warning("observer cannot start observer=%s reason=%r", self.name, redacted(reason))
             self._gone = True
             return
+
         if self._killed:
             self._process.kill()
+
         try:
             while (record := self._records.get()) is not None:
                 pipe.send(record)
                 self._hear(pipe)
+
             pipe.send(None)
             while True:
                 self._hear(pipe, None)
@@ -163,19 +184,27 @@ class ObserverProcess:
             self._gone = True
             if not self._over and not self._killed:
                 self._process.join(_JOIN_SECONDS)
-                log.warning("observer died observer=%s status=%s", self.name, self._process.exitcode)
+                log.warning(
+                    "observer died observer=%s status=%s", self.name, self._process.exitcode
+                )
         finally:
             pipe.close()
 
     def _hear(self, pipe: Connection, seconds: float | None = 0.0) -> None:
-        """Log the replies that have arrived; waits for the first one up to so many seconds, None without limit."""
+        """Log the replies that have arrived; waits for the first one up to so many seconds, None
+        without limit.
+        """
         while pipe.poll(seconds):
             seconds = 0.0
             reply: ObserverReply = pipe.recv()
             if reply.place:
                 log.info("observing observer=%s place=%s", self.name, reply.place)
+
             if reply.failure is not None:
-                log.warning("observer failed, will go on observer=%s reason=%r", self.name, reply.failure)
+                log.warning(
+                    "observer failed, will go on observer=%s reason=%r", self.name, reply.failure
+                )
+
             if reply.failures is not None:
                 self._over = True
                 if reply.failures:
@@ -192,12 +221,14 @@ def serve(argument: tuple[TrialObserver, Path | None], trainer: Connection) -> N
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if output is not None:
         triallog.capture(output)
+
     threading.Thread(target=_watch, args=(os.getppid(),), daemon=True, name="watch").start()
     calls = Calls(observer, trainer)
     with suppress(EOFError, OSError):  # The trainer was killed; what it has sent is kept.
         calls.open()
         while (record := trainer.recv()) is not None:
             calls.make(record)
+
     calls.close()
 
 
@@ -205,6 +236,7 @@ def _watch(parent: int) -> None:
     """End this process some time after the fork server, which ends with the trainer."""
     while os.getppid() == parent:
         time.sleep(_WATCH_SECONDS)
+
     time.sleep(ORPHAN_SECONDS)
     os._exit(1)
 
@@ -242,6 +274,7 @@ class Calls:
         if not self._open:
             self.failures += 1
             return
+
         match record:
             case Started(trial):
                 if self._try("on_start", lambda: self.observer.on_start(trial)):
@@ -257,6 +290,7 @@ class Calls:
         """Close the observer, and say how many calls have failed."""
         if self._open:
             self._try("close", self.observer.close)
+
         self._reply(ObserverReply(failures=self.failures))
 
     def _try(self, name: str, call: Callable[[], None]) -> bool:
@@ -268,9 +302,13 @@ class Calls:
             if self.failures == 1:
                 log.error("observer failed call=%s %s", name, redacted(traceback.format_exc()))
                 lines = str(error).strip().splitlines()
-                reason = f"{name}: {type(error).__name__}: {lines[0] if lines else 'without a message'}"
+                reason = (
+                    f"{name}: {type(error).__name__}: {lines[0] if lines else 'without a message'}"
+                )
                 self._reply(ObserverReply(failure=redacted(reason)))
+
             return False
+
         return True
 
     def _reply(self, reply: ObserverReply) -> None:

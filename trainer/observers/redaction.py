@@ -20,15 +20,21 @@ def has_login(text: str) -> bool:
 
 
 def redacted(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return a text without the logins of addresses and without the values of variables that hold secrets.
+    """Return a text without the logins of addresses and without the values of variables that hold
+    secrets.
 
     Args:
         text: The text.
         environment: Stands in for `os.environ`.
     """
     variables = os.environ if environment is None else environment
-    secrets = {value for name, value in variables.items() if _SECRET.search(name.upper()) and len(value) >= _SHORTEST}
+    secrets = {
+        value
+        for name, value in variables.items()
+        if _SECRET.search(name.upper()) and len(value) >= _SHORTEST
+    }
     # The longest first: one secret may be a part of another.
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
+
     return _LOGIN.sub(HIDDEN, text)

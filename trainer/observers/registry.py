@@ -1,7 +1,7 @@
 """Observers by name, with their options: `NAME[:key=value,…]`, as `--observe` takes them.
 
-Another package adds an observer with an entry point of the group `archive.observers` that loads to a subclass of
-`TrialObserver`. Only a command line names observers: no record of the database does.
+Another package adds an observer with an entry point of the group `archive.observers` that loads to
+a subclass of `TrialObserver`. Only a command line names observers: no record of the database does.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def get(name: str) -> type[TrialObserver]:
 
 def options(kind: type[TrialObserver]) -> dict[str, Any]:
     """Return the default of each option of an observer; None where there is none."""
-    return {name: None if each.default is each.empty else each.default for name, each in _parameters(kind).items()}
+    return {
+        name: None if each.default is each.empty else each.default
+        for name, each in _parameters(kind).items()
+    }
 
 
 def missing(kind: type[TrialObserver]) -> tuple[str, ...]:
@@ -60,7 +63,8 @@ def missing(kind: type[TrialObserver]) -> tuple[str, ...]:
 
 
 def create(text: str, home: Path) -> tuple[str, TrialObserver]:
-    """Return the name and the observer that a text like `mlflow:uri=http://host:5000,experiment=mine` asks for.
+    """Return the name and the observer that a text like
+    `mlflow:uri=http://host:5000,experiment=mine` asks for.
 
     A comma separates options where a name and `=` follow; any other is part of a value.
 
@@ -79,50 +83,79 @@ def create(text: str, home: Path) -> tuple[str, TrialObserver]:
     if absent := missing(kind):
         remedy = f": pip install 'nas-archive[{kind.extra}]'" if kind.extra else ""
         raise SettingsError(
-            f"the observer {name} needs the package {', '.join(absent)}, which is not installed{remedy}"
+            f"the observer {name} needs the package {', '.join(absent)}, which is not "
+            f"installed{remedy}"
         )
+
     return name, registry.make(name, TrialObserver, home, **values)  # type: ignore[type-abstract]
 
 
 def _values(name: str, kind: type[TrialObserver], text: str) -> dict[str, Any]:
     if has_login(text):
         # Not quoted: the message may reach a log.
-        raise UsageError(f"an option of the observer {name} has an address with a login: put the login into the "
+        raise UsageError(f"an option of the observer {name} has an address with a login: put the "
+                         "login into the "
                          "environment, where other users of the machine cannot see it")  # fmt: skip
-    parameters, values = _parameters(kind), dict[str, Any]()
+
+    parameters = _parameters(kind)
+    values = dict[str, Any]()
     for pair in _NEXT.split(text) if text else []:
         key, separator, value = pair.partition("=")
         if not separator:
             raise UsageError(f"an option of the observer {name} must be key=value, got {pair!r}")
+
         if key not in parameters:
-            raise UnknownNameError(f"option of the observer {name}", key, parameters, f"{name} has no options")
+            raise UnknownNameError(
+                f"option of the observer {name}", key, parameters, f"{name} has no options"
+            )
+
         if key in values:
             raise UsageError(f"the option {key} of the observer {name} is given twice")
+
         values[key] = _converted(name, key, value, parameters[key].annotation)
-    if needed := [key for key, each in parameters.items() if each.default is each.empty and key not in values]:
-        raise UsageError(f"the observer {name} needs the option {needed[0]}: --observe {name}:{needed[0]}=VALUE")
+
+    if needed := [
+        key for key, each in parameters.items() if each.default is each.empty and key not in values
+    ]:
+        raise UsageError(
+            f"the observer {name} needs the option {needed[0]}: --observe {name}:{needed[0]}=VALUE"
+        )
+
     return values
 
 
 def _parameters(kind: type[TrialObserver]) -> Mapping[str, inspect.Parameter]:
     parameters = inspect.signature(kind, eval_str=True).parameters
-    return {name: each for name, each in list(parameters.items())[1:] if each.kind is not each.VAR_KEYWORD}
+    return {
+        name: each
+        for name, each in list(parameters.items())[1:]
+        if each.kind is not each.VAR_KEYWORD
+    }
 
 
 def _converted(observer: str, key: str, text: str, annotation: Any) -> Any:
     kind = annotation
     if get_origin(annotation) in (UnionType, Union):
         kind = next(each for each in get_args(annotation) if each is not NoneType)
+
     if kind is Path:
         return expanded(text).absolute()
+
     if kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             what = "a whole number" if kind is int else "a number"
-            raise UsageError(f"the option {key} of the observer {observer} must be {what}, got {text!r}") from None
+            raise UsageError(
+                f"the option {key} of the observer {observer} must be {what}, got {text!r}"
+            ) from None
+
     if kind is bool:
         if text.lower() not in _TRUTHS:
-            raise UsageError(f"the option {key} of the observer {observer} must be true or false, got {text!r}")
+            raise UsageError(
+                f"the option {key} of the observer {observer} must be true or false, got {text!r}"
+            )
+
         return _TRUTHS[text.lower()]
+
     return text

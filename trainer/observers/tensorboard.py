@@ -2,8 +2,8 @@
 
     FOLDER/STUDY/NUMBER-RUN/events.out.tfevents…        tensorboard --logdir FOLDER
 
-All studies in one folder compare in one page. The tags are the metrics of the training, and `cost/…` and `final/…` at
-its end.
+All studies in one folder compare in one page. The tags are the metrics of the training, and
+`cost/…` and `final/…` at its end.
 """
 
 from __future__ import annotations
@@ -62,11 +62,14 @@ class TensorBoardObserver(TrialObserver):
         named |= {f"cost/{name}": value for name, value in end.costs.items()}
         if end.value is not None:
             named[_tag(trial)] = end.value
+
         for name, value in named.items():
             writer.add_scalar(name, value, step)
+
         writer.add_text("end", end.state if end.reason is None else f"{end.state}: {end.reason}")
         if end.state in ("COMPLETE", "FAILED"):
             _add(writer, _session_end(succeeded=end.state == "COMPLETE"))
+
         self._writers.pop(trial.run).close()
 
     def close(self) -> None:
@@ -86,6 +89,7 @@ class TensorBoardObserver(TrialObserver):
             summaries = hparams(_plain(trial.settings()), {_tag(trial): 0.0})  # type: ignore[no-untyped-call]
             for summary in summaries[:2]:
                 _add(writer, summary)
+
         return self._writers[trial.run]
 
 
@@ -98,11 +102,16 @@ def _tag(trial: ObservedTrial) -> str:
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value if isinstance(value, bool | int | float) else str(value) for name, value in settings.items()}
+    return {
+        name: value if isinstance(value, bool | int | float) else str(value)
+        for name, value in settings.items()
+    }
 
 
 def _session_end(*, succeeded: bool) -> Any:
-    """Return the summary that ends an entry of the HPARAMS tab; torch's own says that every session succeeds."""
+    """Return the summary that ends an entry of the HPARAMS tab; torch's own says that every session
+    succeeds.
+    """
     import time
 
     from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
@@ -110,8 +119,16 @@ def _session_end(*, succeeded: bool) -> Any:
 
     status = api_pb2.STATUS_SUCCESS if succeeded else api_pb2.STATUS_FAILURE
     ended = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=time.time())
-    content = plugin_data_pb2.HParamsPluginData(version=metadata.PLUGIN_DATA_VERSION, session_end_info=ended)
-    plugin = SummaryMetadata.PluginData(plugin_name=metadata.PLUGIN_NAME, content=content.SerializeToString())
+    content = plugin_data_pb2.HParamsPluginData(
+        version=metadata.PLUGIN_DATA_VERSION, session_end_info=ended
+    )
+    plugin = SummaryMetadata.PluginData(
+        plugin_name=metadata.PLUGIN_NAME, content=content.SerializeToString()
+    )
     return Summary(
-        value=[Summary.Value(tag=metadata.SESSION_END_INFO_TAG, metadata=SummaryMetadata(plugin_data=plugin))]
+        value=[
+            Summary.Value(
+                tag=metadata.SESSION_END_INFO_TAG, metadata=SummaryMetadata(plugin_data=plugin)
+            )
+        ]
     )

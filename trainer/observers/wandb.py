@@ -1,7 +1,7 @@
 """Weights & Biases: one run a proposal, grouped by study.
 
-A later attempt at a proposal continues its run. Offline runs are folders that `wandb sync` uploads. The API key comes
-from `WANDB_API_KEY` or from `wandb login`.
+A later attempt at a proposal continues its run. Offline runs are folders that `wandb sync` uploads.
+The API key comes from `WANDB_API_KEY` or from `wandb login`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,13 @@ class WandbObserver(TrialObserver):
     ) -> None:
         super().__init__(home)
         if mode not in (None, *MODES):
-            raise UsageError(f"the mode of the observer wandb must be online or offline, got {mode!r}")
+            raise UsageError(
+                f"the mode of the observer wandb must be online or offline, got {mode!r}"
+            )
+
         self.project = project or os.environ.get("WANDB_PROJECT") or "archive"
-        self.entity, self.mode = entity, mode or os.environ.get("WANDB_MODE")
+        self.entity = entity
+        self.mode = mode or os.environ.get("WANDB_MODE")
         self.folder = home if folder is None else folder
         self._runs: dict[str, wandb.Run] = {}
 
@@ -57,6 +61,7 @@ class WandbObserver(TrialObserver):
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.mode is None:
             self.mode = "online" if wandb.api.api_key else "offline"
+
         return f"{self.mode}, project {self.project}, files in {self.folder / 'wandb'}"
 
     def on_start(self, trial: ObservedTrial) -> None:
@@ -76,7 +81,8 @@ class WandbObserver(TrialObserver):
             resume="allow" if self.mode == "online" else None,
             # Trials of several slots run at the same time.
             reinit="create_new",
-            # The process has no script or repository of the user's, and its output is the observer's log.
+            # The process has no script or repository of the user's, and its output is the
+            # observer's log.
             settings=wandb.Settings(console="off", silent=True, disable_git=True, save_code=False),
         )
 
@@ -87,12 +93,16 @@ class WandbObserver(TrialObserver):
     def on_end(self, trial: ObservedTrial, end: TrialEnd) -> None:
         """See `TrialObserver.on_end`."""
         run = self._runs.pop(trial.run)
-        run.summary.update({"state": end.state, **{f"final/{name}": value for name, value in end.metrics.items()}})
+        run.summary.update(
+            {"state": end.state, **{f"final/{name}": value for name, value in end.metrics.items()}}
+        )
         run.summary.update({f"cost/{name}": value for name, value in end.costs.items()})
         if end.value is not None:
             run.summary.update({"value": end.value})
+
         if end.reason is not None:
             run.summary.update({"reason": end.reason})
+
         run.finish(exit_code=1 if end.state == "FAILED" else 0)
 
     def close(self) -> None:
@@ -102,6 +112,19 @@ class WandbObserver(TrialObserver):
 
 
 def _config(trial: ObservedTrial) -> dict[str, Any]:
-    names = ("proposal", "attempt", "agent", "task", "space", "objective", "direction", "seed", "worker", "device")
+    names = (
+        "proposal",
+        "attempt",
+        "agent",
+        "task",
+        "space",
+        "objective",
+        "direction",
+        "seed",
+        "worker",
+        "device",
+    )
     parts = ("architecture", "protocol", "hyperparameters")
-    return {name: getattr(trial, name) for name in names} | {name: dict(getattr(trial, name)) for name in parts}
+    return {name: getattr(trial, name) for name in names} | {
+        name: dict(getattr(trial, name)) for name in parts
+    }

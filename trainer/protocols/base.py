@@ -1,8 +1,8 @@
 """Training protocols: every choice that a result depends on beside task, architecture and seed.
 
-The meaning of a protocol's name never changes: evaluations with the same task and protocol are comparable. A changed
-rule is a new protocol (`digits/2`), never another `digits/1`; a new kind of rule is a new field, whose default is the
-behaviour without it.
+The meaning of a protocol's name never changes: evaluations with the same task and protocol are
+comparable. A changed rule is a new protocol (`digits/2`), never another `digits/1`; a new kind of
+rule is a new field, whose default is the behaviour without it.
 
 | name                    | its rules                                                                               |
 |-------------------------|-----------------------------------------------------------------------------------------|
@@ -27,8 +27,9 @@ from typing import Any, Literal
 from archive.store.protocol_names import DEFAULT_RECIPE
 
 SMALL_CELLS = {"channels": 8, "cells": 1, "norm_momentum": 0.1, "auxiliary": 0.0, "drop_path": 0.0}
-"""Network around a cell that trains in seconds on a CPU. The statistics of its normalisations follow in few steps, and
-it needs no regularisation."""
+"""Network around a cell that trains in seconds on a CPU.
+
+The statistics of its normalisations follow in few steps, and it needs no regularisation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +39,45 @@ class TrainingProtocol:
     Attributes:
         name: Name in evaluations.
         train: Number of training inputs.
-        valid: Number of inputs that choose the best epoch, and whose metric is the evaluation's value.
+        valid: Number of inputs that choose the best epoch, and whose metric is the evaluation's
+            value.
         test: Number of test inputs, evaluated once with the weights of the best epoch.
-        split: `stratified` (by class), `shuffled`, `held-out` (the test part is the publisher's, the others are cut
-            from the rest, stratified by class), or `given`: all three parts are the publisher's.
+        split: `stratified` (by class), `shuffled`, `held-out` (the test part is the publisher's,
+            the others are cut from the rest, stratified by class), or `given`: all three parts are
+            the publisher's.
         split_seed: Seed of the one split that all evaluations share.
         batch: Largest batch; the batches of an epoch have equal sizes, within one.
         epochs: Largest number of passes over the training inputs, or of epochs of `epoch_steps`.
-        patience: Number of epochs without an improvement, in the sense of `convergence`, after which training ends.
+        patience: Number of epochs without an improvement, in the sense of `convergence`, after
+            which training ends.
         optimiser: `adamw` or `sgd` (with momentum, Nesterov's form).
         learning_rate: Peak of the learning rate.
-        warmup: Share of the steps in which the learning rate rises linearly; it then falls along a cosine to zero.
+        warmup: Share of the steps in which the learning rate rises linearly; it then falls along a
+            cosine to zero.
         weight_decay: Weight decay of matrices and kernels, decoupled in `adamw`.
         normalisation: `batch` or `none`; see `archive.trainer.nn.layers`.
-        schedule: `cosine`, with `warmup`, or `constant`: the learning rate is its peak at every step.
+        schedule: `cosine`, with `warmup`, or `constant`: the learning rate is its peak at every
+            step.
         momentum: Momentum of `sgd`.
-        loss: Training loss: `likelihood` (negative log-likelihood of the classes, mean squared error), or `absolute`,
-            the mean absolute error of a regression. The evaluation loss is the same with both.
-        epoch_steps: Number of steps in an epoch, over as many newly shuffled passes as needed, the last one cut off;
-            None makes an epoch one pass.
-        convergence: `patience` counts the epochs since the best validation metric. `threshold` counts those in a row
-            whose validation loss is not lower by `threshold` than the lowest that counted (Auto-Keras).
+        loss: Training loss: `likelihood` (negative log-likelihood of the classes, mean squared
+            error), or `absolute`, the mean absolute error of a regression. The evaluation loss is
+            the same with both.
+        epoch_steps: Number of steps in an epoch, over as many newly shuffled passes as needed, the
+            last one cut off; None makes an epoch one pass.
+        convergence: `patience` counts the epochs since the best validation metric. `threshold`
+            counts those in a row whose validation loss is not lower by `threshold` than the lowest
+            that counted (Auto-Keras).
         threshold: Threshold of `convergence`.
-        augmentation: Augmentation of training images: `none`; `shift`, by up to 4 pixels a side; `shift-flip`, mirrored
-            half of the time as well.
-        data: Edition of the data: `official`, another edition of the task, or the SHA-256 of a user's file.
-        network: Options of the network around the architecture, by name (`archive.trainer.nn`), as JSON values that
-            must not be changed. A builder has a default for each of its options.
-        recipe: Name of the recipe. All but the default one follow the other choices as far as they document it; the
-            data are the same.
-        inherited_epochs: Largest number of epochs of a network with inherited weights; None: no network inherits.
+        augmentation: Augmentation of training images: `none`; `shift`, by up to 4 pixels a side;
+            `shift-flip`, mirrored half of the time as well.
+        data: Edition of the data: `official`, another edition of the task, or the SHA-256 of a
+            user's file.
+        network: Options of the network around the architecture, by name (`archive.trainer.nn`), as
+            JSON values that must not be changed. A builder has a default for each of its options.
+        recipe: Name of the recipe. All but the default one follow the other choices as far as they
+            document it; the data are the same.
+        inherited_epochs: Largest number of epochs of a network with inherited weights; None: no
+            network inherits.
     """
 
     name: str

@@ -11,15 +11,18 @@ from archive.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class NetworkForm:
-    """Input, output, normalisation and options of a network, from a task and a protocol (`Task.form`).
+    """Input, output, normalisation and options of a network, from a task and a protocol
+    (`Task.form`).
 
     Attributes:
         input_shape: (channels, height, width) or (features,) of one input.
         outputs: Number of classes; 1 in a regression.
         kind: `classification` or `regression`.
-        normalise: Whether there is batch normalisation before each activation, in spaces that leave the choice.
-        options: Options of the network around the architecture, by name, as JSON values (`TrainingProtocol.network`).
-            A builder reads those that it knows, and has a default for each. The others are for other spaces.
+        normalise: Whether there is batch normalisation before each activation, in spaces that leave
+            the choice.
+        options: Options of the network around the architecture, by name, as JSON values
+            (`TrainingProtocol.network`). A builder reads those that it knows, and has a default for
+            each. The others are for other spaces.
     """
 
     input_shape: tuple[int, ...]
@@ -42,6 +45,7 @@ class NetworkForm:
         value = self.options.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise UsageError(f"the network option {name} must be an integer >= 1, got {value!r}")
+
         return value
 
     def share(self, name: str, default: float) -> float:
@@ -53,4 +57,5 @@ class NetworkForm:
         value = self.options.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
             raise UsageError(f"the network option {name} must be a number in [0, 1), got {value!r}")
+
         return float(value)

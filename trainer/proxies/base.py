@@ -22,8 +22,8 @@ class Proxy:
     """A zero-cost proxy.
 
     Attributes:
-        function: Returns the score of a probed network: finite, or NaN where the proxy is not defined for it. The
-            score depends on the network, the batch and the probe's seed alone.
+        function: Returns the score of a probed network: finite, or NaN where the proxy is not
+            defined for it. The score depends on the network, the batch and the probe's seed alone.
         summary: What it measures, in a few words.
         paper: Source of the definition.
         needs: Parts without which a network has no score, in words; empty for none.
@@ -39,6 +39,8 @@ class Proxy:
         return self.function(probe)
 
 
-def proxy(*, summary: str, paper: str, needs: str = "") -> Callable[[Callable[[NetworkProbe], float]], Proxy]:
+def proxy(
+    *, summary: str, paper: str, needs: str = ""
+) -> Callable[[Callable[[NetworkProbe], float]], Proxy]:
     """Return a decorator that makes a proxy of its function."""
     return lambda function: Proxy(function, summary, paper, needs)

@@ -1,7 +1,9 @@
-"""Torch functions that a forward pass calls, by kind: rectifiers, products with weights, normalisations.
+"""Torch functions that a forward pass calls, by kind: rectifiers, products with weights,
+normalisations.
 
-Calls are recognised by the name of the function, so that networks of modules, of functions and of ATen operations are
-treated alike: a network may call an operation through a module, `torch.nn.functional` or `torch.ops.aten`.
+Calls are recognised by the name of the function, so that networks of modules, of functions and of
+ATen operations are treated alike: a network may call an operation through a module,
+`torch.nn.functional` or `torch.ops.aten`.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from typing import Any, final
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-RECTIFIERS = frozenset(["relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "prelu", "rrelu", "elu", "elu_"])
-"""Activations with a kink, or nearly one, at zero: the sign of their input says which piece is active."""
+RECTIFIERS = frozenset(
+    ["relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "prelu", "rrelu", "elu", "elu_"]
+)
+"""Activations with a kink, or nearly one, at zero: the sign of their input says which piece is
+active."""
 
 PRODUCTS = frozenset(["conv1d", "conv2d", "conv3d", "convolution", "linear"])
 """Convolutions and linear layers; the input comes first, the weights second."""
@@ -21,7 +26,8 @@ PRODUCTS = frozenset(["conv1d", "conv2d", "conv3d", "convolution", "linear"])
 NORMALISATIONS = frozenset(["batch_norm", "instance_norm", "group_norm", "layer_norm", "rms_norm"])
 
 Handler = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
-"""Receives a function with its positional and named arguments, and returns the value of the call."""
+"""Receives a function with its positional and named arguments, and returns the value of the
+call."""
 
 
 @final
@@ -34,25 +40,35 @@ class Intercepting(TorchFunctionMode):
     """
 
     def __init__(
-        self, handlers: Mapping[frozenset[str], Handler], seen: Callable[[Any], None] = lambda value: None
+        self,
+        handlers: Mapping[frozenset[str], Handler],
+        seen: Callable[[Any], None] = lambda value: None,
     ) -> None:
         super().__init__()
         self._seen = seen
         self._handlers = {name: handler for names, handler in handlers.items() for name in names}
 
     def __torch_function__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Call the handler of a function, or the function itself."""
         handler = self._handlers.get(name_of(func))
-        value = func(*args, **(kwargs or {})) if handler is None else handler(func, args, kwargs or {})
+        value = (
+            func(*args, **(kwargs or {})) if handler is None else handler(func, args, kwargs or {})
+        )
         self._seen(value)
         return value
 
 
 def argument(args: Sequence[Any], kwargs: Mapping[str, Any], at: int, *names: str) -> Tensor:
     """Return an argument of a call by its position or its name."""
-    tensor: Tensor = args[at] if len(args) > at else next(kwargs[name] for name in names if name in kwargs)
+    tensor: Tensor = (
+        args[at] if len(args) > at else next(kwargs[name] for name in names if name in kwargs)
+    )
     return tensor
 
 
@@ -62,9 +78,13 @@ def name_of(func: Callable[..., Any]) -> str:
 
 
 def by_channel(func: Callable[..., Any], values: Tensor) -> Tensor:
-    """Return inputs or outputs of a convolution or linear layer by position and channel: (B, positions, c)."""
+    """Return inputs or outputs of a convolution or linear layer by position and channel:
+
+    (B, positions, c).
+    """
     if name_of(func) == "linear":
         return values.reshape(len(values), -1, values.shape[-1])
+
     return values.flatten(2).transpose(1, 2)
 
 

@@ -1,4 +1,5 @@
-"""Expressivity: sum over stages of the entropy -sum_i p_i log p_i, with p the spectrum of the features' covariance.
+"""Expressivity: sum over stages of the entropy -sum_i p_i log p_i, with p the spectrum of the
+features' covariance.
 
 | symbol | meaning                                                                                      | shape  |
 |--------|----------------------------------------------------------------------------------------------|--------|
@@ -6,8 +7,9 @@
 |        | position of an image is a row                                                                |        |
 | p      | eigenvalues of the covariance of F, divided by their sum                                     | (c,)   |
 
-Features that spread over all directions have the largest entropy, log c. The definition is that of Lee and Ham (AZ-NAS,
-2024, section 3.2), with their blocks replaced by the stages of equal shape, which every network has.
+Features that spread over all directions have the largest entropy, log c. The definition is that of
+Lee and Ham (AZ-NAS, 2024, section 3.2), with their blocks replaced by the stages of equal shape,
+which every network has.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     measure = ProxyMeasurement(task, protocol)          # loads one batch of the task
     measure(architecture)                               # {"synflow": 84.1, ..., "params": 129306.0, "flops": ...}
 
-The network is the one that the default recipe trains, with the initial weights of `SEED`; the batch has the first
-`BATCH` training inputs in an order drawn from `SEED`. A network has one score for each proxy on one kind of device;
-rounding differs between devices.
+The network is the one that the default recipe trains, with the initial weights of `SEED`; the batch
+has the first `BATCH` training inputs in an order drawn from `SEED`. A network has one score for
+each proxy on one kind of device; rounding differs between devices.
 """
 
 from __future__ import annotations
@@ -56,14 +56,17 @@ class ProxyMeasurement:
         import torch
 
         check_recipe(protocol)
-        self.form, self._kind, self._device = task.form(protocol), task.kind, device
+        self.form = task.form(protocol)
+        self._kind = task.kind
+        self._device = device
         part = task.load(protocol).train
         rows = np.sort(np.random.default_rng(SEED).permutation(len(part))[:BATCH])
         self._inputs = torch.from_numpy(part.inputs[rows]).to(device)
         self._targets = torch.from_numpy(part.targets[rows]).to(device)
 
     def __call__(self, architecture: Architecture) -> Mapping[str, float]:
-        """Return the scores of a network by proxy, with its costs; NaN for a proxy that is not defined for it.
+        """Return the scores of a network by proxy, with its costs; NaN for a proxy that is not
+        defined for it.
 
         Raises:
             InvalidArchitectureError: The architecture cannot have the task's form.
@@ -87,7 +90,8 @@ def check_recipe(protocol: TrainingProtocol) -> None:
     recipe = ProtocolName.parse(protocol.name).recipe
     if recipe != DEFAULT_RECIPE:
         raise UsageError(
-            f"proxies are those of networks of the default recipe, and the protocol {protocol.name} has {recipe!r}"
+            "proxies are those of networks of the default recipe, and the protocol "
+            f"{protocol.name} has {recipe!r}"
         )
 
 
@@ -101,4 +105,5 @@ def _score(name: str, probe: NetworkProbe, key: str) -> float:
         # A decomposition that does not converge, as of values that are not finite.
         log.warning("proxy undefined proxy=%s architecture=%s reason=%r", name, key, str(error))
         return math.nan
+
     return value if math.isfinite(value) else math.nan

@@ -9,8 +9,8 @@
 | h_r       | whether each unit of rectifier r has a positive input, 0 or 1                      | (B, units)    |
 | a, g      | outputs of a convolution or linear layer; dL / da                                  | (B, c, ...)   |
 
-One forward pass and two backward passes give what the proxies of activations and gradients need. In training mode,
-batch normalisation uses the statistics of the batch, as published values do.
+One forward pass and two backward passes give what the proxies of activations and gradients need. In
+training mode, batch normalisation uses the statistics of the batch, as published values do.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Passes:
     """Records of a forward pass and of its backward passes.
 
     Attributes:
-        agreement: Units in the same state for two inputs, sum_r h_r h_r^T + (1 - h_r)(1 - h_r)^T: (B, B) float64; None
-            without rectifiers.
-        features: The last input of a convolution or linear layer of each shape, by input, position and channel:
-            (B, positions, c).
-        saliencies: For each convolution or linear layer, the sums of a * g over the positions of a channel, (B, c),
-            and the number of weights of a channel.
+        agreement: Units in the same state for two inputs, sum_r h_r h_r^T + (1 - h_r)(1 - h_r)^T:
+            (B, B) float64; None without rectifiers.
+        features: The last input of a convolution or linear layer of each shape, by input, position
+            and channel: (B, positions, c).
+        saliencies: For each convolution or linear layer, the sums of a * g over the positions of a
+            channel, (B, c), and the number of weights of a channel.
         gradients: W_l and G_l.
         input_gradient: Gradient of the sum of all outputs by x: (B, ...).
     """
@@ -55,7 +55,8 @@ class Passes:
 @final
 @dataclass(frozen=True, eq=False)
 class NetworkProbe:
-    """An untrained network with one batch, both unchanged by proxies; the shared passes are computed once.
+    """An untrained network with one batch, both unchanged by proxies; the shared passes are
+    computed once.
 
     Attributes:
         network: The network, on the device of the batch.
@@ -79,7 +80,9 @@ class NetworkProbe:
 
     @contextmanager
     def copied(self) -> Iterator[nn.Module]:
-        """Give a copy of the network in training mode, which may be changed, while torch's generators are seeded."""
+        """Give a copy of the network in training mode, which may be changed, while torch's
+        generators are seeded.
+        """
         devices = [self.inputs.device] if self.inputs.device.type == "cuda" else []
         with torch.random.fork_rng(devices):
             torch.manual_seed(self.seed)
@@ -89,6 +92,7 @@ class NetworkProbe:
         """Return L."""
         if self.kind == "classification":
             return F.cross_entropy(outputs, self.targets)
+
         return F.mse_loss(outputs.reshape(self.targets.shape), self.targets)
 
 
@@ -108,23 +112,31 @@ class _Recorder:
         self._of_loss = True
 
     def run(self, probe: NetworkProbe) -> Passes:
-        x, parameters = probe.inputs.detach().clone().requires_grad_(), weights(self._network)
+        x = probe.inputs.detach().clone().requires_grad_()
+        parameters = weights(self._network)
         with Intercepting({RECTIFIERS: self._rectifier, PRODUCTS: self._product}):
             outputs = self._network(x)
+
         loss = probe.loss(outputs)
         # With x, as a network may have no weights.
-        *gradients, _ = torch.autograd.grad(loss, [*parameters, x], retain_graph=True, allow_unused=True)
+        *gradients, _ = torch.autograd.grad(
+            loss, [*parameters, x], retain_graph=True, allow_unused=True
+        )
         self._of_loss = False
         (input_gradient,) = torch.autograd.grad(outputs.sum(), [x], allow_unused=True)
         return Passes(
             self._agreement,
             tuple(self._features.values()),
             tuple(self._saliencies),
-            tuple((w.detach(), g) for w, g in zip(parameters, gradients, strict=True) if g is not None),
+            tuple(
+                (w.detach(), g) for w, g in zip(parameters, gradients, strict=True) if g is not None
+            ),
             torch.zeros_like(x) if input_gradient is None else input_gradient,
         )
 
-    def _rectifier(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def _rectifier(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         # Before the call, which may overwrite its input.
         active = (argument(args, kwargs, 0, "input", "self").detach().flatten(1) > 0).float()
         inactive = 1.0 - active
@@ -132,17 +144,23 @@ class _Recorder:
         self._agreement = same if self._agreement is None else self._agreement + same
         return func(*args, **kwargs)
 
-    def _product(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        entered, weight = argument(args, kwargs, 0, "input", "self"), argument(args, kwargs, 1, "weight")
+    def _product(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        entered = argument(args, kwargs, 0, "input", "self")
+        weight = argument(args, kwargs, 1, "weight")
         self._features[entered.shape[1:]] = by_channel(func, entered.detach())
         out: Tensor = func(*args, **kwargs)
         if out.requires_grad:
             # A copy: the network may overwrite the outputs.
             self._salient(func, out, weight[0].numel())
+
         return out
 
     def _salient(self, func: Callable[..., Any], out: Tensor, count: int) -> None:
-        """Record the saliencies of a layer's channels when the gradient of the loss passes its outputs."""
+        """Record the saliencies of a layer's channels when the gradient of the loss passes its
+        outputs.
+        """
         values = out.detach().clone()
 
         def record(gradient: Tensor) -> None:

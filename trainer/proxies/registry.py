@@ -11,7 +11,16 @@ registry = Registry(
     "archive.proxies",
     {
         name: f"archive.trainer.proxies.{name}:{name}"
-        for name in ("expressivity", "fisher", "grad_norm", "jacov", "naswot", "snip", "synflow", "zen")
+        for name in (
+            "expressivity",
+            "fisher",
+            "grad_norm",
+            "jacov",
+            "naswot",
+            "snip",
+            "synflow",
+            "zen",
+        )
     },
 )
 
@@ -31,6 +40,8 @@ def get(name: str) -> Proxy:
     proxy = registry.load(name)
     if not isinstance(proxy, Proxy):
         raise SettingsError(
-            f"the proxy {name!r} of {registry.package(name)} must be a Proxy, got {type(proxy).__name__}"
+            f"the proxy {name!r} of {registry.package(name)} must be a Proxy, got "
+            f"{type(proxy).__name__}"
         )
+
     return proxy

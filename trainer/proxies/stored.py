@@ -56,6 +56,7 @@ def measure(
     new = unmeasured(archive, task, protocol, networks)
     if not new:
         return 0
+
     measured = measured or ProxyMeasurement(task, protocol, device)
     archive.architectures.add(new)
     count = 0
@@ -64,10 +65,14 @@ def measure(
         for done, network in enumerate(new[begin : begin + BATCH], begin + 1):
             if (own := measured(network)) is not None:
                 scores[network.key] = own
+
             progress(done, len(new))
+
         if scores:
             archive.proxies.add(task.name, protocol.name, SOURCE, scores)
+
         count += len(scores)
+
     return count
 
 
@@ -78,4 +83,8 @@ def unmeasured(
     by_key = {network.key: network for network in networks}
     known = archive.proxies.of_networks(task.name, protocol.name, SOURCE, by_key)
     # A package may have added a proxy since.
-    return [network for key, network in sorted(by_key.items()) if {*registry.names()} - known.get(key, {}).keys()]
+    return [
+        network
+        for key, network in sorted(by_key.items())
+        if {*registry.names()} - known.get(key, {}).keys()
+    ]

@@ -1,4 +1,6 @@
-"""What is measured for a study: its task and protocol, as scores are stored with them, and a sample of its space."""
+"""What is measured for a study: its task and protocol, as scores are stored with them, and a sample
+of its space.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def subject_of(study: Study, access: FileAccess) -> tuple[Task, TrainingProtocol]:
-    """Return the task of a study, and the protocol without what comes after the initialisation of a network.
+    """Return the task of a study, and the protocol without what comes after the initialisation of a
+    network.
 
     Inherited weights and objectives do.
 
@@ -30,7 +33,9 @@ def subject_of(study: Study, access: FileAccess) -> tuple[Task, TrainingProtocol
         ArchiveError: The task is not known here, or its file may not be opened or used.
     """
     task = with_inputs(registry.of_study(study, access))
-    protocol = task.protocol(str(replace(ProtocolName.parse(study.protocol), morph=False, objective=None)))
+    protocol = task.protocol(
+        str(replace(ProtocolName.parse(study.protocol), morph=False, objective=None))
+    )
     check_recipe(protocol)
     return task, protocol
 
@@ -43,13 +48,17 @@ def with_inputs(task: Task | TabularTask) -> Task:
     """
     if not isinstance(task, Task):
         raise UsageError(
-            f"the networks of the table {task.name!r} get no inputs: archive import proxies reads published scores"
+            f"the networks of the table {task.name!r} get no inputs: archive import proxies "
+            "reads published scores"
         )
+
     return task
 
 
 def sample_of(space: Space, count: int) -> list[Architecture]:
-    """Return random networks of a space: everywhere the same ones, and the first ones of any larger count."""
+    """Return random networks of a space: everywhere the same ones, and the first ones of any larger
+    count.
+    """
     import numpy as np
 
     from archive.spaces.sampling import distinct_sample

@@ -1,11 +1,13 @@
-"""Synaptic flow: sum_l sum |W_l * dR / dW_l|, with R = sum f(1) of the network |W| without normalisation.
+"""Synaptic flow: sum_l sum |W_l * dR / dW_l|, with R = sum f(1) of the network |W| without
+normalisation.
 
-All parameters and buffers are replaced by their absolute values, and the input is one of ones, so that R is a sum over
-all paths of the products of their weights. No data enter. Computed in double precision, as R grows exponentially with
-depth.
+All parameters and buffers are replaced by their absolute values, and the input is one of ones, so
+that R is a sum over all paths of the products of their weights. No data enter. Computed in double
+precision, as R grows exponentially with depth.
 
-The output of a network with several decisions is the logarithm of the mean of their softmaxes; their mean takes its
-place, as R would otherwise be a sum of log probabilities, which are no sums over paths.
+The output of a network with several decisions is the logarithm of the mean of their softmaxes;
+their mean takes its place, as R would otherwise be a sum of log probabilities, which are no sums
+over paths.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from archive.trainer.proxies.base import proxy
 from archive.trainer.proxies.calls import NORMALISATIONS, Intercepting, argument, skipped
 from archive.trainer.proxies.probe import NetworkProbe, weights
 
-_LOG_SOFTMAX, _LOG_SUMS = frozenset(["log_softmax"]), frozenset(["logsumexp"])
+_LOG_SOFTMAX = frozenset(["log_softmax"])
+_LOG_SUMS = frozenset(["logsumexp"])
 
 
 def _mean(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
@@ -38,17 +41,27 @@ _LINEAR = {NORMALISATIONS: skipped, _LOG_SOFTMAX: skipped, _LOG_SUMS: _mean}
     needs="a convolution or linear layer",
 )
 def synflow(probe: NetworkProbe) -> float:
-    """Return the logarithm of the score, which ranks alike; NaN without weights, or where no path has any."""
+    """Return the logarithm of the score, which ranks alike;
+
+    NaN without weights, or where no path has any.
+    """
     with probe.copied() as network, Intercepting(_LINEAR):
         # Without the random parts of the training mode.
         network.double().eval()
         with torch.no_grad():
             for tensor in network.state_dict().values():
                 tensor.abs_()
+
         ones = torch.ones_like(probe.inputs[:1], dtype=torch.float64)
         parameters = weights(network)
         if not parameters:
             return float("nan")
+
         gradients = torch.autograd.grad(network(ones).sum(), parameters, allow_unused=True)
-        flows = [(w.detach() * g).sum() for w, g in zip(parameters, gradients, strict=True) if g is not None]
+        flows = [
+            (w.detach() * g).sum()
+            for w, g in zip(parameters, gradients, strict=True)
+            if g is not None
+        ]
+
     return float(torch.stack(flows).sum().log()) if flows else float("nan")

@@ -1,4 +1,5 @@
-"""Zen score: log E |F(x) - F(x + alpha e)| + sum_n log sqrt(mean s_n^2), of a network with normal weights.
+"""Zen score: log E |F(x) - F(x + alpha e)| + sum_n log sqrt(mean s_n^2), of a network with normal
+weights.
 
 | symbol | meaning                                                                                  | shape    |
 |--------|------------------------------------------------------------------------------------------|----------|
@@ -8,9 +9,9 @@
 |        | input of the last layer                                                                  |          |
 | s_n^2  | variances of the channels that normalisation n divides by                                | (c,)     |
 
-Weights of matrices and kernels are drawn from a standard normal distribution. |.| is the sum of absolute values of an
-input's features, E the mean over the batch. The sum restores the scale that normalisations remove (Lin et al., Zen-NAS,
-2021, algorithm 1).
+Weights of matrices and kernels are drawn from a standard normal distribution. |.| is the sum of
+absolute values of an input's features, E the mean over the batch. The sum restores the scale that
+normalisations remove (Lin et al., Zen-NAS, 2021, algorithm 1).
 """
 
 from __future__ import annotations
@@ -38,11 +39,14 @@ def zen(probe: NetworkProbe) -> float:
     with probe.copied() as network, torch.no_grad():
         for weight in weights(network):
             weight.normal_()
+
         x = torch.randn_like(probe.inputs)
         before, scale = _features(network, x)
         after, _ = _features(network, x + ALPHA * torch.randn_like(x))
+
     if before is None or after is None:
         return float("nan")
+
     change = (before - after).abs().flatten(1).sum(1).mean()
     return float(change.log() + scale)
 
@@ -57,7 +61,9 @@ def _features(network: nn.Module, x: Tensor) -> tuple[Tensor | None, float]:
         entered[:] = [argument(args, kwargs, 0, "input", "self")]
         return func(*args, **kwargs)
 
-    def normalisation(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def normalisation(
+        func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         values = argument(args, kwargs, 0, "input", "self").transpose(0, 1).flatten(1)
         scales.append(0.5 * float(values.var(1, correction=0).mean().log()))
         return func(*args, **kwargs)
@@ -68,4 +74,5 @@ def _features(network: nn.Module, x: Tensor) -> tuple[Tensor | None, float]:
 
     with Intercepting({PRODUCTS: product, NORMALISATIONS: normalisation}, seen):
         network(x)
+
     return next(iter(spatial or entered), None), sum(scales)

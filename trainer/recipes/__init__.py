@@ -8,6 +8,6 @@
     registry, machine      recipes by name: built-in ones, those of packages, those of this machine
     source, command        where a recipe comes from; one that runs a program
 
-The default recipe is `archive.trainer.fit.train`; it uses the public context alone. Imports `tasks`, `nn`, `protocols`
-and `storage`. Nothing here loads torch before a recipe runs.
+The default recipe is `archive.trainer.fit.train`; it uses the public context alone. Imports
+`tasks`, `nn`, `protocols` and `storage`. Nothing here loads torch before a recipe runs.
 """

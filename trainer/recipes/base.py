@@ -1,8 +1,8 @@
 """The contract of recipes: what `fit` returns, and the reasons for which a trial stops.
 
-A recipe is a function of a `TrialContext` (`archive.trainer.recipes.context`). It builds or receives the network,
-trains it, reports metrics once an epoch, and returns its result. It runs in a separate process, in the main thread,
-and may start threads and processes: they end with the trial.
+A recipe is a function of a `TrialContext` (`archive.trainer.recipes.context`). It builds or
+receives the network, trains it, reports metrics once an epoch, and returns its result. It runs in a
+separate process, in the main thread, and may start threads and processes: they end with the trial.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Stop(StrEnum):
     """Reason for which a trial must stop.
 
-    EPOCHS: all epochs of the protocol are reported. RUNG: the training pauses here, and may continue later from its
-    last checkpoint. INTERRUPTED: the trainer is stopping, or the proposal was cancelled; save a checkpoint and return
-    within seconds.
+    EPOCHS: all epochs of the protocol are reported. RUNG: the training pauses here, and may
+    continue later from its last checkpoint. INTERRUPTED: the trainer is stopping, or the proposal
+    was cancelled; save a checkpoint and return within seconds.
     """
 
     EPOCHS = "epochs"
@@ -34,12 +34,14 @@ class FitResult:
     """Result of a recipe.
 
     Attributes:
-        metrics: Final metrics by name, the study's objective among them. A metric that was reported and is missing
-            here has its last reported value.
+        metrics: Final metrics by name, the study's objective among them. A metric that was reported
+            and is missing here has its last reported value.
         weights: Trained weights by name, as tensors or arrays, to be kept; empty keeps none.
-        ended: Why the training ended, where the recipe has a rule of its own (`patience`). Without it, the result of
-            a trial that was told to stop is not a final one, and the trial is resumed later.
-        environment: What the result may depend on besides the architecture and the protocol, as JSON values.
+        ended: Why the training ended, where the recipe has a rule of its own (`patience`). Without
+            it, the result of a trial that was told to stop is not a final one, and the trial is
+            resumed later.
+        environment: What the result may depend on besides the architecture and the protocol, as
+            JSON values.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -61,7 +63,8 @@ class Resources:
         threads: Number of CPU threads; None leaves it to OMP_NUM_THREADS.
         seconds: Time limit of the trial, after which it is killed; None for no limit.
         scratch_bytes: Limit of the files in the scratch folder; None for no limit.
-        memory_bytes: Limit of the memory of all processes of the trial, without that of GPUs; None for no limit.
+        memory_bytes: Limit of the memory of all processes of the trial, without that of GPUs; None
+            for no limit.
     """
 
     devices: tuple[str, ...] = ("cpu",)

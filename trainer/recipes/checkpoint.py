@@ -4,12 +4,13 @@
     if trial.checkpoint.due():                 after each step or epoch: costs one look at the clock
         trial.checkpoint.save({"epoch": epoch}, tensors=model.state_dict())
 
-A checkpoint also holds the reported curve and the time spent, so that a resumed trial has one curve. It belongs to one
-trial: another architecture, task, protocol, seed, choice of hyperparameters or version of the recipe starts from
-scratch.
+A checkpoint also holds the reported curve and the time spent, so that a resumed trial has one
+curve. It belongs to one
+trial: another architecture, task, protocol, seed, choice of hyperparameters or version of the
+recipe starts from scratch.
 
-In a folder, a checkpoint is on disk when `save` returns. With a URL, the training continues during an upload; it waits
-for the upload only if it stops, at a rung or because the trainer is stopped.
+In a folder, a checkpoint is on disk when `save` returns. With a URL, the training continues during
+an upload; it waits for the upload only if it stops, at a rung or because the trainer is stopped.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ LOADING_SECONDS = 300.0
 UPLOAD_SECONDS = 600.0
 """Longest wait for an upload."""
 
-_TENSOR, _FILE = "tensor.", "file."
+_TENSOR = "tensor."
+_FILE = "file."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class SavedState:
             path = folder.joinpath(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+
         return folder
 
 
@@ -87,7 +90,8 @@ class CheckpointSlot:
     """
 
     def __init__(self, trial: TrialContext, path: Path | str | None, seconds: float) -> None:
-        self.path, self.seconds = path, seconds
+        self.path = path
+        self.seconds = seconds
         self.saved = False
         self.save_seconds = 0.0
         self.run = ""
@@ -98,10 +102,13 @@ class CheckpointSlot:
         self._upload: Upload | None = None
 
     def due(self) -> bool:
-        """Whether to save now: enough time has passed, or the trial must stop (`TrialContext.stop`)."""
+        """Whether to save now: enough time has passed, or the trial must stop
+        (`TrialContext.stop`).
+        """
         interrupted = self._trial.beat()
         if interrupted or self.path is None or time.monotonic() - self._saved_at < self.seconds:
             return interrupted
+
         return self._upload is None or not self._upload.is_alive()
 
     def save(
@@ -111,9 +118,11 @@ class CheckpointSlot:
         tensors: Mapping[str, Any] | None = None,
         folder: Path | None = None,
     ) -> bool:
-        """Replace the checkpoint, and return whether that succeeded; a failure is logged, and the trial continues.
+        """Replace the checkpoint, and return whether that succeeded; a failure is logged, and the
+        trial continues.
 
-        A recipe that continues beyond its rung saves nothing more: the training continues from the rung.
+        A recipe that continues beyond its rung saves nothing more: the training continues from the
+        rung.
 
         Args:
             state: JSON values.
@@ -125,13 +134,17 @@ class CheckpointSlot:
         """
         if self.path is None or self._trial.overran:
             return False
+
         self._has_progress = True
         began = time.monotonic()
         try:
-            checkpoint = TrainingCheckpoint(self._metadata(state or {}), _tensors(tensors or {}, folder))
+            checkpoint = TrainingCheckpoint(
+                self._metadata(state or {}), _tensors(tensors or {}, folder)
+            )
             content = checkpoints.serialised(self._identity(), checkpoint)
             if not isinstance(self.path, Path):
                 return self._save_remotely(self.path, content)
+
             checkpoints.write(self.path, content)
         except CheckpointError as error:
             log.warning("checkpoint not saved reason=%r", error.reason)
@@ -139,18 +152,28 @@ class CheckpointSlot:
         finally:
             self._saved_at = time.monotonic()
             self.save_seconds = self._saved_at - began
+
         self._note_saved(self._trial.reports, len(content), self.save_seconds)
         return True
 
     def _save_remotely(self, uri: str, content: bytes) -> bool:
-        """Start an upload, after the end of the previous one; wait for its end if the trial stops here."""
-        reports, trial = self._trial.reports, self._trial
+        """Start an upload, after the end of the previous one; wait for its end if the trial stops
+        here.
+        """
+        reports = self._trial.reports
+        trial = self._trial
         if self._upload is not None and not self._upload.wait(UPLOAD_SECONDS, trial.beat):
-            raise CheckpointError(f"the upload to {printable(uri)} takes longer than {UPLOAD_SECONDS:g} s")
-        upload = self._upload = Upload(uri, content, lambda seconds: self._note_saved(reports, len(content), seconds))
+            raise CheckpointError(
+                f"the upload to {printable(uri)} takes longer than {UPLOAD_SECONDS:g} s"
+            )
+
+        upload = self._upload = Upload(
+            uri, content, lambda seconds: self._note_saved(reports, len(content), seconds)
+        )
         upload.start()
         if not trial.interrupted and reports < trial.epochs:
             return True
+
         return upload.wait(UPLOAD_SECONDS, trial.beat) and upload.succeeded
 
     def _note_saved(self, reports: int, size: int, seconds: float) -> None:
@@ -158,27 +181,34 @@ class CheckpointSlot:
         log.info("checkpoint saved epoch=%d bytes=%d seconds=%.4f", reports, size, seconds)
 
     def load(self, also: Mapping[str, Any] | None = None) -> SavedState | None:
-        """Return what this trial has saved; None, with a reason in the log, where it must start from scratch.
+        """Return what this trial has saved; None, with a reason in the log, where it must start
+        from scratch.
 
-        The curve of the trial then goes on after the reports that the checkpoint knows. Later calls, and those after a
-        save of this attempt, return the state alone: a recipe may return to its best epoch and keep its curve.
+        The curve of the trial then goes on after the reports that the checkpoint knows. Later
+        calls, and those after a save of this attempt, return the state alone: a recipe may return
+        to its best epoch and keep its curve.
 
         Args:
-            also: What else must be equal for a checkpoint to be this trial's, as JSON values; None leaves it as it is.
+            also: What else must be equal for a checkpoint to be this trial's, as JSON values; None
+                leaves it as it is.
 
         Raises:
-            StorageUnavailableError: The location of the checkpoint does not answer. Another attempt may resume from it.
+            StorageUnavailableError: The location of the checkpoint does not answer. Another attempt
+                may resume from it.
         """
         if also is not None:
             self._also = also
+
         try:
             saved = self._found()
         except CheckpointError as error:
             log.warning("starts from scratch reason=%r", error.reason)
             return None
+
         # A checkpoint beyond the requested rung belongs to a later attempt.
         if saved is None or not (self._has_progress or self._trial.resume(saved.metadata["trial"])):
             return None
+
         self.saved = self._has_progress = True
         self._saved_at = time.monotonic()
         files = {name: tensor.numpy().tobytes() for name, tensor in _under(_FILE, saved.tensors)}
@@ -188,9 +218,15 @@ class CheckpointSlot:
         path = self.path
         if path is None or isinstance(path, Path):
             return None if path is None else checkpoints.load(path, self._identity())
-        done = call_with_timeout(lambda: (checkpoints.load(path, self._identity()),), LOADING_SECONDS)
+
+        done = call_with_timeout(
+            lambda: (checkpoints.load(path, self._identity()),), LOADING_SECONDS
+        )
         if done is None:
-            raise StorageUnavailableError(f"cannot read {printable(path)}: no answer within {LOADING_SECONDS:g} s")
+            raise StorageUnavailableError(
+                f"cannot read {printable(path)}: no answer within {LOADING_SECONDS:g} s"
+            )
+
         return done[0]
 
     def _metadata(self, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,14 +234,17 @@ class CheckpointSlot:
         try:
             json.dumps(metadata)
         except (TypeError, ValueError) as error:
-            raise TrainingError(f"the state of a checkpoint must be JSON values: {error}") from error
+            raise TrainingError(
+                f"the state of a checkpoint must be JSON values: {error}"
+            ) from error
+
         return metadata
 
     def _identity(self) -> dict[str, Any]:
         """Return what a checkpoint must agree on for this trial to resume from it, as JSON values.
 
-        Inherited weights do not count: another ancestor may be available when the trial is resumed, and the checkpoint
-        holds the weights that the first attempt started from.
+        Inherited weights do not count: another ancestor may be available when the trial is resumed,
+        and the checkpoint holds the weights that the first attempt started from.
         """
         trial = self._trial
         return {
@@ -230,9 +269,16 @@ def _tensors(values: Mapping[str, Any], folder: Path | None) -> dict[str, Tensor
     for path in sorted(folder.rglob("*")) if folder is not None else ():
         if path.is_file() and not path.is_symlink():
             name = PurePosixPath(path.relative_to(folder or path)).as_posix()
-            tensors[_FILE + name] = torch.from_numpy(np.frombuffer(bytearray(path.read_bytes()), np.uint8))
+            tensors[_FILE + name] = torch.from_numpy(
+                np.frombuffer(bytearray(path.read_bytes()), np.uint8)
+            )
+
     return tensors
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    return ((name.removeprefix(prefix), tensor) for name, tensor in tensors.items() if name.startswith(prefix))
+    return (
+        (name.removeprefix(prefix), tensor)
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    )

@@ -8,11 +8,13 @@
               {}                                                          a sign of life
     stderr    the log of the trial
 
-The command runs in the scratch folder, and ends with status 0 when it is done. SIGTERM tells it to stop soon: it should
-write a checkpoint and end. A checkpoint belongs to the reports before it; the command must not touch its folder again,
-since the trainer reads it later. When the command continues, the files are in the folder that its input names.
+The command runs in the scratch folder, and ends with status 0 when it is done. SIGTERM tells it to
+stop soon: it should write a checkpoint and end. A checkpoint belongs to the reports before it; the
+command must not touch its folder again, since the trainer reads it later. When the command
+continues, the files are in the folder that its input names.
 
-Commands are named in `HOME/recipes.toml` of the trainer's machine (`archive.trainer.recipes.machine`), without a shell.
+Commands are named in `HOME/recipes.toml` of the trainer's machine
+(`archive.trainer.recipes.machine`), without a shell.
 """
 
 from __future__ import annotations
@@ -71,12 +73,18 @@ class CommandRecipe:
         checkpoint.mkdir(exist_ok=True)
         if (saved := trial.checkpoint.load()) is not None:
             saved.extract(checkpoint)
+
         data = _written_data(trial) if self.data else None
         with _input(trial, description(trial, checkpoint, data)) as about:
             try:
-                process = subprocess.Popen(self.command, stdin=about, stdout=subprocess.PIPE, cwd=trial.scratch)
+                process = subprocess.Popen(
+                    self.command, stdin=about, stdout=subprocess.PIPE, cwd=trial.scratch
+                )
             except OSError as error:
-                raise SettingsError(f"the command {self.command[0]} cannot be started: {error.strerror}") from error
+                raise SettingsError(
+                    f"the command {self.command[0]} cannot be started: {error.strerror}"
+                ) from error
+
         with process:
             try:
                 return _Conversation(trial, process).run()
@@ -122,19 +130,24 @@ class _Conversation:
         """Handle each line, and return the result."""
         for line in self._lines():
             self._handle(line)
+
         status = self.process.wait()
         if self.told and not self.result.ended and self.trial.stop is Stop.INTERRUPTED:
             return FitResult()
-        # SIGTERM may end a command that has reported all epochs after its last message: that is no failure.
+
+        # SIGTERM may end a command that has reported all epochs after its last message: that is no
+        # failure.
         if status and not (self.told and status == -signal.SIGTERM):
             name = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
             raise TrainingError(f"the command ended with {name}; its log tells why")
+
         return self.result
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the lines that the command writes, and tell it when it should stop."""
         assert self.process.stdout is not None
-        descriptor, waiting = self.process.stdout.fileno(), bytearray()
+        descriptor = self.process.stdout.fileno()
+        waiting = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(descriptor, selectors.EVENT_READ)
             while True:
@@ -142,9 +155,12 @@ class _Conversation:
                 if not selector.select(LOOK_SECONDS):
                     if self.process.poll() is None:
                         continue
+
                     # The command may have written its last lines since the look.
                     if not selector.select(0):
-                        break  # The command has ended; a process that it has started still holds the pipe.
+                        # The command has ended; a process that it has started still holds the pipe.
+                        break
+
                 content = os.read(descriptor, 1 << 16)
                 waiting += content
                 *lines, rest = waiting.split(b"\n")
@@ -152,8 +168,10 @@ class _Conversation:
                 yield from map(bytes, lines)
                 if len(waiting) > MOST_BYTES:
                     raise TrainingError(f"the command wrote a line of more than {MOST_BYTES} bytes")
+
                 if not content:
                     break
+
         if waiting:
             yield bytes(waiting)
 
@@ -165,51 +183,78 @@ class _Conversation:
     def _handle(self, line: bytes) -> None:
         if not line.strip():
             return
+
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
             message = None
+
         if not isinstance(message, dict):
             shown = line[:_SHOWN].decode(errors="replace")
             raise TrainingError(f"the command wrote a line that is not a JSON object: {shown!r}")
+
         if unknown := message.keys() - {"step", "metrics", "checkpoint", "result"}:
             raise TrainingError(f"the command wrote an unknown key: {min(unknown)[:_SHOWN]!r}")
+
         # Each line is a sign of life.
         self.trial.beat()
         if "step" in message or "metrics" in message:
             self.trial.report(message.get("step"), message.get("metrics", {}))  # type: ignore[arg-type]
+
         if "checkpoint" in message:
             self._take(message["checkpoint"])
+
         if "result" in message:
             self.result = self._result(message["result"])
 
     def _take(self, name: Any) -> None:
         """Save the folder of a checkpoint if one is due, and delete it."""
         folder = self.trial.scratch.joinpath(str(name)).resolve()
-        if not isinstance(name, str) or folder.parent != self.trial.scratch.resolve() or not folder.is_dir():
+        if (
+            not isinstance(name, str)
+            or folder.parent != self.trial.scratch.resolve()
+            or not folder.is_dir()
+        ):
             shown = repr(name)[:_SHOWN]
-            raise TrainingError(f"the checkpoint of a command must be a folder in its working directory, got {shown}")
+            raise TrainingError(
+                "the checkpoint of a command must be a folder in its working "
+                f"directory, got {shown}"
+            )
+
         if self.trial.checkpoint.due() or self.trial.stop is not None:
             self.trial.checkpoint.save(folder=folder)
+
         shutil.rmtree(folder, ignore_errors=True)
 
     def _result(self, answer: Any) -> FitResult:
-        if not isinstance(answer, dict) or not answer.keys() <= {"metrics", "weights", "ended", "environment"}:
+        if not isinstance(answer, dict) or not answer.keys() <= {
+            "metrics",
+            "weights",
+            "ended",
+            "environment",
+        }:
             raise TrainingError(
-                "the result of a command must be an object with metrics, weights, ended and environment, got "
+                "the result of a command must be an object with metrics, weights, ended and "
+                "environment, got "
                 f"{str(answer)[:_SHOWN]}"
             )
+
         weights = {} if answer.get("weights") is None else self._weights(answer["weights"])
         return FitResult(
-            answer.get("metrics", {}), weights, str(answer.get("ended", "")), _mapping(answer.get("environment", {}))
+            answer.get("metrics", {}),
+            weights,
+            str(answer.get("ended", "")),
+            _mapping(answer.get("environment", {})),
         )
 
     def _weights(self, name: Any) -> Mapping[str, Any]:
         """Return the arrays of an `.npz` or `.safetensors` file."""
         if not isinstance(name, str) or not name.endswith(_WEIGHTS):
             raise TrainingError(
-                f"the weights of a command must be a file {' or '.join(_WEIGHTS)}, got {repr(name)[:_SHOWN]}"
+                f"the weights of a command must be a file {' or '.join(_WEIGHTS)}, got "
+                f"{repr(name)[:_SHOWN]}"
             )
+
         import numpy as np
         from safetensors import SafetensorError
         from safetensors.torch import load_file
@@ -218,17 +263,23 @@ class _Conversation:
         try:
             if path.suffix == ".safetensors":
                 return load_file(path)
+
             with path.open("rb") as file:
                 arrays = np.load(file, allow_pickle=False)
                 if isinstance(arrays, np.ndarray):
                     raise ValueError("it holds one array without a name")
+
                 return dict(arrays)
         except (OSError, ValueError, EOFError, BadZipFile, zlib.error, SafetensorError) as error:
-            raise TrainingError(f"the weights {name[:_SHOWN]!r} of the command cannot be read: {error}") from error
+            raise TrainingError(
+                f"the weights {name[:_SHOWN]!r} of the command cannot be read: {error}"
+            ) from error
 
 
 def _input(trial: TrialContext, about: dict[str, Any]) -> IO[bytes]:
-    """Return the description as an open file; a pipe would block where the command does not read it."""
+    """Return the description as an open file; a pipe would block where the command does not read
+    it.
+    """
     file = tempfile.TemporaryFile(dir=trial.scratch)
     file.write(json.dumps(about).encode() + b"\n")
     file.seek(0)
@@ -237,16 +288,26 @@ def _input(trial: TrialContext, about: dict[str, Any]) -> IO[bytes]:
 
 def _mapping(environment: Any) -> Mapping[str, Any]:
     if not isinstance(environment, dict):
-        raise TrainingError(f"the environment of a result must be an object, got {str(environment)[:_SHOWN]}")
+        raise TrainingError(
+            f"the environment of a result must be an object, got {str(environment)[:_SHOWN]}"
+        )
+
     return environment
 
 
 def _written_data(trial: TrialContext) -> Path:
-    """Write the data to a file with `train_inputs`, `train_targets`, `valid_inputs` and so on, and return its path."""
+    """Write the data to a file with `train_inputs`, `train_targets`, `valid_inputs` and so on, and
+    return its path.
+    """
     import numpy as np
 
-    splits, path = trial.data(), trial.scratch / "data.npz"
+    splits = trial.data()
+    path = trial.scratch / "data.npz"
     parts = {"train": splits.train, "valid": splits.valid, "test": splits.test}
-    arrays = {f"{name}_{what}": getattr(part, what) for name, part in parts.items() for what in ("inputs", "targets")}
+    arrays = {
+        f"{name}_{what}": getattr(part, what)
+        for name, part in parts.items()
+        for what in ("inputs", "targets")
+    }
     np.savez(path, **arrays)
     return path

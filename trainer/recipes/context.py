@@ -9,8 +9,8 @@
         if stop:
             break
 
-`TrialContext(architecture, task)` alone saves nothing and is never interrupted: a recipe can be tried with it in a
-notebook (`archive.trainer.recipes.run`).
+`TrialContext(architecture, task)` alone saves nothing and is never interrupted: a recipe can be
+tried with it in a notebook (`archive.trainer.recipes.run`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ HEARTBEAT_SECONDS = 2.0
 """Time between two heartbeats during an epoch."""
 
 Initial = Mapping[str, "Tensor"] | Callable[[], Mapping[str, "Tensor"]]
-"""Weights to start from, by the names of the module's `state_dict`, or a function that returns them."""
+"""Weights to start from, by the names of the module's `state_dict`, or a function that returns
+them."""
 
 
 class TrialContext:
@@ -65,33 +66,39 @@ class TrialContext:
         resources: Devices, threads and limits.
         initial: Weights to start from (`inherited_weights`).
         inherited: Record of `initial`, as JSON values.
-        recipe: Record of the recipe: its name and version. A checkpoint of another version is not resumed.
+        recipe: Record of the recipe: its name and version. A checkpoint of another version is not
+            resumed.
         scratch: Folder of temporary files; None creates one at first use.
         checkpoint: File of the checkpoint, or its fsspec URL; None saves none.
         checkpoint_seconds: Least time between two checkpoints.
         on_report: Called with the entries of each report, and whether they come from a checkpoint.
-        on_heartbeat: Called every few seconds while the recipe looks at `stop` or at `checkpoint.due()`.
+        on_heartbeat: Called every few seconds while the recipe looks at `stop` or at
+            `checkpoint.due()`.
         cancelled: Set from any thread to interrupt the trial.
 
     Attributes:
         architecture: The network, in its canonical order, so that relabellings are trained alike.
         task: Task to learn.
-        protocol: Training protocol: split, epochs and further rules, as far as the recipe follows them.
+        protocol: Training protocol: split, epochs and further rules, as far as the recipe follows
+            them.
         seed: Seed.
         hyperparameters: Training settings of this proposal.
         objective: Name of the metric that is optimised.
         direction: `maximise` or `minimise` it.
-        epochs: Number of reports after which to stop: those of the protocol, or of a rung of successive halving.
+        epochs: Number of reports after which to stop: those of the protocol, or of a rung of
+            successive halving.
         precision: As requested from the trainer.
         resources: Devices, threads and limits.
         checkpoint: Saves and loads the state to resume from.
         inherited: Record of the inherited weights in the evaluation.
         recipe: Record of the recipe.
         resumed: Number of resumptions.
-        stepping: Whether the recipe looks at `stop`: an interruption before that ends the process at once.
+        stepping: Whether the recipe looks at `stop`: an interruption before that ends the process
+            at once.
         told_to_stop: Whether the recipe has been told of an interruption.
         overran: Whether the recipe has continued beyond its rung: the result is that at the rung.
-        built: Whether the recipe has asked for the module, so that its costs are those of the trained network.
+        built: Whether the recipe has asked for the module, so that its costs are those of the
+            trained network.
     """
 
     def __init__(
@@ -122,25 +129,32 @@ class TrialContext:
         Raises:
             UsageError: It is not one of the protocol's.
         """
-        self.architecture, self.task = architecture.canonical, task
+        self.architecture = architecture.canonical
+        self.task = task
         self.protocol = protocol or task.protocol(space=architecture.space)
-        self.seed, self.hyperparameters, self.precision = seed, dict(hyperparameters or {}), precision
+        self.seed = seed
+        self.hyperparameters = dict(hyperparameters or {})
+        self.precision = precision
         self.objective = task.objective if objective is None else objective
         self.direction = direction or task.direction
         self.epochs = self.protocol.epochs if epochs is None else epochs
         if not 1 <= self.epochs <= self.protocol.epochs:
             raise UsageError(
-                f"epochs must be between 1 and the {self.protocol.epochs} of {self.protocol.name}, got {self.epochs}"
+                f"epochs must be between 1 and the {self.protocol.epochs} of "
+                f"{self.protocol.name}, got {self.epochs}"
             )
+
         self.resources = resources or Resources()
         self.checkpoint = CheckpointSlot(self, checkpoint, checkpoint_seconds)
         self.inherited: Mapping[str, Any] = {}
         self.recipe = dict(recipe or {})
         self.resumed = 0
         self.stepping = self.told_to_stop = self.overran = self.built = False
-        self._initial, self._record = initial, dict(inherited or {})
+        self._initial = initial
+        self._record = dict(inherited or {})
         self._scratch = scratch
-        self._on_report, self._on_heartbeat = on_report, on_heartbeat
+        self._on_report = on_report
+        self._on_heartbeat = on_heartbeat
         self._cancelled = cancelled or threading.Event()
         self._curve = Curve()
         self._start = time.perf_counter()
@@ -153,7 +167,9 @@ class TrialContext:
 
     @property
     def curve(self) -> Mapping[str, list[float]]:
-        """Reports so far, with those before a resumption: one list for `epoch`, each metric and `seconds`."""
+        """Reports so far, with those before a resumption: one list for `epoch`, each metric and
+        `seconds`.
+        """
         return self._curve.columns
 
     @property
@@ -171,12 +187,14 @@ class TrialContext:
         """Folder for temporary files, which is deleted after the trial."""
         if self._scratch is not None:
             return self._scratch
+
         folder = Path(tempfile.mkdtemp(prefix="archive-trial-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
 
     def data(self) -> Splits:
-        """Return the training, validation and test parts of the task's data, as the protocol splits them.
+        """Return the training, validation and test parts of the task's data, as the protocol splits
+        them.
 
         Raises:
             SettingsError: The data are not on this machine, and cannot be fetched.
@@ -184,13 +202,15 @@ class TrialContext:
         return self.task.load(self.protocol)
 
     def module(self) -> nn.Module:
-        """Return the torch module of the architecture on the CPU, with weights that are drawn from the seed.
+        """Return the torch module of the architecture on the CPU, with weights that are drawn from
+        the seed.
 
-        It maps inputs (n, *task.input_shape) to (n, task.outputs): logits of the classes, or predictions in a
-        regression (`archive.trainer.nn.base`).
+        It maps inputs (n, *task.input_shape) to (n, task.outputs): logits of the classes, or
+        predictions in a regression (`archive.trainer.nn.base`).
 
         Raises:
-            InvalidArchitectureError: The space has no builder, or the network does not suit the task.
+            InvalidArchitectureError: The space has no builder, or the network does not suit the
+                task.
         """
         from archive.trainer.nn import builders
 
@@ -199,24 +219,29 @@ class TrialContext:
         return module
 
     def inherited_weights(self) -> Mapping[str, Tensor] | None:
-        """Return the weights of an ancestor, adapted to `module()`; None where the weights come from the seed.
+        """Return the weights of an ancestor, adapted to `module()`; None where the weights come
+        from the seed.
 
-        Call it where no checkpoint is resumed. A recipe lets the error pass: the trial then starts again without
-        inherited weights, by the rules for such trials.
+        Call it where no checkpoint is resumed. A recipe lets the error pass: the trial then starts
+        again without inherited weights, by the rules for such trials.
 
         Raises:
-            WeightsError: They cannot be loaded, and the protocol has rules for networks with such weights.
+            WeightsError: They cannot be loaded, and the protocol has rules for networks with such
+                weights.
         """
         if self._initial is None:
             return None
+
         try:
             weights = self._initial if isinstance(self._initial, Mapping) else self._initial()
         except WeightsError as error:
             if self.protocol.inherited_epochs is not None:
                 raise
+
             log.warning("starts from the seed reason=%r", error.reason)
             self.inherited = {"error": error.reason}
             return None
+
         self.inherited = self._record
         return weights
 
@@ -234,27 +259,39 @@ class TrialContext:
         """
         if self.epochs <= self.reports and self.epochs < self.protocol.epochs:
             if not self.overran:
-                log.warning("continues beyond its rung, which is not recorded epochs=%d", self.epochs)
+                log.warning(
+                    "continues beyond its rung, which is not recorded epochs=%d", self.epochs
+                )
+
             self.overran = True
             return self.stop
+
         row = self._curve.add(step, metrics, self.seconds)
         self._heartbeat_at = time.monotonic()
         if self._on_report is not None:
             self._on_report(row, False)
+
         return self.stop
 
     @property
     def stop(self) -> Stop | None:
-        """Why the trial must stop, or None to continue. It may be read between reports, and only looks at the clock."""
+        """Why the trial must stop, or None to continue.
+
+        It may be read between reports, and only looks at the clock.
+        """
         interrupted = self.beat()
         if self.reports >= self.epochs:
             return Stop.EPOCHS if self.epochs >= self.protocol.epochs else Stop.RUNG
+
         self.told_to_stop = self.told_to_stop or interrupted
         return Stop.INTERRUPTED if interrupted else None
 
     @property
     def interrupted(self) -> bool:
-        """Whether the trainer wants the trial to stop. Unlike `stop`, it costs nothing and sends no sign of life."""
+        """Whether the trainer wants the trial to stop.
+
+        Unlike `stop`, it costs nothing and sends no sign of life.
+        """
         return self._cancelled.is_set()
 
     def cancel(self) -> None:
@@ -269,10 +306,13 @@ class TrialContext:
             self._heartbeat_at = now
             if self._on_heartbeat is not None:
                 self._on_heartbeat()
+
         return self._cancelled.is_set()
 
     def progress(self) -> dict[str, Any]:
-        """Return the part of a checkpoint that belongs to the trial and not to its recipe, as JSON values."""
+        """Return the part of a checkpoint that belongs to the trial and not to its recipe, as JSON
+        values.
+        """
         return {
             "curve": self.curve,
             "seconds": self.seconds,
@@ -285,10 +325,12 @@ class TrialContext:
         curve = Curve(progress["curve"])
         if len(curve) > self.epochs:
             return False
+
         self._curve = curve
         self._start -= progress["seconds"]
         self.resumed = progress["resumed"] + 1
         self.inherited = progress["inherited"]
         for row in curve.rows() if self._on_report is not None else ():
             self._on_report(row, True)  # type: ignore[misc]
+
         return True

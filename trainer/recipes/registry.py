@@ -5,8 +5,10 @@
       `archive.recipes`               a name of two packages, or of the built-in recipe, is not used
     HOME/recipes.toml               recipes of this machine (`archive.trainer.recipes.machine`)
 
-The name of a recipe comes from the database, where every writer of the archive could choose it. It is only looked up
-here: nothing that the database holds is imported or started. `archive trainer --recipes` narrows the choice further.
+The name of a recipe comes from the database, where every writer of the archive could choose it. It
+is only looked up
+here: nothing that the database holds is imported or started. `archive trainer --recipes` narrows
+the choice further.
 """
 
 from __future__ import annotations
@@ -47,13 +49,17 @@ class RecipeAccess:
 
     @cached_property
     def sources(self) -> Mapping[str, RecipeSource]:
-        """Recipes of this machine by name: built-in ones, those of packages, those of `recipes.toml`.
+        """Recipes of this machine by name: built-in ones, those of packages, those of
+        `recipes.toml`.
 
         Raises:
             SettingsError: `recipes.toml` cannot be used.
         """
-        by_name = {DEFAULT_RECIPE: DEFAULT_SOURCE} | {source.name: source for source in _installed()}
-        # A package replaces no built-in recipe, and the file replaces none at all: names in studies keep their meaning.
+        by_name = {DEFAULT_RECIPE: DEFAULT_SOURCE} | {
+            source.name: source for source in _installed()
+        }
+        # A package replaces no built-in recipe, and the file replaces none at all: names in studies
+        # keep their meaning.
         for source in machine.read(self.home):
             if source.name in registry.names():
                 built_in = source.name == DEFAULT_RECIPE
@@ -62,7 +68,9 @@ class RecipeAccess:
                     f"{'the built-in one' if built_in else f'one of {registry.package(source.name)}'}: "
                     "choose another name"
                 )
+
             by_name[source.name] = source
+
         return MappingProxyType(dict(sorted(by_name.items())))
 
     @property
@@ -94,22 +102,30 @@ class RecipeAccess:
             with_file: Whether its file must exist.
 
         Raises:
-            SettingsError: It is not on this machine, or may not run here; another trainer may have it.
+            SettingsError: It is not on this machine, or may not run here; another trainer may have
+                it.
         """
         if self.allowed is not None and name not in self.allowed:
-            raise SettingsError(f"the recipe {name!r} may not run here: start the trainer with --recipes {name}")
+            raise SettingsError(
+                f"the recipe {name!r} may not run here: start the trainer with --recipes {name}"
+            )
+
         if name not in self.sources:
             if name in registry.names():
                 # Two packages have it: this raises.
                 registry.target(name)
+
             near = difflib.get_close_matches(name, [*self.sources], n=1)
             guess = f"did you mean {near[0]}? Else " if near else ""
             raise SettingsError(
-                f"the recipe {name!r} is not on this machine: {guess}install its package, or name it in "
+                f"the recipe {name!r} is not on this machine: {guess}install its package, or "
+                "name it in "
                 f"{machine.FILE} of the trainer's home (archive recipes)"
             )
+
         if with_file:
             self.sources[name].check_file()
+
         return self.sources[name]
 
 

@@ -1,4 +1,7 @@
-"""Outcome of a trial, from what its recipe reported and returned: `run(fit, TrialContext(architecture, task))`."""
+"""Outcome of a trial, from what its recipe reported and returned:
+
+`run(fit, TrialContext(architecture, task))`.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,16 @@ if TYPE_CHECKING:
 
 
 class Cancelled(Exception):  # noqa: N818 - no error, and never seen outside the process of a trial
-    """The trial was interrupted; `saved` tells whether there is a checkpoint, `epoch` the number of reports."""
+    """The trial was interrupted;
+
+    `saved` tells whether there is a checkpoint, `epoch` the number of reports.
+    """
 
     def __init__(self, saved: bool, epoch: int) -> None:
         """Keep the attributes."""
         super().__init__()
-        self.saved, self.epoch = saved, epoch
+        self.saved = saved
+        self.epoch = epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +44,17 @@ class Outcome:
     Attributes:
         value: The objective, in the task's own unit.
         metrics: Final metrics by name, the objective among them.
-        curve: `epoch`, the reported metrics and `seconds` since the start, parallel lists with one entry a report.
+        curve: `epoch`, the reported metrics and `seconds` since the start, parallel lists with one
+            entry a report.
         epochs: Number of reports.
         seconds: Wall time from the start to the end, over all resumptions.
         weights: Trained tensors by name.
-        ended: Why the training ended: `epochs` (all of the protocol's), `rung` (it may continue), the recipe's own
-            reason, or `finished`.
+        ended: Why the training ended: `epochs` (all of the protocol's), `rung` (it may continue),
+            the recipe's own reason, or `finished`.
         resumed: Number of resumptions.
         environment: What the recipe says that the result may depend on.
-        inherited: Record of the inherited weights, as JSON values; empty if they were drawn from the seed.
+        inherited: Record of the inherited weights, as JSON values; empty if they were drawn from
+            the seed.
     """
 
     value: float
@@ -71,10 +80,11 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
     Args:
         fit: The recipe.
         trial: Its context.
-        also: Returns further metrics of an outcome, which has no value yet: those that the recipe does not report. The
-            objective may be one of them.
+        also: Returns further metrics of an outcome, which has no value yet: those that the recipe
+            does not report. The objective may be one of them.
 
-    The default generators of Python, numpy and torch begin with the trial's seed, and are as before afterwards.
+    The default generators of Python, numpy and torch begin with the trial's seed, and are as before
+    afterwards.
 
     Raises:
         TrainingError: The recipe failed, or returned what is no result.
@@ -82,10 +92,13 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
     """
     with _seeded(trial.seed):
         returned = fit(trial)
-    result, stop = _result(returned), trial.stop
+
+    result = _result(returned)
+    stop = trial.stop
     # A training that has ended by its own rule is finished, whatever the trainer wishes.
     if trial.told_to_stop and stop is Stop.INTERRUPTED and not result.ended:
         raise Cancelled(trial.checkpoint.saved, trial.reports)
+
     outcome = Outcome(
         value=math.nan,
         metrics=_metrics(trial, result),
@@ -101,6 +114,7 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
     metrics = {**(also(outcome) if also else {}), **outcome.metrics}
     if trial.objective not in metrics:
         raise TrainingError(unreported.reason(trial.objective, metrics))
+
     return replace(outcome, value=metrics[trial.objective], metrics=metrics)
 
 
@@ -124,23 +138,33 @@ def _seeded(seed: int) -> Iterator[None]:
 def _result(returned: object) -> FitResult:
     if returned is None:
         return FitResult()
+
     if isinstance(returned, Mapping):
         return FitResult(returned)
+
     if not isinstance(returned, FitResult):
-        raise TrainingError(f"a recipe must return a FitResult, metrics by name or None, got {type(returned).__name__}")
+        raise TrainingError(
+            "a recipe must return a FitResult, metrics by name or None, got "
+            f"{type(returned).__name__}"
+        )
+
     return returned
 
 
 def _metrics(trial: TrialContext, result: FitResult) -> Metrics:
     """Return the final metrics; beyond a rung, a recipe returns those of a longer training."""
-    reported, returned = trial._curve.last(), checked(result.metrics, " in the result")
+    reported = trial._curve.last()
+    returned = checked(result.metrics, " in the result")
     return {**returned, **reported} if trial.overran else {**reported, **returned}
 
 
 def _ended(result: FitResult, stop: Stop | None) -> str:
-    """Return why a trial ended; a recipe's own rule comes first: a training that converged at a rung is complete."""
+    """Return why a trial ended; a recipe's own rule comes first: a training that converged at a
+    rung is complete.
+    """
     if result.ended and result.ended != Stop.RUNG:
         return str(result.ended)
+
     return "finished" if stop in (None, Stop.INTERRUPTED) else str(stop)
 
 
@@ -149,4 +173,5 @@ def _json_values(environment: Mapping[str, Any]) -> dict[str, Any]:
         values: dict[str, Any] = json.loads(json.dumps(dict(environment)))
     except (TypeError, ValueError) as error:
         raise TrainingError(f"the environment of a result must be JSON values: {error}") from error
+
     return values

@@ -32,7 +32,8 @@ class RecipeSource:
 
     Attributes:
         name: Its name in studies.
-        target: `module:function`, or `/path/of/file.py:function`; the command, for one that runs a command.
+        target: `module:function`, or `/path/of/file.py:function`; the command, for one that runs a
+            command.
         origin: `built-in`, the package with its version, or `recipes.toml`.
         command: The command of a recipe that runs one.
     """
@@ -43,23 +44,31 @@ class RecipeSource:
     command: CommandRecipe | None = None
 
     def check_file(self) -> None:
-        """Check that the file of the recipe, if it has one, is no other user's to write, and can be a module.
+        """Check that the file of the recipe, if it has one, is no other user's to write, and can be
+        a module.
 
         Nothing is imported. Of a command, the program is checked if it is given by its path.
 
         Raises:
-            SettingsError: It does not exist, all users may write to it, or it has a dot in its name.
+            SettingsError: It does not exist, all users may write to it, or it has a dot in its
+                name.
         """
         if (file := self._file()) is None:
             return
+
         _check_writers(self.name, file)
         if self.command is not None:
             return
+
         if not file.is_file():
-            raise SettingsError(f"the recipe {self.name!r} cannot be loaded: there is no file {file}")
+            raise SettingsError(
+                f"the recipe {self.name!r} cannot be loaded: there is no file {file}"
+            )
+
         if "." in file.stem:
             raise SettingsError(
-                f"the recipe {self.name!r} cannot be loaded: the name of its file must have no dot before "
+                f"the recipe {self.name!r} cannot be loaded: the name of its file must have no "
+                "dot before "
                 f"{FILE_SUFFIX}, got {file.name!r}"
             )
 
@@ -72,6 +81,7 @@ class RecipeSource:
         self.check_file()
         if self.command is not None:
             return self.command
+
         module, _, attribute = self.target.rpartition(":")
         try:
             target: Any = _imported(module)
@@ -81,47 +91,65 @@ class RecipeSource:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            raise SettingsError(f"the recipe {self.name!r} cannot be loaded ({self.target}): {reason}") from error
+            raise SettingsError(
+                f"the recipe {self.name!r} cannot be loaded ({self.target}): {reason}"
+            ) from error
+
         if not callable(target):
             raise SettingsError(
-                f"the recipe {self.name!r} must be a function of a TrialContext, got {type(target).__name__}"
+                f"the recipe {self.name!r} must be a function of a TrialContext, got "
+                f"{type(target).__name__}"
             )
+
         fit: Fit = target
         return fit
 
     def file_of(self, fit: Fit) -> str | None:
-        """Return the file of its imported function; None for the built-in recipe, a command and a callable object."""
-        code = None if self.name == DEFAULT_RECIPE else getattr(inspect.unwrap(fit), "__code__", None)
+        """Return the file of its imported function;
+
+        None for the built-in recipe, a command and a callable object.
+        """
+        code = (
+            None if self.name == DEFAULT_RECIPE else getattr(inspect.unwrap(fit), "__code__", None)
+        )
         return getattr(code, "co_filename", None)
 
     def record(self) -> dict[str, str]:
         """Return what an evaluation records of the recipe: nothing of the default one."""
         if self.name == DEFAULT_RECIPE:
             return {}
+
         return {"recipe": self.name, "recipe_version": self._version()}
 
     def _version(self) -> str:
         if self.command is not None:
             return self.origin
+
         if (file := self._file()) is not None:
             return digest_of(file) or self.origin
+
         if self.origin != MACHINE:
             return self.origin
+
         return version_of(self.target.rpartition(":")[0]) or self.origin
 
     def _file(self) -> Path | None:
         if self.command is not None:
             program = self.command.command[0]
             return Path(program) if os.sep in program else None
+
         module = self.target.rpartition(":")[0]
         return Path(module) if module.endswith(FILE_SUFFIX) else None
 
 
 def _check_writers(name: str, file: Path) -> None:
-    """Refuse a file that all users may write to; its owner and group are trusted by the user that named it."""
+    """Refuse a file that all users may write to; its owner and group are trusted by the user that
+    named it.
+    """
     if file.is_file() and file.stat().st_mode & stat.S_IWOTH:
         raise SettingsError(
-            f"the recipe {name!r} cannot be loaded: all users may write to {file}, which a trainer runs: "
+            f"the recipe {name!r} cannot be loaded: all users may write to {file}, which a "
+            "trainer runs: "
             f"run chmod o-w {file}"
         )
 
@@ -129,14 +157,19 @@ def _check_writers(name: str, file: Path) -> None:
 def _imported(module: str) -> Any:
     """Return a module by its name or its file.
 
-    A file is imported by its name, with its folder first on the path, so that it may import the files beside it, and
-    its own child processes find it again.
+    A file is imported by its name, with its folder first on the path, so that it may import the
+    files beside it, and its own child processes find it again.
     """
     if not module.endswith(FILE_SUFFIX):
         return import_module(module)
+
     file = Path(module)
     sys.path.insert(0, str(file.parent))
     imported = import_module(file.stem)
     if imported.__file__ is None or not file.samefile(imported.__file__):
-        raise SettingsError(f"{file} cannot be imported: a module {file.stem!r} exists already, give it another name")
+        raise SettingsError(
+            f"{file} cannot be imported: a module {file.stem!r} exists already, "
+            "give it another name"
+        )
+
     return imported

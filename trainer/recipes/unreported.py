@@ -1,4 +1,6 @@
-"""The failure of a recipe that does not report the study's objective: a trial states it, a search recognises it."""
+"""The failure of a recipe that does not report the study's objective: a trial states it, a search
+recognises it.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,7 @@ def reported(reason: str | None, objective: str) -> list[str] | None:
     beginning = _beginning(objective)
     if reason is None or not reason.startswith(beginning):
         return None
+
     metrics = reason.removeprefix(beginning)
     return [] if metrics == NONE else metrics.split(", ")
 

@@ -27,10 +27,12 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
     # The new name survives a power cut only when its folder is on disk, too.
     folder = os.open(path.parent, os.O_RDONLY)
     try:

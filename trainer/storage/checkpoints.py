@@ -1,11 +1,14 @@
-"""Checkpoints of trials: the state that a training resumes from as if it had never been interrupted.
+"""Checkpoints of trials: the state that a training resumes from as if it had never been
+interrupted.
 
     FOLDER/STUDY%23NUMBER.checkpoint     magic, SHA-256 of the rest, then safetensors: network, optimiser, generators,
-                                         best weights; its one metadata entry `state` is JSON with identity and numbers
+                                         best weights; its one metadata entry `state` is JSON with
+                                         identity and numbers
 
-FOLDER is a folder or an fsspec URL. There is one file for each proposal, written atomically: its last checkpoint. A
-file that was altered, or belongs to another training, is refused with a reason. Workers that share the location resume
-each other's trials. Naming and removing files needs no torch.
+FOLDER is a folder or an fsspec URL. There is one file for each proposal, written atomically: its
+last checkpoint. A file that was altered, or belongs to another training, is refused with a reason.
+Workers that share the location resume each other's trials. Naming and removing files needs no
+torch.
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ def path_of(folder: Path | str, proposal: str) -> Path | str: ...
 
 
 def path_of(folder: Path | str, proposal: str) -> Path | str:
-    """Return the checkpoint file of a proposal's trial: a path, or the address below an fsspec URL."""
+    """Return the checkpoint file of a proposal's trial: a path, or the address below an fsspec
+    URL.
+    """
     name = f"{file_name(proposal)}{SUFFIX}"
     return folder / name if isinstance(folder, Path) else f"{folder.rstrip('/')}/{name}"
 
@@ -67,11 +72,13 @@ def save(path: Path | str, identity: Mapping[str, Any], checkpoint: TrainingChec
 
     Args:
         path: The file.
-        identity: What is trained, and how, as JSON values: only a training that equals it may resume.
+        identity: What is trained, and how, as JSON values: only a training that equals it may
+            resume.
         checkpoint: The new state.
 
     Raises:
-        CheckpointError: The folder cannot be written, or the disk is full; the former checkpoint is intact.
+        CheckpointError: The folder cannot be written, or the disk is full; the former checkpoint is
+            intact.
     """
     content = serialised(identity, checkpoint)
     write(path, content)
@@ -100,7 +107,9 @@ def write(path: Path | str, content: bytes) -> None:
         else:
             remote_files.write(path, content)
     except OSError as error:
-        raise CheckpointError(f"cannot write the checkpoint {path}: {error.strerror or error}") from error
+        raise CheckpointError(
+            f"cannot write the checkpoint {path}: {error.strerror or error}"
+        ) from error
     except SettingsError as error:
         raise CheckpointError(f"checkpoint not written: {error}") from error
 
@@ -109,7 +118,8 @@ def load(path: Path | str, identity: Mapping[str, Any]) -> TrainingCheckpoint | 
     """Return the checkpoint of a training; None if there is none.
 
     Raises:
-        CheckpointError: The file cannot be read, was cut off or altered, or belongs to another training.
+        CheckpointError: The file cannot be read, was cut off or altered, or belongs to another
+            training.
         StorageUnavailableError: The location does not answer: there may be a checkpoint.
     """
     from safetensors.torch import load as load_tensors
@@ -117,12 +127,15 @@ def load(path: Path | str, identity: Mapping[str, Any]) -> TrainingCheckpoint | 
     whole = _content(path)
     if whole is None:
         return None
+
     shown = printable(str(path))
     content = whole[len(_MAGIC) + _DIGEST :]
     if not whole.startswith(_MAGIC):
         raise CheckpointError(f"the file {shown} is no checkpoint that this release can read")
+
     if hashlib.sha256(content).digest() != whole[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
         raise CheckpointError(f"the checkpoint {shown} was cut off or altered")
+
     note = _note(content)
     _check_identity(shown, note["job"], json.loads(json.dumps(identity)))
     return TrainingCheckpoint(note["about"], load_tensors(content))
@@ -135,6 +148,7 @@ def remove(folder: Path | str | None, proposal: str | None) -> None:
     """
     if folder is None or not proposal:
         return
+
     path = path_of(folder, proposal)
     try:
         if isinstance(path, Path):
@@ -153,7 +167,8 @@ def remove_stale(folder: Path, seconds: float) -> int:
 
     Files that cannot be removed stay, with one line in the log for all of them.
     """
-    removed, before = 0, time.time() - seconds
+    removed = 0
+    before = time.time() - seconds
     kept: list[OSError] = []
     for path in [*folder.glob(f"*{SUFFIX}"), *folder.glob(".*.part")]:
         try:
@@ -164,20 +179,30 @@ def remove_stale(folder: Path, seconds: float) -> int:
             continue
         except OSError as error:
             kept.append(error)
+
     if kept:
-        log.warning("old checkpoints not removed folder=%s count=%d reason=%r", folder, len(kept), str(kept[0]))
+        log.warning(
+            "old checkpoints not removed folder=%s count=%d reason=%r",
+            folder,
+            len(kept),
+            str(kept[0]),
+        )
+
     return removed
 
 
 def _content(path: Path | str) -> bytes | None:
     if not isinstance(path, Path):
         return remote_files.read(path)
+
     try:
         return path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CheckpointError(f"cannot read the checkpoint {path}: {error.strerror or error}") from error
+        raise CheckpointError(
+            f"cannot read the checkpoint {path}: {error.strerror or error}"
+        ) from error
 
 
 def _note(content: bytes) -> dict[str, Any]:
@@ -192,7 +217,11 @@ def _check_identity(path: str, saved: Mapping[str, Any], own: Mapping[str, Any])
         if name == "run" and name not in saved:
             # Saved by a release that recorded none.
             continue
-        ours, theirs = own.get(name), saved.get(name)
+
+        ours = own.get(name)
+        theirs = saved.get(name)
         if ours != theirs:
             values = f": {theirs!r}, not {ours!r}" if len(f"{ours!r}{theirs!r}") < 80 else ""
-            raise CheckpointError(f"the checkpoint {path} is of a training with another {name}{values}")
+            raise CheckpointError(
+                f"the checkpoint {path} is of a training with another {name}{values}"
+            )

@@ -15,8 +15,10 @@ def file_name(identifier: str) -> str:
     # A hidden file, or one that other commands take for an option.
     if name.startswith((".", "-")):
         name = f"%{ord(name[0]):02X}{name[1:]}"
+
     if len(name) <= _LONGEST:
         return name
+
     digest = hashlib.sha256(identifier.encode()).hexdigest()[:16]
     return f"{name[: _LONGEST - 17]}-{digest}"
 

@@ -1,7 +1,8 @@
-"""Deletion of expired history: workers in the store (`archive.queue.cleanup`), logs and checkpoints on this machine.
+"""Deletion of expired history: workers in the store (`archive.queue.cleanup`), logs and checkpoints
+on this machine.
 
-A file is deleted when its proposal ended so long ago, and the file has not been written for as long: a folder may
-hold the logs of several archives, whose studies may have the same names.
+A file is deleted when its proposal ended so long ago, and the file has not been written for as
+long: a folder may hold the logs of several archives, whose studies may have the same names.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class ClearedHistory:
 
     Attributes:
         workers: Ids of workers.
-        files: Logs and checkpoints of trials, logs of a search's own trainers and of observers, with their bytes.
+        files: Logs and checkpoints of trials, logs of a search's own trainers and of observers,
+            with their bytes.
     """
 
     workers: list[str] = field(default_factory=list)
@@ -49,7 +51,12 @@ def observer_logs(home: Path) -> Path:
 
 
 def clear(
-    archive: Archive, home: Path, seconds: float, *, checkpoints_at: Path | str | None = None, dry_run: bool = False
+    archive: Archive,
+    home: Path,
+    seconds: float,
+    *,
+    checkpoints_at: Path | str | None = None,
+    dry_run: bool = False,
 ) -> ClearedHistory:
     """Delete the history that is older than an age.
 
@@ -57,7 +64,8 @@ def clear(
         archive: The store of workers and proposals.
         home: Folder of the trainers on this machine.
         seconds: Age beyond which history expires.
-        checkpoints_at: Folder or fsspec URL of the checkpoints; None stands for `checkpoints` in the home.
+        checkpoints_at: Folder or fsspec URL of the checkpoints; None stands for `checkpoints` in
+            the home.
         dry_run: Delete nothing.
 
     Raises:
@@ -67,10 +75,19 @@ def clear(
     """
     if not seconds >= 0:
         raise UsageError(f"the age of expired history must be >= 0, got {seconds:g} s")
+
     workers = cleanup.gone(archive.connection, seconds)
-    cleared = ClearedHistory(workers if dry_run else cleanup.forget(archive.connection, workers, seconds))
-    place = home / "checkpoints" if checkpoints_at is None else local_folder(checkpoints_at) or str(checkpoints_at)
-    remote = {} if isinstance(place, Path) else {file.name: file for file in remote_files.listed(place)}
+    cleared = ClearedHistory(
+        workers if dry_run else cleanup.forget(archive.connection, workers, seconds)
+    )
+    place = (
+        home / "checkpoints"
+        if checkpoints_at is None
+        else local_folder(checkpoints_at) or str(checkpoints_at)
+    )
+    remote = (
+        {} if isinstance(place, Path) else {file.name: file for file in remote_files.listed(place)}
+    )
     folders = [home / "logs", *([place] if isinstance(place, Path) else [])]
     before = time.time() - seconds
     # Most archives have more proposals than a machine has files.
@@ -82,8 +99,10 @@ def clear(
                 _remove(checkpoint, before, cleared, dry_run=dry_run)
             elif (file := remote.get(checkpoint.rpartition("/")[2])) is not None:
                 _remove_remotely(file, before, cleared, dry_run=dry_run)
+
     for path in sorted([*trainer_logs(home).glob("*.log*"), *observer_logs(home).glob("*.log")]):
         _remove(path, before, cleared, dry_run=dry_run)
+
     return cleared
 
 
@@ -92,16 +111,22 @@ def _remove(path: Path, before: float, cleared: ClearedHistory, *, dry_run: bool
         status = path.stat()
         if status.st_mtime > before:
             return
+
         if not dry_run:
             path.unlink()
     except OSError:
         return  # not on this machine, or deleted by another collection
+
     cleared.files[str(path)] = status.st_size
 
 
-def _remove_remotely(file: remote_files.RemoteFile, before: float, cleared: ClearedHistory, *, dry_run: bool) -> None:
+def _remove_remotely(
+    file: remote_files.RemoteFile, before: float, cleared: ClearedHistory, *, dry_run: bool
+) -> None:
     if file.modified is None or file.modified > before:
         return
+
     if not dry_run:
         remote_files.remove(file.uri)
+
     cleared.files[printable(file.uri)] = file.bytes

@@ -1,7 +1,8 @@
-"""Locations of files that trainers write: a folder, or an fsspec URL such as s3://bucket/folder or sftp://host/folder.
+"""Locations of files that trainers write: a folder, or an fsspec URL such as s3://bucket/folder or
+sftp://host/folder.
 
-Other kinds of URL need the package that fsspec names for them (`pip install s3fs`), and take their credentials from
-that package's configuration, never from the URL.
+Other kinds of URL need the package that fsspec names for them (`pip install s3fs`), and take their
+credentials from that package's configuration, never from the URL.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ def check_location(root: Path | str, what: str = "weights", *, writable: bool = 
         writable: Whether trials save files there; a folder of this machine is then looked at.
 
     Raises:
-        SettingsError: The address is of no known kind, carries a password, or is in the memory of a process, which
-            ends with the trial; or the folder cannot be written.
+        SettingsError: The address is of no known kind, carries a password, or is in the memory of a
+            process, which ends with the trial; or the folder cannot be written.
     """
     folder = local_folder(root)
     if folder is not None:
         if writable:
             _check_writable(folder, what)
+
         return
+
     _check_login(str(root))
     import fsspec
 
@@ -43,10 +46,15 @@ def check_location(root: Path | str, what: str = "weights", *, writable: bool = 
         try:
             fsspec.get_filesystem_class(scheme)
         except Exception as error:  # A package that is missing, or broken.
-            raise SettingsError(f"{what} cannot be kept at {printable(str(root))}: {reason_of(error)}") from None
+            raise SettingsError(
+                f"{what} cannot be kept at {printable(str(root))}: {reason_of(error)}"
+            ) from None
+
         if scheme == "memory":
             raise SettingsError(
-                f"{what} cannot be kept at {printable(str(root))}: memory ends with each trial's process"
+                f"{what} cannot be kept at {printable(str(root))}: memory ends with each "
+                "trial's "
+                "process"
             )
 
 
@@ -58,15 +66,21 @@ def local_folder(location: Path | str) -> Path | None:
     """
     if isinstance(location, Path):
         return location
+
     parts = urlsplit(location)
     if not parts.scheme:
         return expanded(location)
+
     if parts.scheme != "file":
         return None
+
     if parts.netloc not in ("", "localhost"):
         raise SettingsError(
-            f"the address {printable(location)} is on another machine: file:///… is what can be used here"
+            f"the address {printable(location)} is on another machine: file:///… is what "
+            "can be "
+            "used here"
         )
+
     return Path(unquote(parts.path))
 
 
@@ -82,7 +96,10 @@ def file_system(uri: str, what: str = "weights") -> tuple[Any, str]:
 
         system, path = url_to_fs(uri)
     except Exception as error:  # Some packages connect at once, and raise errors of their own.
-        raise SettingsError(f"{what} cannot be kept at {printable(uri)}: {reason_of(error)}") from None
+        raise SettingsError(
+            f"{what} cannot be kept at {printable(uri)}: {reason_of(error)}"
+        ) from None
+
     return system, path
 
 
@@ -91,12 +108,17 @@ def printable(uri: str) -> str:
     parts = urlsplit(uri)
     if parts.scheme == "file" and not parts.netloc:
         return unquote(parts.path)
+
     return _LOGIN.sub("://", uri)
 
 
 def reason_of(error: Exception) -> str:
     """Return the reason of an error of a file system, for messages."""
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error) or type(error).__name__
+    return (
+        (error.strerror or str(error))
+        if isinstance(error, OSError)
+        else str(error) or type(error).__name__
+    )
 
 
 def _check_writable(folder: Path, what: str) -> None:
@@ -105,6 +127,7 @@ def _check_writable(folder: Path, what: str) -> None:
         problem = "it is no folder"
     else:
         problem = "" if os.access(above, os.W_OK | os.X_OK) else "no permission"
+
     if problem:
         where = "" if above == folder else f" ({above})"
         raise SettingsError(f"{what} cannot be kept at {folder}: {problem}{where}")

@@ -18,4 +18,5 @@ def last_lines(path: Path, lines: int) -> list[str]:
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
         last = file.read(TAIL_BYTES)
+
     return last.decode(errors="replace").splitlines()[-lines:]

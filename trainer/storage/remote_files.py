@@ -1,8 +1,8 @@
 """Files behind fsspec URLs, replaced as a whole: a reader finds the former content or the new one.
 
-Object stores publish an upload when it is complete. Other file systems get a file under another name first, which is
-then renamed. The caller limits the time of calls to a location that does not answer
-(`archive.trainer.storage.timeouts`).
+Object stores publish an upload when it is complete. Other file systems get a file under another
+name first, which is then renamed. The caller limits the time of calls to a location that does not
+answer (`archive.trainer.storage.timeouts`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ PAUSE_SECONDS = 1.0
 """Pause after the first failed attempt to read; each further one doubles it."""
 PART = ".part"
 
-_OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory"})
+_OBJECT_STORES = frozenset(
+    {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory"}
+)
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file below a URL: its name in its folder, bytes, and seconds since 1970 where the file system tells them."""
+    """A file below a URL: its name in its folder, bytes, and seconds since 1970 where the file
+    system tells them.
+    """
 
     uri: str
     name: str
@@ -52,8 +56,12 @@ def read(uri: str) -> bytes | None:
             return None
         except Exception as error:
             if attempt + 1 == ATTEMPTS:
-                raise StorageUnavailableError(f"cannot read {printable(uri)}: {reason_of(error)}") from error
+                raise StorageUnavailableError(
+                    f"cannot read {printable(uri)}: {reason_of(error)}"
+                ) from error
+
             time.sleep(PAUSE_SECONDS * 2**attempt)
+
     return None
 
 
@@ -68,6 +76,7 @@ def write(uri: str, content: bytes) -> None:
         if _is_object_store(system):
             system.pipe_file(path, content)
             return
+
         system.makedirs(path.rpartition("/")[0], exist_ok=True)
         part = f"{path}.{secrets.token_hex(4)}{PART}"
         try:
@@ -76,11 +85,14 @@ def write(uri: str, content: bytes) -> None:
         except BaseException:
             with suppress(Exception):
                 system.rm_file(part)
+
             raise
     except SettingsError:
         raise
     except Exception as error:
-        raise StorageUnavailableError(f"cannot write {printable(uri)}: {reason_of(error)}") from error
+        raise StorageUnavailableError(
+            f"cannot write {printable(uri)}: {reason_of(error)}"
+        ) from error
 
 
 def remove(uri: str) -> None:
@@ -96,13 +108,16 @@ def remove(uri: str) -> None:
             folder = path.rpartition("/")[0]
             names = system.ls(folder, detail=False) if system.exists(folder) else []
             paths += [name for name in names if name.startswith(f"{path}.") and name.endswith(PART)]
+
         for each in paths:
             with suppress(FileNotFoundError):
                 system.rm_file(each)
     except SettingsError:
         raise
     except Exception as error:
-        raise StorageUnavailableError(f"cannot remove {printable(uri)}: {reason_of(error)}") from error
+        raise StorageUnavailableError(
+            f"cannot remove {printable(uri)}: {reason_of(error)}"
+        ) from error
 
 
 def listed(root: str) -> Iterator[RemoteFile]:
@@ -120,18 +135,34 @@ def listed(root: str) -> Iterator[RemoteFile]:
     except SettingsError:
         raise
     except Exception as error:
-        raise StorageUnavailableError(f"cannot read {printable(root)}: {reason_of(error)}") from error
+        raise StorageUnavailableError(
+            f"cannot read {printable(root)}: {reason_of(error)}"
+        ) from error
+
     for entry in entries:
         if entry["type"] == "file":
             name = entry["name"].rpartition("/")[2]
-            yield RemoteFile(f"{root.rstrip('/')}/{name}", name, int(entry["size"]), modified(entry))
+            yield RemoteFile(
+                f"{root.rstrip('/')}/{name}", name, int(entry["size"]), modified(entry)
+            )
 
 
 def modified(entry: dict[str, Any]) -> float | None:
-    """Return the time of a file's last change, in seconds since 1970; None where the file system does not tell it."""
-    time = next((entry[name] for name in ("mtime", "LastModified", "last_modified", "created") if name in entry), None)
+    """Return the time of a file's last change, in seconds since 1970;
+
+    None where the file system does not tell it.
+    """
+    time = next(
+        (
+            entry[name]
+            for name in ("mtime", "LastModified", "last_modified", "created")
+            if name in entry
+        ),
+        None,
+    )
     if isinstance(time, datetime):
         return time.timestamp()
+
     return float(time) if isinstance(time, int | float) else None
 
 

@@ -30,7 +30,9 @@ class Upload(threading.Thread):
         """Prepare the thread."""
         super().__init__(daemon=True, name="upload")
         self.succeeded = False
-        self._uri, self._content, self._on_success = uri, content, on_success
+        self._uri = uri
+        self._content = content
+        self._on_success = on_success
 
     def run(self) -> None:
         """Write the file."""
@@ -42,6 +44,7 @@ class Upload(threading.Thread):
             return
         finally:
             self._content = b""
+
         self.succeeded = True
         self._on_success(time.monotonic() - began)
 
@@ -56,4 +59,5 @@ class Upload(threading.Thread):
         while self.is_alive() and (left := deadline - time.monotonic()) > 0:
             self.join(min(left, WAIT_SECONDS))
             on_wait()
+
         return not self.is_alive()

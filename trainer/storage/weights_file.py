@@ -3,7 +3,8 @@
     FOLDER/3f/3f9a….safetensors      {name: tensor} and one metadata entry `archive`: JSON with `architecture`
                                      (see `archive.architecture.codec`) and the writer's metadata
 
-Writes are atomic: a killed writer leaves no partial file under such a name. Equal content is one file.
+Writes are atomic: a killed writer leaves no partial file under such a name. Equal content is one
+file.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ class SavedWeights:
 
 
 def save(
-    folder: Path | str, architecture: Architecture, weights: Mapping[str, Tensor], metadata: Mapping[str, Any]
+    folder: Path | str,
+    architecture: Architecture,
+    weights: Mapping[str, Tensor],
+    metadata: Mapping[str, Any],
 ) -> Weights:
     """Write weights durably, and return their address.
 
     Args:
-        folder: Location of the weights, a folder or an fsspec URL (`archive.trainer.storage.weights_store`).
+        folder: Location of the weights, a folder or an fsspec URL
+            (`archive.trainer.storage.weights_store`).
         architecture: The network that they belong to.
         weights: Tensors by name.
         metadata: Saved with them, as JSON values.
@@ -58,9 +63,12 @@ def save(
     Raises:
         WeightsError: The location cannot be written, or the disk is full.
     """
-    # One entry: safetensors writes several in no fixed order, and equal weights would be different files.
+    # One entry: safetensors writes several in no fixed order, and equal weights would be different
+    # files.
     note = json.dumps({"architecture": codec.to_dict(architecture), **metadata}, sort_keys=True)
-    content = serialise({name: tensor.contiguous() for name, tensor in weights.items()}, {METADATA: note})
+    content = serialise(
+        {name: tensor.contiguous() for name, tensor in weights.items()}, {METADATA: note}
+    )
     return weights_store.write(folder, content)
 
 
@@ -97,4 +105,5 @@ def path_of(uri: str) -> Path:
     parts = urlsplit(uri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         raise WeightsError(f"only file:/// addresses have a path here, got {uri}")
+
     return Path(unquote(parts.path))

@@ -1,8 +1,9 @@
 """Garbage collection of weights: first their records in the store are deleted, then their files.
 
-`archive.store.weights.retention` decides which weights are kept, and why. Only files below the given root are deleted,
-so weights on the disk of another machine stay for a collection there. A collection that is killed leaves orphans, files
-without a record; those are deleted on request (`orphans`), once they are too old to belong to an undelivered result.
+`archive.store.weights.retention` decides which weights are kept, and why. Only files below the
+given root are deleted, so weights on the disk of another machine stay for a collection there. A
+collection that is killed leaves orphans, files without a record; those are deleted on request
+(`orphans`), once they are too old to belong to an undelivered result.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class CollectedWeights:
     Attributes:
         removed: Addresses of the removed weights, with their bytes.
         orphans: Addresses of the removed files without a record, with their bytes.
-        kept: Number of weights kept for each reason; `elsewhere` are those whose file is not below the root.
+        kept: Number of weights kept for each reason; `elsewhere` are those whose file is not below
+            the root.
     """
 
     removed: dict[str, int] = field(default_factory=dict)
@@ -43,7 +45,12 @@ class CollectedWeights:
 
 
 def collect(
-    archive: Archive, root: Path | str, policy: Policy | None = None, *, dry_run: bool = False, orphans: bool = False
+    archive: Archive,
+    root: Path | str,
+    policy: Policy | None = None,
+    *,
+    dry_run: bool = False,
+    orphans: bool = False,
 ) -> CollectedWeights:
     """Remove the weights below a root that no rule keeps.
 
@@ -52,8 +59,9 @@ def collect(
         root: A folder or an fsspec URL.
         policy: Rules of what is kept.
         dry_run: Remove nothing.
-        orphans: Whether to remove files without a record in this archive, too, if they are older than the policy's
-            grace: only where no other archive keeps its weights at the same location.
+        orphans: Whether to remove files without a record in this archive, too, if they are older
+            than the policy's grace: only where no other archive keeps its weights at the same
+            location.
 
     Raises:
         SettingsError: The root is no location for weights.
@@ -61,37 +69,52 @@ def collect(
         StoreError: The store cannot be used.
     """
     policy = policy or Policy()
-    under, collected = weights_store.root_uri(root), CollectedWeights()
+    under = weights_store.root_uri(root)
+    collected = CollectedWeights()
     free: dict[str, int] = {}
     for holding in archive.retention.holdings(policy, under):
-        uri, sha256 = holding.weights.uri, holding.weights.sha256
-        # An address may come from an imported dump: only a file with the address that this root gives it is removed.
+        uri = holding.weights.uri
+        sha256 = holding.weights.sha256
+        # An address may come from an imported dump: only a file with the address that this root
+        # gives it is removed.
         at_hand = uri == weights_store.address(under, sha256) and weights_store.exists(uri)
         reason = holding.reason or ("" if at_hand else "elsewhere")
         if reason:
             collected.kept[reason] = collected.kept.get(reason, 0) + 1
         else:
             free[uri] = holding.weights.bytes
+
     for part in _parts(sorted(free)):
         gone = part if dry_run else archive.retention.forget(policy, part)
         for uri in gone:
             if not dry_run:
                 weights_store.remove(uri)
+
             collected.removed[uri] = free[uri]
+
         # Some came into use between the two transactions.
         if len(gone) < len(part):
             collected.kept["in use"] = collected.kept.get("in use", 0) + len(part) - len(gone)
+
     if orphans:
         _collect_orphans(archive, root, policy, collected, dry_run=dry_run)
+
     return collected
 
 
 def _collect_orphans(
-    archive: Archive, root: Path | str, policy: Policy, collected: CollectedWeights, *, dry_run: bool
+    archive: Archive,
+    root: Path | str,
+    policy: Policy,
+    collected: CollectedWeights,
+    *,
+    dry_run: bool,
 ) -> None:
-    # The files are listed before the records are read, so that a result that arrives in between is no orphan.
+    # The files are listed before the records are read, so that a result that arrives in between is
+    # no orphan.
     files = list(weights_store.listed(root))
-    # By content: the folder may have had another name when the weights were saved (a link, a container).
+    # By content: the folder may have had another name when the weights were saved (a link, a
+    # container).
     known = archive.retention.digests()
     before = time.time() - policy.grace_seconds
     for file in files:
@@ -99,6 +122,7 @@ def _collect_orphans(
         if unknown and file.modified is not None and file.modified <= before:
             if not dry_run:
                 weights_store.remove(file.uri)
+
             collected.orphans[file.uri] = file.bytes
 
 

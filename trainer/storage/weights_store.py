@@ -1,9 +1,11 @@
-"""Storage of trained weights: files named by the SHA-256 of their content, in a folder or behind an fsspec URL.
+"""Storage of trained weights: files named by the SHA-256 of their content, in a folder or behind an
+fsspec URL.
 
     ROOT/3f/3f9a….safetensors        ROOT: a folder, or s3://bucket/weights, gs://…, sftp://… (`fsspec`)
 
-Every read is verified: a file that was cut off or altered is never used. Equal content is one file. Writes to a folder
-are atomic; elsewhere, a file of the wrong size is written again (`archive.trainer.storage.locations`).
+Every read is verified: a file that was cut off or altered is never used. Equal content is one file.
+Writes to a folder are atomic; elsewhere, a file of the wrong size is written again
+(`archive.trainer.storage.locations`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class WeightsFile:
-    """A file of weights; `modified` in seconds since 1970, None where the file system does not tell."""
+    """A file of weights;
+
+    `modified` in seconds since 1970, None where the file system does not tell.
+    """
 
     uri: str
     sha256: str
@@ -50,8 +55,12 @@ def write(root: Path | str, content: bytes) -> Weights:
         try:
             write_atomically(path, content)
         except OSError as error:
-            raise WeightsError(f"cannot write weights to {folder}: {error.strerror or error}") from error
+            raise WeightsError(
+                f"cannot write weights to {folder}: {error.strerror or error}"
+            ) from error
+
         return Weights(path.absolute().as_uri(), digest, len(content))
+
     uri = f"{str(root).rstrip('/')}/{digest[:2]}/{digest}{SUFFIX}"
     try:
         system, path_ = file_system(uri)
@@ -59,7 +68,10 @@ def write(root: Path | str, content: bytes) -> Weights:
             system.makedirs(path_.rpartition("/")[0], exist_ok=True)
             system.pipe_file(path_, content)
     except Exception as error:
-        raise WeightsError(f"cannot write weights to {printable(str(root))}: {reason_of(error)}") from error
+        raise WeightsError(
+            f"cannot write weights to {printable(str(root))}: {reason_of(error)}"
+        ) from error
+
     return Weights(uri, digest, len(content))
 
 
@@ -74,11 +86,16 @@ def read(saved: Weights) -> bytes:
         content = _content(saved.uri)
     except Exception as error:
         raise WeightsError(f"cannot read weights from {shown}: {reason_of(error)}") from error
+
     if len(content) != saved.bytes:
         raise WeightsError(f"the weights {shown} must be {saved.bytes} bytes long, and are not")
+
     digest = hashlib.sha256(content).hexdigest()
     if digest != saved.sha256:
-        raise WeightsError(f"the weights {shown} were altered: their SHA-256 must be {saved.sha256}, got {digest}")
+        raise WeightsError(
+            f"the weights {shown} were altered: their SHA-256 must be {saved.sha256}, got {digest}"
+        )
+
     return content
 
 
@@ -91,6 +108,7 @@ def exists(uri: str) -> bool:
     folder = local_folder(uri)
     if folder is not None:
         return folder.is_file()
+
     system, path = file_system(uri)
     try:
         return bool(system.exists(path))
@@ -101,8 +119,8 @@ def exists(uri: str) -> bool:
 def is_stored_at(saved: Weights, location: Path | str) -> bool:
     """Return whether weights have the address that a location gives them, without connecting to it.
 
-    The address comes from the database, perhaps from an imported dump: any other protocol, host or folder, and any
-    chain of them (`simplecache::…`), has another address.
+    The address comes from the database, perhaps from an imported dump: any other protocol, host or
+    folder, and any chain of them (`simplecache::…`), has another address.
 
     Args:
         saved: Address and digest of the weights.
@@ -111,9 +129,11 @@ def is_stored_at(saved: Weights, location: Path | str) -> bool:
     tail = address("", saved.sha256)
     if tail is None:
         return False
+
     folder = local_folder(location)
     if folder is None:
         return saved.uri == f"{str(location).rstrip('/')}/{tail}"
+
     try:
         path = local_folder(saved.uri)
         # Links give a folder several names.
@@ -137,13 +157,16 @@ def remove(uri: str) -> None:
         if folder is not None:
             folder.unlink(missing_ok=True)
             return
+
         system, path = file_system(uri)
         if system.exists(path):
             system.rm_file(path)
     except SettingsError:
         raise
     except Exception as error:
-        raise WeightsError(f"cannot remove the weights {printable(uri)}: {reason_of(error)}") from error
+        raise WeightsError(
+            f"cannot remove the weights {printable(uri)}: {reason_of(error)}"
+        ) from error
 
 
 def listed(root: Path | str) -> Iterator[WeightsFile]:
@@ -152,7 +175,8 @@ def listed(root: Path | str) -> Iterator[WeightsFile]:
     Raises:
         WeightsError: The location cannot be read.
     """
-    folder, under = local_folder(root), root_uri(root)
+    folder = local_folder(root)
+    under = root_uri(root)
     if folder is not None:
         for path in sorted(folder.glob(f"??/*{SUFFIX}")):
             uri = path.absolute().as_uri()
@@ -160,20 +184,28 @@ def listed(root: Path | str) -> Iterator[WeightsFile]:
                 status = path.stat()
                 if uri == address(under, path.stem):
                     yield WeightsFile(uri, path.stem, status.st_size, status.st_mtime)
+
         return
+
     system, path_ = file_system(str(root))
     try:
         entries: dict[str, dict[str, Any]] = system.find(path_, detail=True)
     except Exception as error:
         raise WeightsError(f"cannot read {printable(str(root))}: {reason_of(error)}") from error
+
     for name, entry in sorted(entries.items()):
         stem = name.rpartition("/")[2].removesuffix(SUFFIX)
         if name.lstrip("/") == address(f"{path_.strip('/')}/", stem):
-            yield WeightsFile(f"{under}{stem[:2]}/{stem}{SUFFIX}", stem, int(entry["size"]), modified(entry))
+            yield WeightsFile(
+                f"{under}{stem[:2]}/{stem}{SUFFIX}", stem, int(entry["size"]), modified(entry)
+            )
 
 
 def address(under: str, sha256: str) -> str | None:
-    """Return the address of content below a root in the form of `root_uri`; None if the text is no digest."""
+    """Return the address of content below a root in the form of `root_uri`;
+
+    None if the text is no digest.
+    """
     return f"{under}{sha256[:2]}/{sha256}{SUFFIX}" if _DIGEST.fullmatch(sha256) else None
 
 
@@ -191,6 +223,7 @@ def root_uri(root: Path | str) -> str:
     folder = local_folder(root)
     if folder is not None:
         return folder.absolute().as_uri() + "/"
+
     file_system(str(root))
     return str(root).rstrip("/") + "/"
 
@@ -199,6 +232,7 @@ def _content(uri: str) -> bytes:
     path = local_folder(uri)
     if path is not None:
         return path.read_bytes()
+
     system, path_ = file_system(uri)
     content: bytes = system.cat_file(path_)
     return content

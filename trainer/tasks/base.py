@@ -28,18 +28,20 @@ class Task:
         name: Name in studies.
         summary: One-line description.
         kind: `classification` or `regression`.
-        metric: `accuracy` (share of inputs classified rightly, in [0, 1]) or `mse` (of the standardised target: a
-            constant predictor scores about 1).
+        metric: `accuracy` (share of inputs classified rightly, in [0, 1]) or `mse` (of the
+            standardised target: a constant predictor scores about 1).
         direction: `maximise` or `minimise` the metric.
         input_shape: (channels, height, width) or (features,) of one input.
         outputs: Number of classes; 1 in a regression.
-        spaces: Names of the search spaces that suit it best, the default first; `suitable_spaces` has all.
+        spaces: Names of the search spaces that suit it best, the default first; `suitable_spaces`
+            has all.
         protocols: Its training protocols, the default first.
         loader: Returns the splits under a protocol.
-        fetch: Downloads the files of a protocol, or raises an error that names what is missing; None if it needs none.
+        fetch: Downloads the files of a protocol, or raises an error that names what is missing;
+            None if it needs none.
         title: Short name; empty if `name` is short.
-        cells: Name of the default protocol of spaces of cells, with a small network around the cell; empty: that of
-            all spaces.
+        cells: Name of the default protocol of spaces of cells, with a small network around the
+            cell; empty: that of all spaces.
         scaling: Returns how the loader standardises the data; None where it does not tell.
     """
 
@@ -71,7 +73,8 @@ class Task:
     def protocol(self, name: str | None = None, space: str = "") -> TrainingProtocol:
         """Return the protocol of this name, or a default.
 
-        Each exists as `NAME+morph`, with each recipe and for each objective as well (`archive.store.protocol_names`).
+        Each exists as `NAME+morph`, with each recipe and for each objective as well
+        (`archive.store.protocol_names`).
 
         Args:
             name: Name of the protocol; None: the default.
@@ -83,15 +86,24 @@ class Task:
         if name is None:
             if not (self.cells and space and vocabulary(space).cells):
                 return self.protocols[0]
+
             name = self.cells
+
         parts = ProtocolName.parse(name)
         # A default that is spelled out would be a second name for one meaning.
         if str(parts) == name and parts.objective != self.objective:
             for protocol in self.protocols:
                 if protocol.name == parts.base:
                     rules = inheriting.extended(protocol) if parts.morph else protocol
-                    return rules if rules.name == name else replace(rules, name=name, recipe=parts.recipe)
-        raise UnknownNameError(f"protocol of the task {self.name}", name, [p.name for p in self.protocols])
+                    return (
+                        rules
+                        if rules.name == name
+                        else replace(rules, name=name, recipe=parts.recipe)
+                    )
+
+        raise UnknownNameError(
+            f"protocol of the task {self.name}", name, [p.name for p in self.protocols]
+        )
 
     def search_space(self, name: str | None = None) -> Space:
         """Return a space whose networks suit the task, by name or the task's default.
@@ -106,16 +118,24 @@ class Task:
         try:
             builders.get(space.name).check(self.form(space=space.name))
         except InvalidArchitectureError as error:
-            reason = f"task {self.name!r} has no networks in the space {space.name!r}: {error.reason}"
+            reason = (
+                f"task {self.name!r} has no networks in the space {space.name!r}: {error.reason}"
+            )
             raise UsageError(f"{reason}; try {' or '.join(self.spaces)}") from None
+
         return space
 
     def suitable_spaces(self) -> tuple[str, ...]:
         """Return the names of all spaces whose networks suit the task, the default first."""
-        return (*self.spaces, *sorted(name for name in set(builders.names()) - {*self.spaces} if self._suits(name)))
+        return (
+            *self.spaces,
+            *sorted(name for name in set(builders.names()) - {*self.spaces} if self._suits(name)),
+        )
 
     def form(self, protocol: TrainingProtocol | None = None, space: str = "") -> NetworkForm:
-        """Return the form of the networks that are trained under a protocol, or under the default of a space."""
+        """Return the form of the networks that are trained under a protocol, or under the default
+        of a space.
+        """
         rules = protocol or self.protocol(space=space)
         normalise = rules.normalisation == "batch"
         return NetworkForm(self.input_shape, self.outputs, self.kind, normalise, rules.network)
@@ -136,4 +156,5 @@ class Task:
         except ArchiveError:
             # Also where another package's space or builder cannot be loaded.
             return False
+
         return True

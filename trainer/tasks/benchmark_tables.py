@@ -10,8 +10,8 @@
 | `transnas-autoencoder`            | the same                      | structural similarity (SSIM)                     |
 | `nbmacro`                         | `choices`                     | test accuracy, the mean of three trainings       |
 
-Files in percent become fractions, as imports store them. TransNAS-Bench-101 (Duan et al., 2021) has one training of
-each cell, NAS-Bench-Macro (Su et al., 2021) three of each network.
+Files in percent become fractions, as imports store them. TransNAS-Bench-101 (Duan et al., 2021) has
+one training of each cell, NAS-Bench-Macro (Su et al., 2021) three of each network.
 """
 
 from __future__ import annotations

@@ -57,12 +57,22 @@ _DIGITS = TrainingProtocol(
     normalisation="batch",
 )
 _FEW_DIGITS = replace(
-    _DIGITS, name="digits/small", train=200, valid=1237, batch=32, epochs=4, patience=4, learning_rate=0.06
+    _DIGITS,
+    name="digits/small",
+    train=200,
+    valid=1237,
+    batch=32,
+    epochs=4,
+    patience=4,
+    learning_rate=0.06,
 )
-"""28 steps on 200 images tell networks apart, which `digits/1` trains to nearly the same accuracy: deep and narrow ones
-learn little in that time. The test images are those of `digits/1`; all others validate, for a finer scale of values."""
+"""28 steps on 200 images tell networks apart, which `digits/1` trains to nearly the same accuracy:
+deep and narrow ones learn little in that time. The test images are those of `digits/1`; all others
+validate, for a finer scale of values."""
 
-_DIGIT_CELLS = replace(_FEW_DIGITS, name="digits/cells-small", epochs=8, patience=8, network=SMALL_CELLS)
+_DIGIT_CELLS = replace(
+    _FEW_DIGITS, name="digits/cells-small", epochs=8, patience=8, network=SMALL_CELLS
+)
 
 DIGITS = Task(
     name="digits",

@@ -20,10 +20,16 @@ def checked(task: Task, splits: Any) -> Splits:
         TrainingError: They are none, or an array is not what the task says.
     """
     if not isinstance(splits, Splits):
-        raise TrainingError(f"the loader of the task {task.name} must return Splits, got {type(splits).__name__}")
+        raise TrainingError(
+            f"the loader of the task {task.name} must return Splits, got {type(splits).__name__}"
+        )
+
     for name in ("train", "valid", "test"):
         if (fault := _fault(task, getattr(splits, name))) is not None:
-            raise TrainingError(f"the loader of the task {task.name} returns a part {name} whose {fault}")
+            raise TrainingError(
+                f"the loader of the task {task.name} returns a part {name} whose {fault}"
+            )
+
     return splits
 
 
@@ -34,13 +40,21 @@ def _fault(task: Task, part: DataPart) -> str | None:
         array = getattr(part, name)
         if not isinstance(array, np.ndarray):
             return f"{name} must be an array of numpy, got {type(array).__name__}"
+
         if array.dtype != dtype:
             return f"{name} must be of {np.dtype(dtype).name}, got {array.dtype}"
+
     if part.inputs.shape[1:] != task.input_shape:
         return f"inputs must have the shape {('n', *task.input_shape)}, got {part.inputs.shape}"
+
     if not len(part.inputs) or part.targets.shape != part.inputs.shape[:1]:
-        return f"targets must be one for each of {len(part.inputs)} inputs, at least one, got {part.targets.shape}"
+        return (
+            f"targets must be one for each of {len(part.inputs)} inputs, at least one, got "
+            f"{part.targets.shape}"
+        )
+
     if classes and not 0 <= part.targets.min() <= part.targets.max() < task.outputs:
         wrong = part.targets[(part.targets < 0) | (part.targets >= task.outputs)][0]
         return f"targets must be classes from 0 to {task.outputs - 1}, got {wrong}"
+
     return None

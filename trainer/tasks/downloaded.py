@@ -36,7 +36,9 @@ def _fetch(name: str, protocol: TrainingProtocol) -> None:
 
 
 def _uci(name: str, summary: str, features: int, ours: TrainingProtocol, longer: int) -> Task:
-    """Return a regression of NASBOT's section 5, with two protocols of ours, short and longer, and theirs."""
+    """Return a regression of NASBOT's section 5, with two protocols of ours, short and longer, and
+    theirs.
+    """
     long = replace(ours, name=f"{name}/long", epochs=longer, patience=longer, epoch_steps=None)
     return Task(
         name=name,
@@ -55,10 +57,11 @@ def _uci(name: str, summary: str, features: int, ours: TrainingProtocol, longer:
 
 
 def _nasbot(name: str, ours: TrainingProtocol) -> TrainingProtocol:
-    """Return the protocol of NASBOT: 20,000 SGD steps at a constant rate, with a validation every 100.
+    """Return the protocol of NASBOT: 20,000 SGD steps at a constant rate, with a validation every
+    100.
 
-    The paper does not name the loss; the authors' code (kirthevasank/nasbot, cg/run_tensorflow.py) minimises the
-    absolute error.
+    The paper does not name the loss; the authors' code (kirthevasank/nasbot, cg/run_tensorflow.py)
+    minimises the absolute error.
     """
     return replace(
         ours,
@@ -80,7 +83,10 @@ def _nasbot(name: str, ours: TrainingProtocol) -> TrainingProtocol:
 
 NAVAL = _uci(
     "naval",
-    "decay of a frigate's gas turbine compressor from 16 measurements, 11,934 simulated states (UCI)",
+    (
+        "decay of a frigate's gas turbine compressor from 16 measurements, 11,934 simulated states "
+        "(UCI)"
+    ),
     16,
     TrainingProtocol(
         name="naval/1",
@@ -103,7 +109,10 @@ NAVAL = _uci(
 
 PROTEIN = _uci(
     "protein",
-    "how far a decoy of a protein lies from its native fold (RMSD) from 9 properties, 45,730 decoys (UCI, CASP)",
+    (
+        "how far a decoy of a protein lies from its native fold (RMSD) from 9 properties, 45,730 "
+        "decoys (UCI, CASP)"
+    ),
     9,
     TrainingProtocol(
         name="protein/1",
@@ -127,9 +136,15 @@ PROTEIN = _uci(
 
 
 def _images(
-    name: str, summary: str, shape: tuple[int, int, int], ours: TrainingProtocol, *others: TrainingProtocol
+    name: str,
+    summary: str,
+    shape: tuple[int, int, int],
+    ours: TrainingProtocol,
+    *others: TrainingProtocol,
 ) -> Task:
-    """Return a classification of images in ten classes, with our protocols and that of Auto-Keras."""
+    """Return a classification of images in ten classes, with our protocols and that of
+    Auto-Keras.
+    """
     cells = replace(_small(ours, f"{name}/cells-small"), network=SMALL_CELLS)
     return Task(
         name=name,
@@ -151,9 +166,10 @@ def _images(
 def _autokeras(name: str, count: int) -> TrainingProtocol:
     """Return the protocol of Auto-Keras for a task with so many images.
 
-    It splits all images 60/20/20 and trains until the validation loss has not fallen by a ten-thousandth for five
-    epochs. These, Adam at its usual rate, 128 images a step and 200 epochs at most are the constants of their code
-    (Auto-Keras 0.4, autokeras/constant.py), which augments a little more than ours.
+    It splits all images 60/20/20 and trains until the validation loss has not fallen by a
+    ten-thousandth for five epochs. These, Adam at its usual rate, 128 images a step and 200 epochs
+    at most are the constants of their code (Auto-Keras 0.4, autokeras/constant.py), which augments
+    a little more than ours.
     """
     return TrainingProtocol(
         name=f"{name}/autokeras",
@@ -194,7 +210,9 @@ _GREY = TrainingProtocol(
     normalisation="batch",
 )
 _FASHION = replace(_GREY, name="fashion-mnist/1")
-_CIFAR = replace(_GREY, name="cifar10/1", train=40000, epochs=16, patience=8, augmentation="shift-flip")
+_CIFAR = replace(
+    _GREY, name="cifar10/1", train=40000, epochs=16, patience=8, augmentation="shift-flip"
+)
 _CIFAR_NASBOT = replace(
     _CIFAR,
     name="cifar10/nasbot",
@@ -210,12 +228,19 @@ _CIFAR_NASBOT = replace(
     momentum=0.0,
     augmentation="none",
 )
-"""Appendix C.2: 24,000 SGD steps of 64 images, a validation every 400. (Section 5 says 32 images.)"""
+"""Appendix C.2:
+
+24,000 SGD steps of 64 images, a validation every 400. (Section 5 says 32 images.)
+"""
 
 
 def _small(protocol: TrainingProtocol, name: str) -> TrainingProtocol:
-    """Return a protocol on a subset of the images, which trains small networks in half a minute on a CPU."""
-    return replace(protocol, name=name, train=3000, valid=1500, test=1500, batch=64, epochs=5, patience=5)
+    """Return a protocol on a subset of the images, which trains small networks in half a minute on
+    a CPU.
+    """
+    return replace(
+        protocol, name=name, train=3000, valid=1500, test=1500, batch=64, epochs=5, patience=5
+    )
 
 
 MNIST = _images(

@@ -1,14 +1,17 @@
-"""Access to files that studies name: which may be opened here, and errors that quote nothing of them.
+"""Access to files that studies name: which may be opened here, and errors that quote nothing of
+them.
 
-A study's task may be a file: `csv:PATH#TARGET`, `npz:PATH`, `table:PATH#COLUMN`. The path then comes from the
-database, where every writer of the archive could choose it. A file is opened for a study if its content is the one
-that the study's protocol names (a prefix of its SHA-256, `csv/3f9a0c…`), and if its path, with links resolved, is
+A study's task may be a file: `csv:PATH#TARGET`, `npz:PATH`, `table:PATH#COLUMN`. The path then
+comes from the database, where every writer of the archive could choose it. A file is opened for a
+study if its content is the one that the study's protocol names (a prefix of its SHA-256,
+`csv/3f9a0c…`), and if its path, with links resolved, is
 
     below a folder of the trainer                     `--data-folder`, ARCHIVE_DATA_DIR, HOME/data
     in HOME/named-files.jsonl, with that SHA-256      a search of this user, on this machine, named it
 
-Any other path is refused with a message that does not depend on the file. Errors on such files are recorded in the
-archive, where every reader sees them, and quote nothing of the content; a command on a user's own file does quote it.
+Any other path is refused with a message that does not depend on the file. Errors on such files are
+recorded in the archive, where every reader sees them, and quote nothing of the content; a command
+on a user's own file does quote it.
 """
 
 from __future__ import annotations
@@ -30,25 +33,33 @@ from archive.named_files import sha256_of as _sha256
 
 FORMS: Final = ("csv", "npz", "table")
 KINDS: Final = ("classes", "values")
-"""What a target is, at the end of the name of a task: `csv:PATH#TARGET:classes`, `npz:PATH:values`."""
+"""What a target is, at the end of the name of a task:
+
+`csv:PATH#TARGET:classes`, `npz:PATH:values`.
+"""
 _COLUMN = re.compile(r"(?<=\.csv)#|(?<=\.tsv)#|(?<=\.csv\.gz)#|(?<=\.tsv\.gz)#")
 _PROTOCOL = re.compile(r"(?:csv|npz|table)/(?P<digest>[0-9a-f]{12,64})(?:\+.*)?")
 
 
 def reference_of(task: str) -> tuple[str, str] | None:
-    """Return the path and the column in the name of a task, each empty if missing; None if the task is no file.
+    """Return the path and the column in the name of a task, each empty if missing; None if the task
+    is no file.
 
-    The column begins after the ending of a table's file name, so that both may contain `#`; after the last `#` of a
-    name without such an ending. It includes what the target is; of an `npz`, which has no column, it is that alone.
+    The column begins after the ending of a table's file name, so that both may contain `#`; after
+    the last `#` of a name without such an ending. It includes what the target is; of an `npz`,
+    which has no column, it is that alone.
     """
     form, separator, reference = task.partition(":")
     if not separator or form not in FORMS:
         return None
+
     if form == "npz":
         path, separator, kind = reference.rpartition(":")
         return (path, kind) if separator and kind in KINDS else (reference, "")
+
     if named := _COLUMN.search(reference):
         return reference[: named.start()], reference[named.end() :]
+
     path, _, column = reference.rpartition("#")
     return path, column
 
@@ -58,9 +69,12 @@ def label_of(task: str) -> str:
     reference = reference_of(task)
     if reference is None:
         return task
+
     path, column = reference
     form = task.partition(":")[0]
-    return f"{form}:{Path(path).name}" + (f"{':' if form == 'npz' else '#'}{column}" if column else "")
+    return f"{form}:{Path(path).name}" + (
+        f"{':' if form == 'npz' else '#'}{column}" if column else ""
+    )
 
 
 @dataclass(frozen=True)
@@ -69,7 +83,8 @@ class FileAccess:
 
     Attributes:
         folders: Folders whose files may be opened, with links resolved.
-        record: File with the paths and SHA-256 of the files that commands of this user named; None for no such file.
+        record: File with the paths and SHA-256 of the files that commands of this user named; None
+            for no such file.
     """
 
     folders: tuple[Path, ...] = ()
@@ -77,32 +92,40 @@ class FileAccess:
 
     @classmethod
     def of(cls, home: Path, folders: Iterable[str | os.PathLike[str]] = ()) -> FileAccess:
-        """Return the access of a trainer: the data folder of its home, further folders, and files named by its user."""
+        """Return the access of a trainer: the data folder of its home, further folders, and files
+        named by its user.
+        """
         return cls(named_files.data_folders(home, folders), home / RECORD)
 
     def check(self, path: str, protocol: str) -> None:
-        """Check that a file may be opened and has the content that a protocol names, before it is parsed.
+        """Check that a file may be opened and has the content that a protocol names, before it is
+        parsed.
 
         Args:
             path: Path from the database.
             protocol: Name of the study's protocol.
 
         Raises:
-            SettingsError: It may not be opened, or has another content; another trainer may have the file.
+            SettingsError: It may not be opened, or has another content; another trainer may have
+                the file.
         """
         named = _PROTOCOL.fullmatch(protocol)
         real = _resolved(path)
         if named is None or real is None or not self._allows(real, named["digest"]):
             raise MissingDataError(
-                f"the file {path} may not be read here: name it on this machine (archive search --task), or start the "
+                f"the file {path} may not be read here: name it on this machine (archive search "
+                "--task), or start the "
                 "trainer with --data-folder and a folder above it"
             )
+
         check_content(path, protocol)
 
     def _allows(self, real: Path, digest: str) -> bool:
         if any(real.is_relative_to(folder) for folder in self.folders):
             return True
-        # Another digest of a recorded path is refused like an unknown path: the refusal tells nothing of the record.
+
+        # Another digest of a recorded path is refused like an unknown path: the refusal tells
+        # nothing of the record.
         return any(known.startswith(digest) for known in _recorded(self.record).get(str(real), ()))
 
 
@@ -116,20 +139,24 @@ def check_content(path: str, protocol: str) -> None:
     Raises:
         SettingsError: It has another content, or cannot be read.
     """
-    named, real = _PROTOCOL.fullmatch(protocol), _resolved(path)
+    named = _PROTOCOL.fullmatch(protocol)
+    real = _resolved(path)
     try:
         digest = "" if real is None else _sha256(real)
     except OSError as error:
         raise MissingDataError(f"cannot read {path}: {error.strerror}") from None
+
     if named is not None and not digest.startswith(named["digest"]):
         raise MissingDataError(
-            f"the file {path} is not the one that the study was created with: its content is not that of the "
+            f"the file {path} is not the one that the study was created with: its content is not "
+            "that of the "
             f"protocol {protocol}; put that file back, or create another study with this one"
         )
 
 
 def record_file(home: Path, task: str, sha256: str) -> None:
-    """Record that a command of this user named a file, so that trainers with the same home may open it for a study.
+    """Record that a command of this user named a file, so that trainers with the same home may open
+    it for a study.
 
     Args:
         home: Folder of the archive.
@@ -150,7 +177,8 @@ def redacted_errors(path: str | Path) -> Iterator[None]:
     """Remove the content of a file from the errors on it, and from their tracebacks.
 
     Raises:
-        UnusableFileError: The file cannot be used; with rows and columns of the fault, and no content.
+        UnusableFileError: The file cannot be used; with rows and columns of the fault, and no
+            content.
         ArchiveError: Any other error of the archive, unchanged.
     """
     try:

@@ -31,7 +31,12 @@ def of(name: str) -> str | None:
     if separator and form in FORMS:
         path, column = reference_of(name) or ("", "")
         # Without its column, the name has the path alone.
-        return None if form == "npz" or (path and column) else _message(name, rest.removesuffix("#"), "", form)
+        return (
+            None
+            if form == "npz" or (path and column)
+            else _message(name, rest.removesuffix("#"), "", form)
+        )
+
     path, column = reference_of(f"csv:{name}") or ("", "")
     return _message(name, name, "") or (_message(name, path, column) if column else None)
 
@@ -43,8 +48,10 @@ def _message(name: str, path: str, column: str, form: str = "") -> str | None:
             return None
     except (OSError, ValueError, SettingsError):
         return None
+
     if file.suffix == ".npz":
         return f"{name} is a file, not a task: its task is npz:{path}"
+
     head = _head(file)
     named = form or ("table" if _describes_networks(head) else "csv")
     wanted = "COLUMN" if named == "table" else "TARGET"
@@ -66,6 +73,7 @@ def _head(file: Path) -> list[str]:
             head = next((row for row in rows if any(entry.strip() for entry in row)), [])
     except (OSError, EOFError, ValueError, csv.Error):
         return []
+
     names = [entry.strip() for entry in head]
     return names if all(name.isprintable() for name in names) else []
 

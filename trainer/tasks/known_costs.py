@@ -1,4 +1,5 @@
-"""Known costs of the networks of a study: columns of its table, or parameters and operations of the built networks.
+"""Known costs of the networks of a study: columns of its table, or parameters and operations of the
+built networks.
 
 | task                       | known costs                                                                     |
 |----------------------------|---------------------------------------------------------------------------------|
@@ -71,8 +72,10 @@ def of_task(task: Task | TabularTask, protocol: str) -> KnownCosts:
     """
     if isinstance(task, TabularTask):
         return _TableCosts.of(task, protocol)
+
     if ProtocolName.parse(protocol).recipe != DEFAULT_RECIPE:
         return {}
+
     form = task.form(task.protocol(protocol))
     return {name: _BuiltCost(form, at) for at, name in enumerate(BUILT)}
 
@@ -81,16 +84,24 @@ class _TableCosts:
     """A column of a table as a cost."""
 
     def __init__(self, task: TabularTask, column: str) -> None:
-        self._task, self._column = task, column
+        self._task = task
+        self._column = column
         match = OF_NETWORK.fullmatch(column)
         assert match is not None
-        self.name, self._millions = match["counted"] or column, bool(match["millions"])
+        self.name = match["counted"] or column
+        self._millions = bool(match["millions"])
 
     @classmethod
     def of(cls, task: TabularTask, protocol: str) -> KnownCosts:
-        """Return the cost of each such column but the one of the value, which only a query tells."""
+        """Return the cost of each such column but the one of the value, which only a query
+        tells.
+        """
         value = task.protocol(protocol).column
-        costs = [cls(task, name) for name in task.table.columns if name != value and OF_NETWORK.fullmatch(name)]
+        costs = [
+            cls(task, name)
+            for name in task.table.columns
+            if name != value and OF_NETWORK.fullmatch(name)
+        ]
         return {cost.name: cost for cost in costs}
 
     def __call__(self, architectures: Sequence[Architecture]) -> Array:
@@ -98,7 +109,9 @@ class _TableCosts:
         table = self._task.table
         column = table.costs(self._column)
         rows = [table.index.get(each.functional_key, -1) for each in architectures]
-        costs = np.where(np.array(rows, np.int64) >= 0, column[rows], math.nan) if rows else np.empty(0)
+        costs = (
+            np.where(np.array(rows, np.int64) >= 0, column[rows], math.nan) if rows else np.empty(0)
+        )
         return np.round(1e6 * costs) if self._millions else costs
 
 
@@ -106,7 +119,8 @@ class _BuiltCost:
     """A cost of the network that a trainer would build."""
 
     def __init__(self, form: NetworkForm, at: int) -> None:
-        self._form, self._at = form, at
+        self._form = form
+        self._at = at
 
     def __call__(self, architectures: Sequence[Architecture]) -> Array:
         """Return the costs of networks; NaN for one that the builder refuses."""
@@ -119,4 +133,5 @@ def _built(architecture: Architecture, form: NetworkForm) -> tuple[float, float]
         costs = builders.costs(architecture, form)
     except InvalidArchitectureError:
         return math.nan, math.nan
+
     return float(costs.params), float(costs.flops)

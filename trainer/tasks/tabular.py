@@ -5,14 +5,15 @@
                                       maximised; table:PATH#-COLUMN minimises them
     NAME~SD                           one of these with Gaussian noise of a standard deviation SD, in the values' unit
 
-Noise makes each query of a network another result: its seed follows from the query, so that a repeated completion of
-one proposal has one value, and two proposals of one network have two. The result carries the seed, as that of a
-training does, and is stored as another evaluation of the architecture.
+Noise makes each query of a network another result: its seed follows from the query, so that a
+repeated completion of one proposal has one value, and two proposals of one network have two. The
+result carries the seed, as that of a training does, and is stored as another evaluation of the
+architecture.
 
-Rows of the same network are one architecture, whose result is their mean. A result also has the network's costs from
-the table, under the names of trained networks: the columns `params`, `flops` (or `params_millions`, `flops_millions`)
-and those that begin with `latency`. The daemon reads results in its own process, thousands of times faster than
-training, without torch.
+Rows of the same network are one architecture, whose result is their mean. A result also has the
+network's costs from the table, under the names of trained networks: the columns `params`, `flops`
+(or `params_millions`, `flops_millions`) and those that begin with `latency`. The daemon reads
+results in its own process, thousands of times faster than training, without torch.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class TabularProtocol:
     Attributes:
         name: Name in evaluations; for a user's table it contains the digest of the file.
         column: Column of the evaluation's value.
-        held_out: Column of the test accuracy after the same training, which a table may lack; None for none.
+        held_out: Column of the test accuracy after the same training, which a table may lack; None
+            for none.
         epochs: Number of training epochs before the value was taken; 0 if the table does not tell.
     """
 
@@ -70,7 +72,8 @@ class TabularTask:
         summary: One-line description.
         reference: Name or absolute path of the table.
         spaces: Name of the space of its networks.
-        complete: Whether the table holds the whole space; if not, the search stays inside the table.
+        complete: Whether the table holds the whole space; if not, the search stays inside the
+            table.
         metric: Metric of its values, `accuracy` or the name of the column.
         objective: Name of the metric that is an evaluation's value.
         direction: `maximise` or `minimise` it.
@@ -112,7 +115,10 @@ class TabularTask:
         for protocol in self.protocols:
             if name in (None, protocol.name):
                 return protocol
-        raise UnknownNameError(f"protocol of the task {self.name}", str(name), [p.name for p in self.protocols])
+
+        raise UnknownNameError(
+            f"protocol of the task {self.name}", str(name), [p.name for p in self.protocols]
+        )
 
     def search_space(self, name: str | None = None) -> Space:
         """Return the space of the table's networks.
@@ -128,10 +134,16 @@ class TabularTask:
 
         own = self.spaces[0]
         if name not in (None, own):
-            raise UsageError(f"the table of the task {self.name!r} holds networks of the space {own}, got {name!r}")
+            raise UsageError(
+                f"the table of the task {self.name!r} holds networks of the space "
+                f"{own}, got {name!r}"
+            )
+
         if not self.complete:
             return spaces.get(own, table=self.reference)
-        # A missing table fails at the start of a search rather than in its trainers; reading it can wait.
+
+        # A missing table fails at the start of a search rather than in its trainers; reading it can
+        # wait.
         reader.find(self.reference)
         return spaces.get(own)
 
@@ -149,20 +161,27 @@ class TabularTask:
             noise = float(deviation)
         except ValueError:
             noise = math.nan
+
         if not 0.0 < noise < math.inf:
-            raise UsageError(f"the noise of {self.name} must be a positive number, got {deviation!r}")
-        suffix, label = f"{NOISE}{noise:g}", f"{self.label}{NOISE}{noise:g}"
+            raise UsageError(
+                f"the noise of {self.name} must be a positive number, got {deviation!r}"
+            )
+
+        suffix = f"{NOISE}{noise:g}"
+        label = f"{self.label}{NOISE}{noise:g}"
         summary = f"{self.summary}; with noise of standard deviation {noise:g}"
         return replace(self, name=f"{self.name}{suffix}", label=label, summary=summary, noise=noise)
 
     def truth(self, functional_key: str, protocol: str | None = None) -> tuple[float, float]:
-        """Return the noise-free value of a network, and its test accuracy, NaN if the table has none.
+        """Return the noise-free value of a network, and its test accuracy, NaN if the table has
+        none.
 
         Args:
             functional_key: Functional key of a network of the table.
             protocol: Name of the protocol; None for the default.
         """
-        chosen, table = self.protocol(protocol), self.table
+        chosen = self.protocol(protocol)
+        table = self.table
         at = table.index[functional_key]
         return self.scale * float(table.column(chosen.column)[at]), self._held_out(chosen, at)
 
@@ -172,39 +191,55 @@ class TabularTask:
         known = chosen.held_out is not None and chosen.held_out in table.columns
         return self.scale * float(table.column(str(chosen.held_out))[at]) if known else math.nan
 
-    def answer(self, architecture: Architecture, protocol: str | None = None, query: str = "") -> Result:
+    def answer(
+        self, architecture: Architecture, protocol: str | None = None, query: str = ""
+    ) -> Result:
         """Return the table's result for a network, in any order of its layers.
 
         Args:
             architecture: The network.
             protocol: Name of the protocol; None for the default.
-            query: Identity of the query, such as a proposal's id. Noise is the same for equal queries of a network.
+            query: Identity of the query, such as a proposal's id. Noise is the same for equal
+                queries of a network.
 
         Raises:
             TrainingError: The table has no result; the reason says why.
             UsageError: The table cannot be read, or has no such column.
         """
-        chosen, table = self.protocol(protocol), self.table
-        values, cost = table.column(chosen.column), table.cost()
+        chosen = self.protocol(protocol)
+        table = self.table
+        values = table.column(chosen.column)
+        cost = table.cost()
         try:
             at = table.position(architecture)
         except InvalidArchitectureError as error:
             raise TrainingError(error.reason) from None
+
         value = self.scale * float(values[at])
         if not math.isfinite(value):
-            raise TrainingError(f"the table {table.origin} has no {chosen.column} for {architecture.key[:8]}")
+            raise TrainingError(
+                f"the table {table.origin} has no {chosen.column} for {architecture.key[:8]}"
+            )
+
         seed = None
         if self.noise:
             seed = self._seed(architecture, chosen, query)
             value += self.noise * _standard_normal(seed)
+
         metrics = {self.objective: value}
         held_out = self._held_out(chosen, at)
         if math.isfinite(held_out):
             metrics[f"test_{self.metric}"] = held_out
+
         metrics |= _costs(table, at, chosen.column)
-        about: dict[str, Any] = {"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])}
+        about: dict[str, Any] = {
+            "table": table.origin,
+            "sha256": table.sha256,
+            "rows": int(table.rows[at]),
+        }
         if self.noise:
             about["noise"] = self.noise
+
         return Result(
             value=value,
             metrics=metrics,
@@ -237,9 +272,13 @@ def _costs(table: Table, at: int, column: str) -> dict[str, float]:
         cost = OF_NETWORK.fullmatch(name)
         if name == column or cost is None:
             continue
+
         value = float(table.costs(name)[at])
         if math.isfinite(value):
-            found[cost["counted"] or name] = float(round(1e6 * value)) if cost["millions"] else value
+            found[cost["counted"] or name] = (
+                float(round(1e6 * value)) if cost["millions"] else value
+            )
+
     return found
 
 
@@ -254,11 +293,13 @@ def parse(name: str) -> TabularTask:
     reference, column = reference_of(name) or ("", "")
     if not reference or not column.removeprefix("-"):
         raise UsageError(f"a table is named as table:PATH#COLUMN, got {name!r}")
+
     path = absolute(reference)
     table = Table.load(path)
     plain, separator, deviation = column.rpartition(NOISE)
     if separator and not {column, column.removeprefix("-")} & {*table.columns}:
         return parse(f"{PREFIX}{reference}#{plain}").with_noise(deviation)
+
     target = column if column in table.columns else column.removeprefix("-")
     table.column(target)
     return TabularTask(

@@ -1,7 +1,8 @@
 """Tasks on files of users: `csv:PATH#TARGET`, `npz:PATH`, and each with `:classes` or `:values`.
 
-`archive.trainer.datasets.user_readers` defines the contents of the files. The name of the protocol contains the file's
-SHA-256, so that evaluations are comparable only if the data are the same. Its rules depend on the data:
+`archive.trainer.datasets.user_readers` defines the contents of the files. The name of the protocol
+contains the file's SHA-256, so that evaluations are comparable only if the data are the same. Its
+rules depend on the data:
 
 | rows   | rules                                                                                    |
 |--------|------------------------------------------------------------------------------------------|
@@ -9,8 +10,9 @@ SHA-256, so that evaluations are comparable only if the data are the same. Its r
 | < 2000 | those of `digits/1` for classes, of `diabetes/1` for values                              |
 | more   | those of `naval/1`                                                                       |
 
-60 % of the rows are for training, 20 % for validation and 20 % for tests, stratified by class; parts of the file itself
-are kept. A file with a test part but no validation part gives a fifth of its training part for validation.
+60 % of the rows are for training, 20 % for validation and 20 % for tests, stratified by class;
+parts of the file itself are kept. A file with a test part but no validation part gives a fifth of
+its training part for validation.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ class FileTarget(NamedTuple):
 
 
 def parse(name: str) -> Task:
-    """Return the task with the name `csv:PATH#TARGET` or `npz:PATH`, perhaps with the kind of the target.
+    """Return the task with the name `csv:PATH#TARGET` or `npz:PATH`, perhaps with the kind of the
+    target.
 
     Raises:
         UsageError: The text or the file cannot be used.
@@ -78,8 +81,10 @@ def parse(name: str) -> Task:
     reference, column = reference_of(name) or ("", "")
     if form == "csv" and not (reference and column):
         raise UsageError(f"a CSV is named as csv:PATH#TARGET, got {name!r}")
+
     if not reference:
         raise UsageError(f"a file of arrays is named as npz:PATH, got {name!r}")
+
     try:
         path = absolute(reference)
         status = path.stat()
@@ -88,15 +93,18 @@ def parse(name: str) -> Task:
     except ValueError as error:
         # The text cannot be a path.
         raise UsageError(f"cannot read {reference!r}: {error}") from None
+
     return _task(path, _target(form, column), status.st_mtime_ns, status.st_size)
 
 
 def _target(form: str, text: str) -> FileTarget:
     if form == "npz":
         return FileTarget(form, "", cast("Kind", text) if text else None)
+
     column, separator, kind = text.rpartition(":")
     if separator and kind in KINDS:
         return FileTarget(form, column, cast("Kind", kind))
+
     return FileTarget(form, text)
 
 
@@ -106,14 +114,18 @@ def _task(path: Path, target: FileTarget, _modified: int, _size: int) -> Task:
     sha256 = hashlib.sha256(raw).hexdigest()
     content = _content(path, raw, target)
     inputs = content.rows.inputs
-    images, classes = inputs.ndim == 4, content.kind == "classes"
+    images = inputs.ndim == 4
+    classes = content.kind == "classes"
     features = tuple(inputs.shape[1:])
     summary = f"{content.kind} of {target.named(path)}, {len(inputs):,} rows"
     if content.turned:
         height, width, channels = features
         shape = f"{height}x{width} with {channels} channels"
         summary += f", channels first, {shape}"
-        log.warning("the images of %s have their channels first, and are read as %s", path.name, shape)
+        log.warning(
+            "the images of %s have their channels first, and are read as %s", path.name, shape
+        )
+
     return Task(
         name=f"{target.form}:{target.named(path)}",
         summary=summary,
@@ -138,18 +150,29 @@ def _protocol(content: FileContent, form: str, sha256: str) -> TrainingProtocol:
         rules = NAVAL
     else:
         rules = DIGITS if content.kind == "classes" else DIABETES
+
     split: Literal["stratified", "shuffled", "held-out", "given"]
     if content.parts is None:
-        valid, split = n // 5, "stratified" if content.kind == "classes" else "shuffled"
-        train, test = n - 2 * valid, valid
+        valid = n // 5
+        split = "stratified" if content.kind == "classes" else "shuffled"
+        train = n - 2 * valid
+        test = valid
     elif content.parts[1]:
         (train, valid, test), split = content.parts, "given"
     else:
-        valid, test, split = content.parts[0] // 5, content.parts[2], "held-out"
+        valid = content.parts[0] // 5
+        test = content.parts[2]
+        split = "held-out"
         train = content.parts[0] - valid
+
     if 0 in (train, valid, test):
-        raise UsageError(f"the file leaves {train} rows to train, {valid} to validate and {test} to test with")
-    ours = replace(rules.protocol(f"{rules.name}/1"), train=train, valid=valid, test=test, split=split)
+        raise UsageError(
+            f"the file leaves {train} rows to train, {valid} to validate and {test} to test with"
+        )
+
+    ours = replace(
+        rules.protocol(f"{rules.name}/1"), train=train, valid=valid, test=test, split=split
+    )
     return replace(ours, name=f"{form}/{sha256[:12]}", data=sha256)
 
 
@@ -160,7 +183,8 @@ def _load(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Splits:
         with redacted_errors(path):  # The errors of a trial are recorded in the archive.
             return layout.cut(_rows(path, target, protocol), protocol)
 
-    # The number is that of the rules by which files are read: a part that was read by others is not taken.
+    # The number is that of the rules by which files are read: a part that was read by others is not
+    # taken.
     column = hashlib.sha256(f"2 {target.form} {target.text}".encode()).hexdigest()[:8]
     return cache.splits(f"user-{protocol.data[:32]}-{column}", protocol, parts)
 
@@ -175,6 +199,7 @@ def _rows(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Rows:
     raw = _bytes(path)
     if hashlib.sha256(raw).hexdigest() != protocol.data:
         raise TrainingError(f"{path} has changed since the task was named")
+
     return _content(path, raw, target).rows
 
 
@@ -190,4 +215,5 @@ def _content(path: Path, raw: bytes, target: FileTarget) -> FileContent:
 
     if target.form == "npz":
         return read_npz(path, raw, target.kind)
+
     return read_csv(path, raw, target.column, target.kind)

@@ -7,5 +7,6 @@
     failures                  classification of exceptions
     inheritance               specification of trials that start from an ancestor's weights
 
-Imports `fit`, `morphism`, `tasks` and `storage`, never `daemon`. torch is loaded in the processes of trials alone.
+Imports `fit`, `morphism`, `tasks` and `storage`, never `daemon`. torch is loaded in the processes
+of trials alone.
 """

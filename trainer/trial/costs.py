@@ -1,4 +1,5 @@
-"""Costs of the network of a trial: parameters, operations, latency, and the memory that the trial took.
+"""Costs of the network of a trial: parameters, operations, latency, and the memory that the trial
+took.
 
 | metric              | definition                                                                                    |
 |---------------------|-----------------------------------------------------------------------------------------------|
@@ -9,11 +10,12 @@
 | `peak_memory_bytes` | on a GPU, largest memory of its tensors; on a CPU, largest growth of the process since its    |
 |                     | start, or the size of a child process that is larger than the process itself                  |
 
-Latency is measured once, after the training and outside of its recorded time: on a new network of the builder, in
-evaluation mode, with the trial's threads and precision, after `WARMUP` passes. It is measured for `RUNS` passes, or as
-many as fit into the time of the options, but for `LEAST` at least. Other trials on the same device slow it down; the
-interquartile range shows that, and the evaluation's environment has the number of the trainer's slots. Latencies are
-comparable on equal devices alone: the evaluation's property `hardware` names the device.
+Latency is measured once, after the training and outside of its recorded time: on a new network of
+the builder, in evaluation mode, with the trial's threads and precision, after `WARMUP` passes. It
+is measured for `RUNS` passes, or as many as fit into the time of the options, but for `LEAST` at
+least. Other trials on the same device slow it down; the interquartile range shows that, and the
+evaluation's environment has the number of the trainer's slots. Latencies are comparable on equal
+devices alone: the evaluation's property `hardware` names the device.
 
 A recipe that trained other networks than the builder's has only the costs that it reports itself.
 """
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("archive.trainer")
 
-WARMUP, RUNS, LEAST = 5, 50, 3
+WARMUP = 5
+RUNS = 50
+LEAST = 3
 _UNIT = 1 if sys.platform == "darwin" else 1024
 """Unit of `ru_maxrss` in bytes."""
 
@@ -66,8 +70,11 @@ class Latency:
     runs: int
 
 
-def of_network(trial: TrialContext, outcome: Outcome, options: LatencyOptions) -> tuple[Metrics, dict[str, Any]]:
-    """Return the costs of a trial's network by metric, and how its latency was measured; both empty without a network.
+def of_network(
+    trial: TrialContext, outcome: Outcome, options: LatencyOptions
+) -> tuple[Metrics, dict[str, Any]]:
+    """Return the costs of a trial's network by metric, and how its latency was measured; both empty
+    without a network.
 
     A failure costs no result: it is recorded instead of the latency.
 
@@ -78,6 +85,7 @@ def of_network(trial: TrialContext, outcome: Outcome, options: LatencyOptions) -
     """
     if not trial.built:
         return {}, {}
+
     from archive.trainer.nn import builders, costs
 
     try:
@@ -91,19 +99,30 @@ def of_network(trial: TrialContext, outcome: Outcome, options: LatencyOptions) -
         # A builder of another package may raise anything.
         log.warning("costs not measured reason=%r", str(error))
         return {}, {}
+
     if not options.seconds:
         return metrics, {}
+
     try:
         measured = latency(module, form.input_shape, trial.device, options, outcome.precision)
     except Exception as error:
         log.warning("latency not measured reason=%r", str(error))
         return metrics, {"error": f"{type(error).__name__}: {error}"}
-    metrics |= {"latency_ms": measured.median, "latency_iqr_ms": measured.iqr, "latency_batch": float(options.batch)}
+
+    metrics |= {
+        "latency_ms": measured.median,
+        "latency_iqr_ms": measured.iqr,
+        "latency_batch": float(options.batch),
+    }
     return metrics, {"warmup": WARMUP, "runs": measured.runs}
 
 
 def latency(
-    module: nn.Module, input_shape: tuple[int, ...], device: str, options: LatencyOptions, precision: str = "float32"
+    module: nn.Module,
+    input_shape: tuple[int, ...],
+    device: str,
+    options: LatencyOptions,
+    precision: str = "float32",
 ) -> Latency:
     """Return the latency of a network.
 
@@ -123,9 +142,15 @@ def latency(
     x = torch.zeros((options.batch, *input_shape), device=target)
     if x.ndim == 4:
         x = x.contiguous(memory_format=torch.channels_last)
+
     wait: Callable[[], object] = torch.cuda.synchronize if target.type == "cuda" else lambda: None
-    with torch.inference_mode(), precisions.tf32_units(precision), precisions.autocast_context(precision, target):
+    with (
+        torch.inference_mode(),
+        precisions.tf32_units(precision),
+        precisions.autocast_context(precision, target),
+    ):
         times = _times(module, x, wait, options.seconds)
+
     quartiles = statistics.quantiles(times, n=4, method="inclusive")
     return Latency(1000 * quartiles[1], 1000 * (quartiles[2] - quartiles[0]), len(times))
 
@@ -137,12 +162,14 @@ def _times(module: nn.Module, x: Tensor, wait: Callable[[], object], seconds: fl
         wait()
         if time.perf_counter() > deadline:
             break
+
     times: list[float] = []
     while len(times) < LEAST or (len(times) < RUNS and time.perf_counter() < deadline):
         start = time.perf_counter()
         module(x)
         wait()
         times.append(time.perf_counter() - start)
+
     return times
 
 
@@ -165,7 +192,9 @@ class PeakMemory:
             import torch
 
             return int(torch.cuda.max_memory_allocated(self.device))
-        peak, child = _peak(), _UNIT * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+
+        peak = _peak()
+        child = _UNIT * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         # A child's peak includes its time as a copy of this process, before it ran its own program.
         return max(peak - self._before, child if child > peak else 0, 0)
 
@@ -177,8 +206,13 @@ def _peak() -> int:
             sizes = [line.split()[1] for line in file if line.startswith("VmHWM:")]
     except OSError:
         sizes = []
+
     # `ru_maxrss` would include the memory of the program that started this one.
-    return 1024 * int(sizes[0]) if sizes else _UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (
+        1024 * int(sizes[0])
+        if sizes
+        else _UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    )
 
 
 def hardware_name(device: str) -> str:
@@ -187,9 +221,13 @@ def hardware_name(device: str) -> str:
         import torch
 
         return torch.cuda.get_device_name(device)
+
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+            names = [
+                line.partition(":")[2].strip() for line in file if line.startswith("model name")
+            ]
     except OSError:
         names = []
+
     return names[0] if names and names[0] else platform.processor() or platform.machine()

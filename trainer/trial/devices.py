@@ -5,8 +5,8 @@
     cuda               the first GPU
     cpu, mps, …        any other device in torch's notation
 
-A GPU that the system lists and torch cannot use is an error, not a reason to train on the CPU. Trials see one GPU each,
-through CUDA_VISIBLE_DEVICES (`Device.visible`).
+A GPU that the system lists and torch cannot use is an error, not a reason to train on the CPU.
+Trials see one GPU each, through CUDA_VISIBLE_DEVICES (`Device.visible`).
 """
 
 from __future__ import annotations
@@ -69,17 +69,21 @@ def find(request: str) -> list[Device]:
     indices = _indices(request)
     if indices is None and request != "auto":
         return [_other(request)]
+
     rows, problem = _ask(_list, None, request)
     if request == "auto" and not rows:
         _check_no_gpu(problem)
         return [_other("cpu")]
+
     gpus = [Device(**row) for row in rows]
     if indices is None:
         return gpus
+
     for index in indices:
         if index >= len(gpus):
             reason = problem or f"torch sees {len(gpus)} GPUs"
             raise SettingsError(f"the device {request!r} cannot be used: {reason}")
+
     return [gpus[index] for index in indices]
 
 
@@ -87,7 +91,8 @@ def check(device: Device) -> None:
     """Check that a GPU answers.
 
     Raises:
-        SettingsError: It does not; its driver or the GPU has failed, or another process holds it exclusively.
+        SettingsError: It does not; its driver or the GPU has failed, or another process holds it
+            exclusively.
     """
     _, problem = _ask(_touch, (device.name, device.visible), device.label)
     if problem:
@@ -101,30 +106,54 @@ def show_only(visible: str | None) -> None:
 
 
 def system_gpus(root: Path = Path("/")) -> list[str]:
-    """Return the GPUs of NVIDIA that the system lists, without torch: device files, or lines of `nvidia-smi -L`."""
+    """Return the GPUs of NVIDIA that the system lists, without torch: device files, or lines of
+    `nvidia-smi -L`.
+    """
     files = sorted(str(path) for path in (root / "dev").glob("nvidia[0-9]*"))
     if files:
         return files
+
     try:
         listed = subprocess.run(
-            ["nvidia-smi", "-L"], capture_output=True, text=True, errors="replace", timeout=_LISTING_SECONDS
+            ["nvidia-smi", "-L"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LISTING_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return ["nvidia-smi, which does not answer"]
     except OSError:
         return []
-    return [line.partition(" (UUID")[0] for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+
+    return [
+        line.partition(" (UUID")[0]
+        for line in listed.stdout.splitlines()
+        if line.startswith("GPU ")
+    ]
 
 
 def free_memory(device: Device) -> int | None:
-    """Return the free memory of a GPU in bytes, without torch; None if `nvidia-smi` does not tell it."""
+    """Return the free memory of a GPU in bytes, without torch;
+
+    None if `nvidia-smi` does not tell it.
+    """
     if not device.uuid:
         return None
-    command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", f"--id=GPU-{device.uuid}"]
+
+    command = [
+        "nvidia-smi",
+        "--query-gpu=memory.free",
+        "--format=csv,noheader,nounits",
+        f"--id=GPU-{device.uuid}",
+    ]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_LISTING_SECONDS)
+        told = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_LISTING_SECONDS
+        )
     except (subprocess.TimeoutExpired, OSError):
         return None
+
     text = told.stdout.strip()
     return int(text) << 20 if text.isdecimal() else None
 
@@ -132,8 +161,10 @@ def free_memory(device: Device) -> int | None:
 def _indices(request: str) -> list[int] | None:
     if request == "cuda":
         return [0]
+
     if _INDICES.fullmatch(request) is None:
         return None
+
     return list(dict.fromkeys(int(part.removeprefix("cuda:")) for part in request.split(",")))
 
 
@@ -141,6 +172,7 @@ def _other(name: str) -> Device:
     hardware, problem = _ask(_touch, (name, None), name)
     if problem:
         raise SettingsError(f"the device {name!r} cannot be used: {problem}")
+
     return Device(name, name, hardware, device_memory())
 
 
@@ -152,9 +184,11 @@ def _check_no_gpu(problem: str) -> None:
     """
     if os.environ.get(VISIBLE, "0").strip() in ("", "-1", "NoDevFiles"):
         return
+
     if gpus := system_gpus():
         raise SettingsError(
-            f"this machine has a GPU ({gpus[0]}) that does not answer: {problem or 'torch sees none'}; repair its "
+            f"this machine has a GPU ({gpus[0]}) that does not answer: "
+            f"{problem or 'torch sees none'}; repair its "
             "driver, or train on the CPU with --devices cpu"
         )
 
@@ -165,13 +199,19 @@ def _ask(question: Callable[[Any, Connection], None], argument: Any, name: str) 
     try:
         if not connection.poll(PROBE_SECONDS):
             process.kill()
-            raise SettingsError(f"the device {name!r} cannot be used: it did not answer within {PROBE_SECONDS:g} s")
+            raise SettingsError(
+                f"the device {name!r} cannot be used: it did not answer within {PROBE_SECONDS:g} s"
+            )
+
         answer, problem = connection.recv()
     except (EOFError, OSError):
-        raise SettingsError(f"the device {name!r} cannot be used: torch crashed when asked for it") from None
+        raise SettingsError(
+            f"the device {name!r} cannot be used: torch crashed when asked for it"
+        ) from None
     finally:
         process.join(_JOIN_SECONDS)
         connection.close()
+
     return answer, problem
 
 
@@ -222,6 +262,10 @@ def _gpu(index: int, tokens: Sequence[str]) -> dict[str, Any]:
         "hardware": properties.name,
         "memory_bytes": int(properties.total_memory),
         # A restriction of this process names a part of a GPU by words that torch does not repeat.
-        "visible": tokens[index] if tokens else f"GPU-{uuid}" if hasattr(properties, "uuid") else str(index),
+        "visible": tokens[index]
+        if tokens
+        else f"GPU-{uuid}"
+        if hasattr(properties, "uuid")
+        else str(index),
         "uuid": f"{uuid}-{tokens[index]}" if tokens and tokens[index].startswith("MIG") else uuid,
     }

@@ -11,9 +11,9 @@
 | UnusableFileError: its fault, no content           | `data`          | final               | final           |
 | any other: its class and its message               | `training`      | final               | final           |
 
-The reason of an exception ends with the line of the recipe: `(train.py, line 3)`. The training begins with the first
-step of the recipe, as far as its context tells. Deaths without an exception are classified by the exit status
-(`archive.trainer.trial.process`).
+The reason of an exception ends with the line of the recipe: `(train.py, line 3)`. The training
+begins with the first step of the recipe, as far as its context tells. Deaths without an exception
+are classified by the exit status (`archive.trainer.trial.process`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,21 @@ from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.trial.messages import TrialFailed
 
 _DEVICE = (
-    *("CUDA error", "CUDA driver error", "CUDA unknown error", "CUDA initialization", "CUBLAS_STATUS", "CUDNN_STATUS"),
-    *("cuDNN error", "NVML_", "No CUDA GPUs are available", "NVIDIA driver", "not compiled with CUDA"),
+    *(
+        "CUDA error",
+        "CUDA driver error",
+        "CUDA unknown error",
+        "CUDA initialization",
+        "CUBLAS_STATUS",
+        "CUDNN_STATUS",
+    ),
+    *(
+        "cuDNN error",
+        "NVML_",
+        "No CUDA GPUs are available",
+        "NVIDIA driver",
+        "not compiled with CUDA",
+    ),
     *("No HIP GPUs are available", "HIP error", "XPU device"),
 )
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -54,22 +67,37 @@ def failure_of(error: Exception, *, begun: bool = False, file: str | None = None
     """
     error = _readable(error)
     # A recipe may wrap the exception of torch or of the system.
-    original = error.__cause__ if isinstance(error, TrainingError) and isinstance(error.__cause__, Exception) else error
+    original = (
+        error.__cause__
+        if isinstance(error, TrainingError) and isinstance(error.__cause__, Exception)
+        else error
+    )
     if (reason := _memory(original)) is not None:
-        return TrialFailed(error.reason if isinstance(error, TrainingError) else reason, cause=Cause.OUT_OF_MEMORY)
+        return TrialFailed(
+            error.reason if isinstance(error, TrainingError) else reason, cause=Cause.OUT_OF_MEMORY
+        )
+
     if isinstance(error, UnusableFileError):
         # The reason is public in the archive; a user's file is private.
         return TrialFailed(error.fault, cause=Cause.DATA)
+
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         place = "" if error.filename is None else f" for {error.filename}"
-        return TrialFailed(f"no space left on the disk{place}", retry=True, cause=Cause.DISK_FULL, refused=True)
+        return TrialFailed(
+            f"no space left on the disk{place}", retry=True, cause=Cause.DISK_FULL, refused=True
+        )
+
     cause = _cause(error, begun)
     reason = _reason(error, cause, file)
-    return TrialFailed(reason, cause is not Cause.TRAINING, cause=cause, refused=_refused(cause, begun))
+    return TrialFailed(
+        reason, cause is not Cause.TRAINING, cause=cause, refused=_refused(cause, begun)
+    )
 
 
 def refusal_of(error: Exception) -> TrialFailed:
-    """Return the terminal message for an exception of the daemon that kept it from starting a trial."""
+    """Return the terminal message for an exception of the daemon that kept it from starting a
+    trial.
+    """
     failed = failure_of(error)
     cause = Cause.ENVIRONMENT if failed.cause is Cause.TRAINING else failed.cause
     return replace(failed, retry=True, refused=True, cause=cause)
@@ -80,21 +108,29 @@ def _readable(error: Exception) -> Exception:
     try:
         str(error)
     except Exception as second:
-        return TrainingError(f"{type(error).__name__}, whose message cannot be read: {type(second).__name__}")
+        return TrainingError(
+            f"{type(error).__name__}, whose message cannot be read: {type(second).__name__}"
+        )
+
     return error
 
 
 def _cause(error: Exception, begun: bool) -> Cause:
     if isinstance(error, MissingDataError):
         return Cause.DATA
+
     if isinstance(error, SettingsError):
         return Cause.ENVIRONMENT
+
     if isinstance(error, ArchiveError):
         return Cause.TRAINING
+
     if any(word in str(error) for word in _DEVICE):
         return Cause.DEVICE
+
     if isinstance(error, OSError) or (isinstance(error, ImportError) and not begun):
         return Cause.ENVIRONMENT
+
     return Cause.TRAINING
 
 
@@ -105,15 +141,19 @@ def _refused(cause: Cause, begun: bool) -> bool:
 def _reason(error: Exception, cause: Cause, file: str | None) -> str:
     if isinstance(error, TrainingError):
         return error.reason
+
     if isinstance(error, ArchiveError):
         return str(error)
+
     if cause is Cause.DEVICE:
         return f"the device failed: {first_line(error)}"
+
     return with_line(error, file=file, most=_LONGEST)
 
 
 def _memory(error: Exception) -> str | None:
     if isinstance(error, MemoryError):
         return f"out of memory: {first_line(error)}" if str(error) else "out of memory"
+
     reason = None if isinstance(error, ArchiveError) else out_of_memory(error)
     return None if reason is None else f"out of memory: {reason}"

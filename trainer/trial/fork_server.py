@@ -1,10 +1,11 @@
-"""The fork server of a daemon: starts processes from a parent that has imported torch, without the database login.
+"""The fork server of a daemon: starts processes from a parent that has imported torch, without the
+database login.
 
     start(target, argument) ──> fork server ── fork ──> target(argument, pipe)
 
-Trials run tasks of other packages and never query the database, so they do not receive its login. The fork server
-itself starts without the login, which therefore appears in no environment of a trial, not even in the one that the
-system shows (`/proc/PID/environ`).
+Trials run tasks of other packages and never query the database, so they do not receive its login.
+The fork server itself starts without the login, which therefore appears in no environment of a
+trial, not even in the one that the system shows (`/proc/PID/environ`).
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Con
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
-    # Waiting threads spin before they sleep, and take the time of other processes on the same core: on a busy machine
-    # of two cores a trial took fifteen times as long. GNU's OpenMP reads this once.
+    # Waiting threads spin before they sleep, and take the time of other processes on the same core:
+    # on a busy machine of two cores a trial took fifteen times as long. GNU's OpenMP reads this
+    # once.
     os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
     content = pickled(argument)
     ours, theirs = context.Pipe()
@@ -57,6 +59,7 @@ def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Con
         raise TrainingError(f"no process could be started for the trial: {error}") from error
     finally:
         theirs.close()
+
     return ours, process
 
 
@@ -70,11 +73,14 @@ _preparation = spawn.get_preparation_data
 
 
 def _preparation_data(name: str) -> dict[str, Any]:
-    """Return multiprocessing's data for a new process; without `__main__` for a process that `start` starts."""
+    """Return multiprocessing's data for a new process; without `__main__` for a process that
+    `start` starts.
+    """
     data: dict[str, Any] = _preparation(name)
     if getattr(_starting, "here", False):
         data.pop("init_main_from_name", None)
         data.pop("init_main_from_path", None)
+
     return data
 
 
@@ -91,6 +97,7 @@ def _spawn_without_login(path: bytes, args: Sequence[Any], passfds: Sequence[int
     if getattr(_starting, "here", False):
         unset = [word for name in LOGIN for word in ("-u", name)]
         path, args = _ENV, [_ENV, *unset, path, *args[1:]]
+
     return _spawn(path, args, passfds)
 
 
@@ -99,9 +106,11 @@ util.spawnv_passfds = _spawn_without_login
 
 @contextmanager
 def _separately() -> Iterator[None]:
-    """Keep new processes from the login, and from `__main__`: the whole command line, or a user's script again.
+    """Keep new processes from the login, and from `__main__`: the whole command line, or a user's
+    script again.
 
-    The flag is per thread: another thread may start a process of the user's own meanwhile, or use `__main__`.
+    The flag is per thread: another thread may start a process of the user's own meanwhile, or use
+    `__main__`.
     """
     _starting.here = True
     try:
@@ -114,8 +123,15 @@ class _Pickler(pickle.Pickler):
     """Refuses functions and classes of `__main__`, which the new process does not import."""
 
     def reducer_override(self, value: Any) -> Any:
-        if callable(value) and getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
-            raise pickle.PicklingError(f"{value.__qualname__} is defined in the script itself: put it into a module")
+        if (
+            callable(value)
+            and getattr(value, "__module__", None) == "__main__"
+            and hasattr(value, "__qualname__")
+        ):
+            raise pickle.PicklingError(
+                f"{value.__qualname__} is defined in the script itself: put it into a module"
+            )
+
         return NotImplemented
 
 
@@ -134,8 +150,9 @@ def pickled(argument: Any) -> bytes:
 
 
 def _enter(target: Callable[[Any, Connection], None], content: bytes, daemon: Connection) -> None:
-    # Other code of the daemon's process may have started the server with its whole environment. The login must go
-    # before the argument is unpickled, which imports the task's package.
+    # Other code of the daemon's process may have started the server with its whole environment. The
+    # login must go before the argument is unpickled, which imports the task's package.
     for name in LOGIN:
         os.environ.pop(name, None)
+
     target(pickle.loads(content), daemon)

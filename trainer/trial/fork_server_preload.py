@@ -20,6 +20,6 @@ from archive.trainer.trial import process_tree
 process_tree.adopt()
 warnings.filterwarnings("ignore", message="forkserver: waitpid returned unexpected pid")
 
-# A service manager, or `timeout`, signals every process of a group. The daemon decides how its trials end, and the
-# server ends after the daemon.
+# A service manager, or `timeout`, signals every process of a group. The daemon decides how its
+# trials end, and the server ends after the daemon.
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

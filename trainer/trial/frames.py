@@ -2,8 +2,9 @@
 
     magic (4 bytes) | length of the rest (4 bytes) | {"kind": "EpochReport", "metrics": {…}, …}
 
-A recipe runs in the process that writes the pipe, and native code may write anything into any open file. Nothing of a
-message is therefore executed, as unpickling would, and the daemon never waits for the rest of one.
+A recipe runs in the process that writes the pipe, and native code may write anything into any open
+file. Nothing of a message is therefore executed, as unpickling would, and the daemon never waits
+for the rest of one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ _HEADER = struct.Struct(">4sI")
 MOST_BYTES = 1 << 27
 """Largest message: a curve of the largest size takes less."""
 
-_KINDS = {kind.__name__: kind for kind in (EpochReport, Heartbeat, TrialFailed, TrialFinished, TrialInterrupted)}
+_KINDS = {
+    kind.__name__: kind
+    for kind in (EpochReport, Heartbeat, TrialFailed, TrialFinished, TrialInterrupted)
+}
 
 
 class UnreadableFrameError(Exception):
@@ -61,14 +65,18 @@ class FrameReader:
         begin = bytes(self._bytes[: len(_MAGIC)])
         if not _MAGIC.startswith(begin):
             raise UnreadableFrameError(f"it begins with {begin!r}")
+
         if len(self._bytes) < _HEADER.size:
             return None
+
         length = _HEADER.unpack_from(self._bytes)[1]
         if length > MOST_BYTES:
             raise UnreadableFrameError(f"it has {length} bytes, more than {MOST_BYTES}")
+
         end = _HEADER.size + length
         if len(self._bytes) < end:
             return None
+
         content = bytes(self._bytes[_HEADER.size : end])
         del self._bytes[:end]
         try:
@@ -83,8 +91,10 @@ def _message(values: dict[str, Any]) -> Message | Heartbeat:
         result = values.pop("result")
         saved = result.pop("weights")
         values["result"] = Result(**result, weights=None if saved is None else Weights(**saved))
+
     if kind is TrialFailed:
         values["cause"] = Cause(values["cause"])
         values["memory"] = None if values["memory"] is None else MemoryNeed(**values["memory"])
+
     message: Message | Heartbeat = kind(**values)
     return message

@@ -1,4 +1,5 @@
-"""Inherited weights of a trial: the specification with an ancestor's weights, and without them if they fail to load.
+"""Inherited weights of a trial: the specification with an ancestor's weights, and without them if
+they fail to load.
 
 The rules are those of `archive.trainer.protocols.morph`.
 """
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from archive.api import Archive
 
 
-def with_inherited_weights(archive: Archive, spec: TrialSpec, locations: Sequence[Path | str]) -> TrialSpec:
-    """Return a specification with the weights of an ancestor; unchanged without one, or if the protocol has none.
+def with_inherited_weights(
+    archive: Archive, spec: TrialSpec, locations: Sequence[Path | str]
+) -> TrialSpec:
+    """Return a specification with the weights of an ancestor; unchanged without one, or if the
+    protocol has none.
 
     Args:
         archive: The store of ancestors.
@@ -32,23 +36,37 @@ def with_inherited_weights(archive: Archive, spec: TrialSpec, locations: Sequenc
     """
     if spec.protocol.inherited_epochs is None:
         return spec
+
     match = inherited_weights.find_ancestor(
-        *(archive, spec.architecture, spec.task, spec.protocol, spec.seed, locations),
+        archive,
+        spec.architecture,
+        spec.task,
+        spec.protocol,
+        spec.seed,
+        locations,
         maximise=(spec.direction or spec.task.direction) == "maximise",
     )
     if match is None:
         return spec
+
     weights, record = match
     weights = replace(weights, epochs=spec.epochs)
     protocol = morph.shortened(spec.protocol)
     epochs = None if spec.epochs is None else min(spec.epochs, protocol.epochs)
     seed = morph.seed_of(spec.seed, spec.architecture.key)
-    return replace(spec, protocol=protocol, epochs=epochs, seed=seed, initial=weights, inherited=record)
+    return replace(
+        spec, protocol=protocol, epochs=epochs, seed=seed, initial=weights, inherited=record
+    )
 
 
 def without_inherited_weights(spec: TrialSpec) -> TrialSpec:
-    """Return the specification for training from the seed, after the inherited weights could not be loaded."""
+    """Return the specification for training from the seed, after the inherited weights could not be
+    loaded.
+    """
     own = spec.initial
     if not isinstance(own, InheritedWeights):
         return replace(spec, initial=None, inherited={})
-    return replace(spec, protocol=own.protocol, epochs=own.epochs, seed=own.seed, initial=None, inherited={})
+
+    return replace(
+        spec, protocol=own.protocol, epochs=own.epochs, seed=own.seed, initial=None, inherited={}
+    )

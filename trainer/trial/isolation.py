@@ -1,4 +1,6 @@
-"""The process of a trial apart from its daemon, the terminal and other trials: signals, log, scratch folder."""
+"""The process of a trial apart from its daemon, the terminal and other trials: signals, log,
+scratch folder.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,24 @@ log = logging.getLogger("archive.trainer")
 
 
 def separate(daemon: Connection) -> None:
-    """Make this process and all that it will start independent of the terminal, and of other trials."""
+    """Make this process and all that it will start independent of the terminal, and of other
+    trials.
+    """
     process_tree.lead_session()
     process_tree.adopt()
     process_tree.offer_memory()
-    # Ctrl-C, or a service manager's signal, may reach all processes; the daemon decides what becomes of its trials.
-    # Functions, because a program that the recipe starts would inherit that the signals are ignored.
+    # Ctrl-C, or a service manager's signal, may reach all processes; the daemon decides what
+    # becomes of its trials. Functions, because a program that the recipe starts would inherit that
+    # the signals are ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
+
     # A pool of multiprocessing ends its processes by SIGTERM, and waits for them.
     os.register_at_fork(after_in_child=_end_when_told)
     os.set_inheritable(daemon.fileno(), False)
-    # A recipe may start processes, such as the workers of a data loader. multiprocessing forbids that to the daemonic
-    # processes of the daemon, which it would wait for at its end if they were not daemonic.
+    # A recipe may start processes, such as the workers of a data loader. multiprocessing forbids
+    # that to the daemonic processes of the daemon, which it would wait for at its end if they were
+    # not daemonic.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
 
 
@@ -43,7 +50,10 @@ def enter(spec: TrialSpec) -> None:
     """
     if spec.log is not None:
         triallog.capture(spec.log)
-        log.info("attempt began proposal=%s pid=%d device=%s", spec.proposal, os.getpid(), spec.device)
+        log.info(
+            "attempt began proposal=%s pid=%d device=%s", spec.proposal, os.getpid(), spec.device
+        )
+
     triallog.show_stacks()
     _enter_scratch(spec.scratch)
     show_only(spec.visible)

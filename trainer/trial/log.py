@@ -1,4 +1,5 @@
-"""The log of one trial: all output of its process, from Python or native code, in a file of bounded size.
+"""The log of one trial: all output of its process, from Python or native code, in a file of bounded
+size.
 
     HOME/logs/STUDY%23NUMBER.log      one file a proposal; each attempt begins with a line of its own
 
@@ -29,6 +30,7 @@ def tail(path: Path | None, lines: int = TAIL_LINES) -> str:
     """Return the last lines of a log, at most 4,000 bytes long; empty if there is no log."""
     if path is None:
         return ""
+
     try:
         return "\n".join(last_lines(path, lines))
     except OSError:
@@ -36,24 +38,34 @@ def tail(path: Path | None, lines: int = TAIL_LINES) -> str:
 
 
 def capture(path: Path) -> None:
-    """Redirect all output of this process, and the stacks of a crash, to a log until the process ends.
+    """Redirect all output of this process, and the stacks of a crash, to a log until the process
+    ends.
 
-    If the log cannot be written, a warning goes to the present standard error, and the output stays where it is.
+    If the log cannot be written, a warning goes to the present standard error, and the output stays
+    where it is.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Readable as well, since `cut` reads the log. O_APPEND: every write goes to the end after a cut.
+        # Readable as well, since `cut` reads the log. O_APPEND: every write goes to the end after a
+        # cut.
         log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        logging.getLogger("archive.trainer").warning("no log of the trial path=%s reason=%r", path, error.strerror)
+        logging.getLogger("archive.trainer").warning(
+            "no log of the trial path=%s reason=%r", path, error.strerror
+        )
         return
+
     for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
         stream.flush()
         os.dup2(log, descriptor)
         # A killed process does not flush its buffers.
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
     logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+        force=True,
     )
     threading.Thread(target=_watch, args=(log,), daemon=True, name="log").start()
 
@@ -75,6 +87,7 @@ def cut(log: int, most: int = MOST_BYTES) -> None:
     size = os.fstat(log).st_size
     if size <= most:
         return
+
     kept = os.pread(log, most // 2, size - most // 2).partition(b"\n")[2]
     os.ftruncate(log, 0)
     os.write(log, b"[older lines were dropped]\n" + kept)

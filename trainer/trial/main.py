@@ -1,4 +1,5 @@
-"""The process of a trial: trains, reports to its daemon, saves the weights, and ends when it is interrupted.
+"""The process of a trial: trains, reports to its daemon, saves the weights, and ends when it is
+interrupted.
 
 main thread    trains; sends EpochReport, Heartbeat and the terminal message
 listener       reads the pipe: a message interrupts the trial, a closed pipe means that the daemon is gone
@@ -52,11 +53,15 @@ NO_ANSWER = f"they could not be saved within {SAVING_SECONDS:g} s"
 def run(spec: TrialSpec, daemon: Connection) -> None:
     """Run a trial, and send its messages to the daemon."""
     isolation.separate(daemon)
-    sending, own = threading.Lock(), os.getpid()
+    sending = threading.Lock()
+    own = os.getpid()
 
     def send(message: Message | Heartbeat) -> None:
         if os.getpid() != own:
-            raise TrainingError("a process that the recipe has forked cannot report: its parent can")
+            raise TrainingError(
+                "a process that the recipe has forked cannot report: its parent can"
+            )
+
         content = memoryview(frames.encode(message))
         try:
             with sending:
@@ -81,14 +86,17 @@ class _Attempt:
     """The trial as this process knows it: its specification, and its context once there is one."""
 
     def __init__(self, spec: TrialSpec, send: Send) -> None:
-        self.spec, self.send = spec, send
+        self.spec = spec
+        self.send = send
         self.cancelled = threading.Event()
         self.context: TrialContext | None = None
         self.recipe: dict[str, str] = {}
         # File of the recipe's function.
         self.file: str | None = None
         folder = spec.checkpoint_folder
-        self.checkpoint = checkpoints.path_of(folder, spec.proposal) if folder and spec.proposal else None
+        self.checkpoint = (
+            checkpoints.path_of(folder, spec.proposal) if folder and spec.proposal else None
+        )
 
     @property
     def begun(self) -> bool:
@@ -103,14 +111,18 @@ class _Attempt:
         """
         spec = self.spec
         self.context = TrialContext(
-            *(spec.architecture, spec.task, spec.protocol),
+            spec.architecture,
+            spec.task,
+            spec.protocol,
             seed=spec.seed,
             hyperparameters=spec.hyperparameters,
             objective=spec.objective,
             direction=spec.direction,
             epochs=spec.epochs,
             precision=spec.precision,
-            resources=Resources((spec.device,), spec.threads, spec.seconds, spec.scratch_bytes, spec.memory_bytes),
+            resources=Resources(
+                (spec.device,), spec.threads, spec.seconds, spec.scratch_bytes, spec.memory_bytes
+            ),
             scratch=spec.scratch,
             initial=spec.initial,
             inherited=spec.inherited,
@@ -128,26 +140,35 @@ class _Attempt:
         """Let the recipe stop; a process whose recipe has not begun with its steps ends at once."""
         self.cancelled.set()
         if self.context is None or not self.context.stepping:
-            # Reading data or building the network may take long, and loses nothing when it is killed.
-            # Remote storage is not asked: it may answer late.
+            # Reading data or building the network may take long, and loses nothing when it is
+            # killed. Remote storage is not asked: it may answer late.
             with suppress(_DaemonGone):
-                self.send(TrialInterrupted(isinstance(self.checkpoint, Path) and self.checkpoint.exists(), 0))
+                self.send(
+                    TrialInterrupted(
+                        isinstance(self.checkpoint, Path) and self.checkpoint.exists(), 0
+                    )
+                )
+
             os._exit(0)
 
     def _report(self, metrics: Metrics, resumed: bool) -> None:
         if not resumed:
             log.info("%s", " ".join(f"{name}={value:.6g}" for name, value in metrics.items()))
+
         self.send(EpochReport(metrics, resumed))
 
 
 def _listen(daemon: Connection, attempt: _Attempt) -> None:
-    """Interrupt the trial on the daemon's message; end the process when the daemon closes the pipe."""
+    """Interrupt the trial on the daemon's message; end the process when the daemon closes the
+    pipe.
+    """
     while True:
         try:
             daemon.recv()
         except (EOFError, OSError):
             process_tree.end_children()
             os._exit(1)
+
         attempt.interrupt()
 
 
@@ -167,9 +188,11 @@ def _terminal_message(attempt: _Attempt) -> Message:
             # A device that does not answer now leaves the failure final.
             with suppress(RuntimeError, OSError):
                 failed = replace(failed, memory=memory_need(spec.device, error))
+
         log.exception("trial failed cause=%s reason=%r", failed.cause, failed.reason)
         if not failed.retry and failed.memory is None:
             checkpoints.remove(spec.checkpoint_folder, spec.proposal)
+
         return failed
     except BaseException as error:
         # SystemExit, KeyboardInterrupt, and those of libraries, such as asyncio's CancelledError.
@@ -185,13 +208,18 @@ def _result_of(attempt: _Attempt) -> Result:
     spec = attempt.spec
     environment = _environment(spec, outcome, attempt.recipe, latency)
     # A trial that pauses at a rung has its checkpoint; weights are those of finished trainings.
-    saved, problem = None, ""
+    saved = None
+    problem = ""
     if outcome.weights and outcome.ended != Stop.RUNG:
         saved, problem = _saved(spec, outcome.weights, lambda: attempt.send(Heartbeat()))
+
     environment.pop(UNSAVED_WEIGHTS, None)  # A recipe's own entry is none of ours.
     if problem:
         environment[UNSAVED_WEIGHTS] = problem
-    log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
+
+    log.info(
+        "finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds
+    )
     return Result(
         value=outcome.value,
         metrics=outcome.metrics,
@@ -211,14 +239,18 @@ def _set_up_torch(threads: int | None) -> None:
 
     if threads is not None:
         torch.set_num_threads(threads)
-    # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
+
+    # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a
+    # hundred times slower.
     torch.set_flush_denormal(True)
 
 
 def _environment(
     spec: TrialSpec, outcome: Outcome, recipe: Mapping[str, Any], latency: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the record of the conditions of a training: machine, versions, recipe, how it ended."""
+    """Return the record of the conditions of a training: machine, versions, recipe, how it
+    ended.
+    """
     import torch
 
     environment: dict[str, Any] = {
@@ -235,10 +267,13 @@ def _environment(
     for name, value in (("resumed", outcome.resumed), ("inherited", dict(outcome.inherited))):
         if value:
             environment[name] = value
+
     if latency:
         environment["latency"] = {**latency, "slots": spec.slots}
+
     if spec.hyperparameters:
         environment["hyperparameters"] = dict(spec.hyperparameters)
+
     return environment
 
 
@@ -267,33 +302,47 @@ def _trained(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict
     except WeightsError as error:
         if attempt.spec.initial is None:
             raise
+
         log.warning("no inherited weights reason=%r", error.reason)
         attempt.spec = inheritance.without_inherited_weights(attempt.spec)
         return replace(trained(), inherited={"error": error.reason}), latency
 
 
-def _saved(spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]) -> tuple[Weights | None, str]:
+def _saved(
+    spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]
+) -> tuple[Weights | None, str]:
     """Return the address of the saved weights, or the reason why they could not be saved.
 
-    The result is worth more than the weights: neither a full disk nor an unresponsive location discards it.
+    The result is worth more than the weights: neither a full disk nor an unresponsive location
+    discards it.
     """
     from archive.trainer.storage import weights_file
 
-    metadata = {"task": spec.task.name, "protocol": spec.protocol.name, "seed": spec.seed, **spec.metadata}
+    metadata = {
+        "task": spec.task.name,
+        "protocol": spec.protocol.name,
+        "seed": spec.seed,
+        **spec.metadata,
+    }
     # An export then needs neither the task nor its data.
     metadata["form"] = asdict(spec.task.form(spec.protocol))
     if spec.hyperparameters:
         metadata["hyperparameters"] = dict(spec.hyperparameters)
+
     try:
         saved = call_with_timeout(
-            lambda: weights_file.save(spec.weights_folder, spec.architecture.canonical, weights, metadata),
+            lambda: weights_file.save(
+                spec.weights_folder, spec.architecture.canonical, weights, metadata
+            ),
             SAVING_SECONDS,
             on_wait,
         )
     except WeightsError as error:
         log.warning("weights not saved reason=%r", error.reason)
         return None, error.reason
+
     if saved is None:
         log.warning("weights not saved reason=%r", NO_ANSWER)
         return None, NO_ANSWER
+
     return saved, ""

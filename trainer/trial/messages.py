@@ -1,6 +1,7 @@
 """Messages from the process of a trial to its daemon.
 
-Reading them needs no torch, so the daemon never loads it. `archive.trainer.trial.frames` has their form on the pipe.
+Reading them needs no torch, so the daemon never loads it. `archive.trainer.trial.frames` has their
+form on the pipe.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class TrialFailed:
         retry: Whether another attempt may succeed.
         log_tail: Last lines of the trial's log, if it has one.
         cause: Kind of the reason.
-        refused: Whether the training could not begin here: the proposal goes to another worker, untouched.
+        refused: Whether the training could not begin here: the proposal goes to another worker,
+            untouched.
         memory: Memory of the trial, where it ran out of it.
     """
 

@@ -1,16 +1,18 @@
 """The daemon's handle of a trial: starts its process, reads its messages, interrupts and kills it.
 
     daemon                                 fork server                  trial (`archive.trainer.trial.main`)
-    TrialProcess(spec) ──── starts ──────> torch, once a daemon ─ fork ─> builds, trains, saves the weights
-    TrialProcess.messages() <───────────────────── pipe ──────────────── EpochReport …, then one terminal message
-    TrialProcess.interrupt() ───────────────────── pipe ───────────────> saves a checkpoint, then TrialInterrupted
+    TrialProcess(spec) ──── starts ──────> torch, once a daemon ─ fork ─> builds, trains, saves the
+    weights TrialProcess.messages() <───────────────────── pipe ──────────────── EpochReport …, then
+    one terminal message TrialProcess.interrupt() ───────────────────── pipe ───────────────> saves
+    a checkpoint, then TrialInterrupted
 
-A crash, a signal or exhausted memory ends one trial and nothing else. The fork server imports torch once, so a trial
-starts in milliseconds; the daemon itself never loads it. On a GPU, the next trial's process is connected already
-(`archive.trainer.trial.spare`). A trial that ends without a terminal message was killed or crashed, and its exit status
-tells by what. A trial whose daemon is gone finds the pipe closed and ends at once.
-Signals to the whole process group have no effect on trials: the daemon decides. With a trial end all processes that its
-recipe has started (`archive.trainer.trial.process_tree`). The daemon never waits for a trial, whatever that writes
+A crash, a signal or exhausted memory ends one trial and nothing else. The fork server imports torch
+once, so a trial starts in milliseconds; the daemon itself never loads it. On a GPU, the next
+trial's process is connected already (`archive.trainer.trial.spare`). A trial that ends without a
+terminal message was killed or crashed, and its exit status tells by what. A trial whose daemon is
+gone finds the pipe closed and ends at once. Signals to the whole process group have no effect on
+trials: the daemon decides. With a trial end all processes that its recipe has started
+(`archive.trainer.trial.process_tree`). The daemon never waits for a trial, whatever that writes
 (`archive.trainer.trial.frames`) or leaves open.
 """
 
@@ -33,7 +35,8 @@ from archive.trainer.trial.messages import EpochReport, Heartbeat, Message, Tria
 from archive.trainer.trial.spec import TrialSpec
 
 _JOIN_SECONDS = 5.0
-_PART, _MOST_PARTS = 1 << 16, 256
+_PART = 1 << 16
+_MOST_PARTS = 256
 _EXIT_SECONDS = 2.0
 """Longest time between the end of a trial's pipe and that of its process."""
 _STACKS_SECONDS = 0.2
@@ -70,17 +73,21 @@ class TrialProcess:
         self._handle: psutil.Process | None = None
         with suppress(psutil.NoSuchProcess):  # It has ended already, and its exit status tells why.
             self._handle = psutil.Process(self.pid)
+
         _living.add(self.pid)
 
     @property
     def waitable(self) -> list[Connection | int]:
         """What becomes ready when there is news: the pipe, and the end of the process."""
-        # Children of the recipe may hold the pipe open. Where the fork server has died, its news says nothing.
+        # Children of the recipe may hold the pipe open. Where the fork server has died, its news
+        # says nothing.
         ends = [] if self._exit_is_known() and self._alive() else [self._process.sentinel]
         return ends if self._closed_at is not None else [self.connection, *ends]
 
     def messages(self) -> list[Message]:
-        """Return the messages that have arrived, without waiting; only the last one ever is no `EpochReport`."""
+        """Return the messages that have arrived, without waiting; only the last one ever is no
+        `EpochReport`.
+        """
         arrived: list[Message] = []
         # In this order: a message that was written before the end is read.
         ended = (self._closed_at is not None or self._exit_is_known()) and not self._alive()
@@ -89,18 +96,23 @@ class TrialProcess:
             self.last_seen = time.monotonic()
             if isinstance(message, Heartbeat):
                 continue
+
             if isinstance(message, TrialFailed):
                 message = replace(message, log_tail=log.tail(self.spec.log))
+
             arrived.append(message)
             self._over = not isinstance(message, EpochReport)
             if not self._over:
                 spare.prepare_next(self.spec)
+
         return arrived
 
     def interrupt(self) -> None:
-        """Ask the trial to save a checkpoint after the present step, and to end with `TrialInterrupted`.
+        """Ask the trial to save a checkpoint after the present step, and to end with
+        `TrialInterrupted`.
 
-        Returns at once. A trial that is about to finish may finish; one that does not answer should be killed.
+        Returns at once. A trial that is about to finish may finish; one that does not answer should
+        be killed.
         """
         if not self._interrupted:
             self._interrupted = True
@@ -117,12 +129,16 @@ class TrialProcess:
         if self.spec.log is not None and self._alive():
             with suppress(OSError):
                 os.kill(self.pid, signal.SIGUSR1)
+
             time.sleep(_STACKS_SECONDS)
+
         self.kill()
         return TrialFailed(reason, cause is not Cause.LIMIT, log.tail(self.spec.log), cause)
 
     def kill(self) -> None:
-        """Kill the process in whatever state it is, with all that it has started, and wait until it is gone."""
+        """Kill the process in whatever state it is, with all that it has started, and wait until it
+        is gone.
+        """
         self._over = True
         _living.discard(self.pid)
         process_tree.end_all(self.pid, self._alive(), self._server, _living)
@@ -133,13 +149,21 @@ class TrialProcess:
         try:
             message = self._frames.next()
         except UnreadableFrameError as error:
-            return TrialFailed(f"a message of the trial cannot be read: {error}", retry=True, cause=Cause.CRASH)
+            return TrialFailed(
+                f"a message of the trial cannot be read: {error}", retry=True, cause=Cause.CRASH
+            )
+
         if message is not None:
             return message
+
         if ended:
             return TrialFailed(self._cause_of_death(), retry=True, cause=Cause.CRASH)
+
         if self._closed_at is not None and time.monotonic() - self._closed_at > _EXIT_SECONDS:
-            return TrialFailed("the trial closed its pipe and does not end", retry=True, cause=Cause.CRASH)
+            return TrialFailed(
+                "the trial closed its pipe and does not end", retry=True, cause=Cause.CRASH
+            )
+
         return None
 
     def _read(self) -> None:
@@ -151,9 +175,11 @@ class TrialProcess:
                 return
             except OSError:
                 content = b""
+
             if not content:
                 self._closed_at = time.monotonic()
                 return
+
             self._frames.feed(content)
 
     def _exit_is_known(self) -> bool:
@@ -162,7 +188,11 @@ class TrialProcess:
     def _alive(self) -> bool:
         try:
             handle = self._handle
-            return handle is not None and handle.is_running() and handle.status() != psutil.STATUS_ZOMBIE
+            return (
+                handle is not None
+                and handle.is_running()
+                and handle.status() != psutil.STATUS_ZOMBIE
+            )
         except psutil.NoSuchProcess:
             return False
 
@@ -171,8 +201,10 @@ class TrialProcess:
         code = self._process.exitcode
         if code is None:
             return "the trial's process ended, and nothing tells why"
+
         if code >= 0:
             return f"the trial's process ended with status {code} before it had a result"
+
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         hint = " (out of memory, or killed by hand)" if name == "SIGKILL" else ""
         return f"the trial's process was ended by {name}{hint}"

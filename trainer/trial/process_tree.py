@@ -1,12 +1,15 @@
 """All processes of a trial: what a recipe starts ends with its trial, however it was started.
 
-    trial ── lead_session, adopt ──> leader of a session of its own; orphans of its descendants become its children
-          ── offer_memory ─────────> where memory runs out, the kernel ends the largest trial rather than the daemon
-    end_all ── stop, until nobody new appears ── kill ──> the trial, its descendants, the session, its late orphans
+    trial ── lead_session, adopt ──> leader of a session of its own; orphans of its descendants
+    become its children
+          ── offer_memory ─────────> where memory runs out, the kernel ends the largest trial rather
+          than the daemon
+    end_all ── stop, until nobody new appears ── kill ──> the trial, its descendants, the session,
+    its late orphans
 
-A process may leave its parents by forking twice, and its session by `setsid`. On Linux, the kernel then gives it to the
-nearest ancestor that adopts: the trial, or the fork server once the trial is gone. Elsewhere such processes escape;
-descendants and members of the session do not.
+A process may leave its parents by forking twice, and its session by `setsid`. On Linux, the kernel
+then gives it to the nearest ancestor that adopts: the trial, or the fork server once the trial is
+gone. Elsewhere such processes escape; descendants and members of the session do not.
 """
 
 from __future__ import annotations
@@ -49,13 +52,17 @@ def lead_session() -> None:
 
 
 def offer_memory() -> None:
-    """Let the system end this process and all that it will start first where memory runs out, before any other."""
+    """Let the system end this process and all that it will start first where memory runs out,
+    before any other.
+    """
     with contextlib.suppress(OSError):  # Not Linux.
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def members(trial: int) -> set[int]:
-    """Return the processes of a running trial: its own, the members of its session, and all their descendants."""
+    """Return the processes of a running trial: its own, the members of its session, and all their
+    descendants.
+    """
     rows = list(_processes())
     return _descendants(rows, _own(rows, trial, lives=True))
 
@@ -88,9 +95,12 @@ def _kill(members: Callable[[Collection[ProcessRow]], set[int]], spared: set[int
         new = members(list(_processes())) - stopped - spared
         if not new:
             break
+
         for pid in new:
             _send(pid, signal.SIGSTOP)
+
         stopped |= new
+
     for pid in stopped:
         _send(pid, signal.SIGKILL)
 
@@ -100,15 +110,23 @@ def _own(rows: Collection[ProcessRow], trial: int, lives: bool) -> set[int]:
     if not lives and any(row.pid == trial for row in rows):
         # The system gives an id away again only when its session has no members.
         return set()
+
     return {trial, *(row.pid for row in rows if row.session == trial)}
 
 
 def _orphans(rows: Collection[ProcessRow], server: int, living: Collection[int]) -> set[int]:
-    """Return the children of the fork server that came from trials: each of these left the server's session."""
+    """Return the children of the fork server that came from trials: each of these left the server's
+    session.
+    """
     own = next((row.session for row in rows if row.pid == server), None)
     if own is None:
         return set()
-    return {row.pid for row in rows if row.parent == server and row.session != own and row.pid not in living}
+
+    return {
+        row.pid
+        for row in rows
+        if row.parent == server and row.session != own and row.pid not in living
+    }
 
 
 def _descendants(rows: Collection[ProcessRow], roots: set[int]) -> set[int]:
@@ -116,12 +134,15 @@ def _descendants(rows: Collection[ProcessRow], roots: set[int]) -> set[int]:
     children: dict[int, list[int]] = {}
     for row in rows:
         children.setdefault(row.parent, []).append(row.pid)
-    reached, waiting = {row.pid for row in rows} & roots, list(roots)
+
+    reached = {row.pid for row in rows} & roots
+    waiting = list(roots)
     while waiting:
         for child in children.get(waiting.pop(), ()):
             if child not in reached:
                 reached.add(child)
                 waiting.append(child)
+
     return reached
 
 
@@ -135,7 +156,9 @@ def _processes() -> Iterator[ProcessRow]:
         for process in psutil.process_iter(["ppid"]):
             with contextlib.suppress(OSError):
                 yield ProcessRow(process.pid, process.info["ppid"] or 0, os.getsid(process.pid))
+
         return
+
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError):

@@ -1,15 +1,18 @@
-"""Spare processes: the process of the next trial, connected to its GPU while the present one trains.
+"""Spare processes: the process of the next trial, connected to its GPU while the present one
+trains.
 
-    prepare_next(spec) ── fork server ── fork ──> CUDA context, its libraries ── READY ──> waits for a specification
+    prepare_next(spec) ── fork server ── fork ──> CUDA context, its libraries ── READY ──> waits for
+    a specification
     take(spec)         ── specification ─────────────────────────────────────────────────> runs that trial, and ends
 
-The context of a GPU and its libraries take seconds, as long as a whole trial of a small network. Every trial still has
-a separate process, which no earlier trial has touched. A device has one spare at most; its context takes some 500 MB
-of the GPU's memory, so there is none on a GPU whose memory is short. A spare that failed, or is not ready in time,
-costs nothing: the trial starts as one without.
+The context of a GPU and its libraries take seconds, as long as a whole trial of a small network.
+Every trial still has a separate process, which no earlier trial has touched. A device has one spare
+at most; its context takes some 500 MB of the GPU's memory, so there is none on a GPU whose memory
+is short. A spare that failed, or is not ready in time, costs nothing: the trial starts as one
+without.
 
-Only trials of the default recipe have spares. Another recipe may choose its devices before it begins with CUDA, or fork
-processes that do.
+Only trials of the default recipe have spares. Another recipe may choose its devices before it
+begins with CUDA, or fork processes that do.
 """
 
 from __future__ import annotations
@@ -46,9 +49,12 @@ _spares: dict[Place, Spare] = {}
 
 
 def prepare_next(spec: TrialSpec) -> None:
-    """Start a spare for the trial after this one, where trials have spares and there is none yet. Returns at once.
+    """Start a spare for the trial after this one, where trials have spares and there is none yet.
 
-    The present trial should be connected to its GPU: one of a single connection refuses the spare then, not the trial.
+    Returns at once.
+
+    The present trial should be connected to its GPU: one of a single connection refuses the spare
+    then, not the trial.
     """
     if spec.device.startswith("cuda") and spec.recipe == DEFAULT_SOURCE:
         with suppress(TrainingError):  # The next trial starts without it, and says what is wrong.
@@ -75,6 +81,7 @@ def take(spec: TrialSpec) -> Spare | None:
     place = (spec.device, spec.visible)
     if place not in _spares or spec.recipe != DEFAULT_SOURCE:
         return None
+
     content = fork_server.pickled(spec)
     spare = _spares.pop(place)
     try:
@@ -83,6 +90,7 @@ def take(spec: TrialSpec) -> Spare | None:
             return spare
     except (EOFError, OSError):
         pass  # It could not reach its device, or was killed.
+
     _end(spare)
     return None
 
@@ -105,32 +113,45 @@ def _end(spare: Spare) -> None:
 def _wait(place: Place, daemon: Connection) -> None:
     device, visible = place
     show_only(visible)
-    # The fork server ignores it, and Ctrl-C reaches all processes of a terminal. A spare has nothing to lose.
+    # The fork server ignores it, and Ctrl-C reaches all processes of a terminal. A spare has
+    # nothing to lose.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+
     try:
         if not _connect(device):
             return
+
         daemon.send_bytes(_READY)
         content = daemon.recv_bytes()
     except (EOFError, OSError):  # The trainer is gone, or has no use for the spare.
         return
+
     run(pickle.loads(content), daemon)
 
 
 def _connect(device: str) -> bool:
-    """Create the context of a device, and load the libraries of products and convolutions; False if it cannot be."""
+    """Create the context of a device, and load the libraries of products and convolutions;
+
+    False if it cannot be.
+    """
     import torch
     from torch.nn import functional as F
 
     try:
         with torch.no_grad():
             image = torch.zeros((8, 8, 3, 3), device=device)
-            F.linear(F.conv2d(image, image, padding=1).flatten(1), torch.zeros((8, 72), device=device))
+            F.linear(
+                F.conv2d(image, image, padding=1).flatten(1), torch.zeros((8, 72), device=device)
+            )
+
         if not device.startswith("cuda"):
             return True
+
         torch.cuda.synchronize(device)
         free, total = torch.cuda.mem_get_info(device)
-    except (RuntimeError, AssertionError):  # The trial that starts without a spare says what is wrong.
+    # The trial that starts without a spare says what is wrong.
+    except (RuntimeError, AssertionError):
         return False
+
     return free > LEAST_FREE * total

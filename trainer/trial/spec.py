@@ -33,8 +33,8 @@ class TrialSpec:
         protocol: Training protocol.
         seed: Seed of the weights and the batches.
         device: Device in torch's notation.
-        visible: Value of CUDA_VISIBLE_DEVICES in the trial's process, by which it sees its own GPU alone; None leaves
-            it as it is.
+        visible: Value of CUDA_VISIBLE_DEVICES in the trial's process, by which it sees its own GPU
+            alone; None leaves it as it is.
         threads: Number of CPU threads; None leaves it to torch, which follows OMP_NUM_THREADS.
         weights_folder: Location of the trained weights: a folder, or an fsspec URL.
         metadata: Saved with the weights, as JSON values.
@@ -43,20 +43,25 @@ class TrialSpec:
         objective: Name of the metric that is the result's value; the task's if None.
         direction: Whether larger or smaller values of it are better; the task's if None.
         proposal: Id of the proposal, which names its checkpoint.
-        run: Identity of the proposal's run: the id may have been that of a proposal of a deleted study, whose
-            checkpoint is not resumed. Empty if there is none.
-        checkpoint_folder: Folder or fsspec URL of the checkpoints (`archive.trainer.storage.checkpoints`), shared by
-            all workers that may resume the trial; None keeps none.
+        run: Identity of the proposal's run: the id may have been that of a proposal of a deleted
+            study, whose checkpoint is not resumed. Empty if there is none.
+        checkpoint_folder: Folder or fsspec URL of the checkpoints
+            (`archive.trainer.storage.checkpoints`), shared by all workers that may resume the
+            trial; None keeps none.
         checkpoint_seconds: Least time between two checkpoints.
-        epochs: Train up to this epoch of the protocol's and keep the checkpoint, for a promotion; None trains all.
-        initial: Returns the initial weights, by the names of the module's `state_dict`. It is called in the trial's
-            process, unless a checkpoint is resumed. If it raises WeightsError, the trial starts from its seed.
+        epochs: Train up to this epoch of the protocol's and keep the checkpoint, for a promotion;
+            None trains all.
+        initial: Returns the initial weights, by the names of the module's `state_dict`. It is
+            called in the trial's process, unless a checkpoint is resumed. If it raises
+            WeightsError, the trial starts from its seed.
         inherited: Record of `initial` in the evaluation, as JSON values.
         seconds: Time limit, after which the trial is killed; None for no limit.
-        scratch: Folder of temporary files, which is deleted after the trial; None creates one at first use.
+        scratch: Folder of temporary files, which is deleted after the trial; None creates one at
+            first use.
         scratch_bytes: Limit of the files in it; None for no limit.
         memory_bytes: Limit of the memory of all its processes; None for no limit.
-        log: File of the trial's output (`archive.trainer.trial.log`); None leaves the output where the daemon's goes.
+        log: File of the trial's output (`archive.trainer.trial.log`); None leaves the output where
+            the daemon's goes.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
         latency: How the network's latency is measured after the training.
         slots: Number of trials that the daemon may run at the same time.

@@ -1,1 +1,3 @@
-"""Searches of a table for several objectives, and under constraints: an agent's own loop in this process."""
+"""Searches of a table for several objectives, and under constraints: an agent's own loop in this
+process.
+"""

@@ -1,7 +1,8 @@
 """Evaluations until the best network of a table that meets constraints.
 
-A bound on a known cost restricts the space. A measured quantity is learnt from the results. A search that does not find
-the best network counts as its budget. A network without a value in the table is never the best one.
+A bound on a known cost restricts the space. A measured quantity is learnt from the results. A
+search that does not find the best network counts as its budget. A network without a value in the
+table is never the best one.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class FeasibleComparison:
 
     Args:
         table: The table.
-        constraints: Texts `NAME<=NUMBER`, or `NAME@SHARE`: an upper bound that this share of the networks with a
-            finite cost meets.
+        constraints: Texts `NAME<=NUMBER`, or `NAME@SHARE`: an upper bound that this share of the
+            networks with a finite cost meets.
         measured: Names of quantities that agents learn from the results.
 
     Raises:
@@ -71,7 +72,9 @@ class FeasibleComparison:
         UsageError: A text is no constraint, or no study can have these constraints.
     """
 
-    def __init__(self, table: CostedTable, constraints: Sequence[str], measured: Collection[str] = ()) -> None:
+    def __init__(
+        self, table: CostedTable, constraints: Sequence[str], measured: Collection[str] = ()
+    ) -> None:
         """Read the constraints."""
         self.table = table
         limits = tuple(self._limit(text) for text in constraints)
@@ -79,6 +82,7 @@ class FeasibleComparison:
         for name in [*(one.name for one in limits), *measured]:
             if name not in table.costs:
                 raise UnknownNameError("cost", name, tuple(table.costs))
+
         known = {name: cost for name, cost in table.costs.items() if name not in measured}
         self.constraints = StudyConstraints(limits, known)
 
@@ -96,12 +100,16 @@ class FeasibleComparison:
             limits = " and ".join(map(str, self.constraints.constraints))
             which = "that meets the constraints has a value" if self._members else f"meets {limits}"
             raise UsageError(f"no network of {self.table.problem.label} {which}")
+
         best = np.flatnonzero(scores == known.max()).tolist()
         return frozenset(self._members[at].functional_key for at in best)
 
     @cached_property
     def _members(self) -> Sequence[Architecture]:
-        return constrained(self.table.space, self.constraints.constraints, self.table.costs).members() or ()
+        return (
+            constrained(self.table.space, self.constraints.constraints, self.table.costs).members()
+            or ()
+        )
 
     def row(self, contestant: Contestant, seeds: int, budget: int) -> FeasibleRow:
         """Search with each seed until the best network is found.
@@ -115,12 +123,18 @@ class FeasibleComparison:
         begin = time.process_time()
         searches = [self._search(agents, best, seed, budget) for seed in range(seeds)]
         seconds = (time.process_time() - begin) / seeds
-        queries, infeasible = [count for count, _ in searches], [wrong for _, wrong in searches]
+        queries = [count for count, _ in searches]
+        infeasible = [wrong for _, wrong in searches]
         return FeasibleRow(contestant.name, budget, queries, statistics.mean(infeasible), seconds)
 
-    def _search(self, agents: Sequence[Agent], best: Collection[str], seed: int, budget: int) -> tuple[int | None, int]:
-        """Return the evaluations until one of the best networks, and how many did not meet the constraints."""
-        constraints, wrong = self.constraints, 0
+    def _search(
+        self, agents: Sequence[Agent], best: Collection[str], seed: int, budget: int
+    ) -> tuple[int | None, int]:
+        """Return the evaluations until one of the best networks, and how many did not meet the
+        constraints.
+        """
+        constraints = self.constraints
+        wrong = 0
 
         def history(agent: Agent, past: tuple[Observation, ...]) -> History:
             return adapted(agent, History(past, constraints=constraints))
@@ -129,27 +143,38 @@ class FeasibleComparison:
             wrong += int(not constraints.met(seen[-1:])[0])
             if seen[-1].architecture.functional_key in best:
                 return len(seen), wrong
+
         return None, wrong
 
     def _measured(self, result: Result) -> tuple[float, ...]:
         metrics = {self.table.problem.objective: result.value, **result.metrics}
         constraints = self.constraints
-        return tuple(metrics.get(constraints.constraints[at].name, math.nan) for at in constraints.measured)
+        return tuple(
+            metrics.get(constraints.constraints[at].name, math.nan) for at in constraints.measured
+        )
 
     def _limit(self, text: str) -> Constraint:
         name, separator, share = text.partition("@")
         if not separator:
             return parse(text)
+
         if name not in self.table.costs:
             raise UnknownNameError("cost", name, tuple(self.table.costs))
+
         try:
             at = float(share)
         except ValueError:
             at = math.nan
+
         if not 0.0 < at <= 1.0:
             raise UsageError(f"the share of a bound {name}@SHARE must be in (0, 1], got {share!r}")
+
         values = self.table.costs[name](self.table.members)
         known = values[np.isfinite(values)]
         if not known.size:
-            raise UsageError(f"no network of {self.table.problem.label} has a finite {name}, so a share has no bound")
+            raise UsageError(
+                f"no network of {self.table.problem.label} has a finite {name}, so "
+                "a share has no bound"
+            )
+
         return Constraint(name, "<=", float(np.quantile(known, at, method="lower")))

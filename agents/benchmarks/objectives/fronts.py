@@ -1,8 +1,9 @@
 """Hypervolume of searches for several objectives, as a share of that of the whole table.
 
-The first objective is the task's, the others are costs of its table, to minimise. The reference point is the worst
-value of each objective in the table. Shares are those of the noise-free values of the evaluated networks. A network
-without a finite value of each objective adds nothing to a hypervolume.
+The first objective is the task's, the others are costs of its table, to minimise. The reference
+point is the worst value of each objective in the table. Shares are those of the noise-free values
+of the evaluated networks. A network without a finite value of each objective adds nothing to a
+hypervolume.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ class FrontRow:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        return {**asdict(self), "shares": {str(queries): shares for queries, shares in self.shares.items()}}
+        return {
+            **asdict(self),
+            "shares": {str(queries): shares for queries, shares in self.shares.items()},
+        }
 
 
 class FrontComparison:
@@ -65,7 +69,8 @@ class FrontComparison:
 
     Raises:
         UnknownNameError: The table has no such cost.
-        UsageError: There are no costs, no study can have these objectives, or the hypervolume of the table is 0.
+        UsageError: There are no costs, no study can have these objectives, or the hypervolume of
+            the table is 0.
     """
 
     def __init__(self, table: CostedTable, costs: Sequence[str]) -> None:
@@ -73,16 +78,23 @@ class FrontComparison:
         for name in costs:
             if name not in table.costs:
                 raise UnknownNameError("cost", name, tuple(table.costs))
+
         if not costs:
             raise UsageError("a front needs one or more costs beside the value, got none")
+
         problem = table.problem
-        objectives = Objective(problem.objective, problem.direction), *(Objective(name, "minimise") for name in costs)
+        objectives = (
+            Objective(problem.objective, problem.direction),
+            *(Objective(name, "minimise") for name in costs),
+        )
         check_objectives(objectives)
-        self.table, self.goals = table, Goals(objectives, table.costs)
+        self.table = table
+        self.goals = Goals(objectives, table.costs)
         if not len(self.scores) or not self._volume:
             names = ", ".join(each.name for each in objectives)
             raise UsageError(
-                f"a share of the hypervolume needs networks that differ in each of {names}; of {problem.label}, "
+                f"a share of the hypervolume needs networks that differ in each of {names}; of "
+                f"{problem.label}, "
                 f"{len(self.scores)} have a value of each, and their hypervolume is 0"
             )
 
@@ -106,25 +118,42 @@ class FrontComparison:
         agents = contestant.agents(self.table.space)
         for agent in agents:
             if not agent.several_objectives:
-                raise UsageError(f"the agent {agent.kind} searches for one objective: choose one of {_names()}")
+                raise UsageError(
+                    f"the agent {agent.kind} searches for one objective: choose one of {_names()}"
+                )
+
         begin = time.process_time()
         searches = [self._search(agents, seed, budget) for seed in range(seeds)]
         seconds = (time.process_time() - begin) / seeds
-        reached = [hypervolume.history(scores, self._reference) / self._volume for scores in searches]
+        reached = [
+            hypervolume.history(scores, self._reference) / self._volume for scores in searches
+        ]
         counts = sorted({*(count for count in QUERIES if count < budget), budget})
         return FrontRow(
             contestant.name,
-            {count: [float(share[min(count, len(share)) - 1]) for share in reached] for count in counts},
+            {
+                count: [float(share[min(count, len(share)) - 1]) for share in reached]
+                for count in counts
+            },
             seconds,
         )
 
     def _search(self, agents: Sequence[Agent], seed: int, budget: int) -> Array:
         """Return the noise-free scores in the order of the evaluations: (budget, M) float64."""
-        past = evaluations(agents, self.table.problem, seed, budget, lambda _, seen: History(seen, goals=self.goals))
+        past = evaluations(
+            agents,
+            self.table.problem,
+            seed,
+            budget,
+            lambda _, seen: History(seen, goals=self.goals),
+        )
         return self._scores([seen[-1].architecture for seen in past])
 
     def _scores(self, networks: Sequence[Architecture]) -> Array:
-        """Return the noise-free scores of networks, NaN or infinite where the table has no value: (n, M) float64."""
+        """Return the noise-free scores of networks, NaN or infinite where the table has no value:
+
+        (n, M) float64.
+        """
         scores = self.goals.known_scores(networks)
         scores[:, 0] = self.table.scores(networks)
         return scores

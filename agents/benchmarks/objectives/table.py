@@ -41,7 +41,10 @@ class CostedTable:
         return self.space.members() or ()
 
     def scores(self, networks: Sequence[Architecture]) -> Array:
-        """Return the noise-free values of networks, larger is better, NaN without one: (n,) float64."""
+        """Return the noise-free values of networks, larger is better, NaN without one:
+
+        (n,) float64.
+        """
         truth = self.problem.truth
         assert truth is not None
         values = np.array([truth(one.functional_key)[0] for one in networks], np.float64)
@@ -58,7 +61,8 @@ def evaluations(
 ) -> Iterator[list[Observation]]:
     """Yield all observations of a search after each evaluation, up to a budget.
 
-    A network of which the table has no value is a failed evaluation: it does not count towards the budget.
+    A network of which the table has no value is a failed evaluation: it does not count towards the
+    budget.
 
     Args:
         agents: One agent, or several that take turns.
@@ -76,13 +80,17 @@ def evaluations(
         suggestions = agent.propose(past, 1, generator(seed, past))
         if not suggestions:
             return
-        network, name = suggestions[0].architecture, f"search#{len(seen):05d}"
+
+        network = suggestions[0].architecture
+        name = f"search#{len(seen):05d}"
         try:
-            # With noise, the answer depends on the name: searches of two seeds have different noise.
+            # With noise, the answer depends on the name: searches of two seeds have different
+            # noise.
             result = problem.evaluated(network, f"seed{seed}/{name}")
         except TrainingError:
             failed.append(network)
             continue
+
         score = sign(problem.direction) * result.value
         seen.append(Observation(network, score, name, seed=result.seed, measured=measured(result)))
         yield seen

@@ -1,1 +1,4 @@
-"""Simulated searches of tables with results after several numbers of epochs: `docs/scripts/fidelity.py`."""
+"""Simulated searches of tables with results after several numbers of epochs:
+
+`docs/scripts/fidelity.py`.
+"""

@@ -1,4 +1,5 @@
-"""A search in the manner of DyHPO: the network, new or paused, whose next rung has the greatest expected improvement.
+"""A search in the manner of DyHPO: the network, new or paused, whose next rung has the greatest
+expected improvement.
 
 | symbol | meaning                                                                              | shape  |
 |--------|--------------------------------------------------------------------------------------|--------|
@@ -8,8 +9,9 @@
 
     k = exp(-d / l - (t - t')^2 / (2 w^2)),    l, w and the noise of the greatest marginal likelihood on a grid
 
-An improvement is one over the best value at the same rung. Wistuba, Kadra and Grabocka, Supervising the multi-fidelity
-race of hyperparameter configurations (2022), have a deep kernel with the curve so far as a further input.
+An improvement is one over the best value at the same rung. Wistuba, Kadra and Grabocka, Supervising
+the multi-fidelity race of hyperparameter configurations (2022), have a deep kernel with the curve
+so far as a further input.
 """
 
 from __future__ import annotations
@@ -25,20 +27,28 @@ from archive.agents.benchmarks.rungs.simulation import Floats, RungSearch, RungT
 from archive.agents.surrogates.gp.exact import try_cholesky
 from archive.agents.surrogates.gp.fitted import Pairwise
 
-INITIAL, CANDIDATES = 4, 200
-"""Random networks at the first rung before the first fit; random new networks among the candidates."""
+INITIAL = 4
+CANDIDATES = 200
+"""Random networks at the first rung before the first fit; random new networks among the
+candidates."""
 
-LENGTHS, WIDTHS, NOISES = (0.5, 2.0, 8.0), (1.0, 3.0), (0.01, 0.1)
+LENGTHS = (0.5, 2.0, 8.0)
+WIDTHS = (1.0, 3.0)
+NOISES = (0.01, 0.1)
 """The grid of l, w and the noise variance."""
 
 Rung = tuple[int, int]
 
 
 def dyhpo(search: RungSearch, source: Iterator[RungTrial], pairwise: Pairwise) -> None:
-    """Search with the first networks of a source, then with random ones, until the epochs are spent."""
-    order, rng = [trial.network for trial in source], np.random.default_rng(0)
+    """Search with the first networks of a source, then with random ones, until the epochs are
+    spent.
+    """
+    order = [trial.network for trial in source]
+    rng = np.random.default_rng(0)
     for network in order[:INITIAL]:
         search.train(RungTrial(network))
+
     while True:
         known = {one.network for one in search.trials}
         drawn = rng.choice(order, min(CANDIDATES, len(order)), replace=False).tolist()
@@ -57,7 +67,10 @@ def improvements(search: RungSearch, trials: Sequence[RungTrial], pairwise: Pair
     half = cho_solve((factor, True), covariances)
     std = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->j", covariances, half), 1e-9))
     rungs = np.array([rung for _, rung in seen])
-    best = [float(y[rungs == rung].max()) if (rungs == rung).any() else float(y.max()) for _, rung in asked]
+    best = [
+        float(y[rungs == rung].max()) if (rungs == rung).any() else float(y.max())
+        for _, rung in asked
+    ]
     z = (covariances.T @ weights - np.array(best)) / std
     gains: Floats = std * (z * norm.cdf(z) + norm.pdf(z))
     return gains
@@ -66,22 +79,33 @@ def improvements(search: RungSearch, trials: Sequence[RungTrial], pairwise: Pair
 def _fitted(
     search: RungSearch, seen: Sequence[Rung], asked: Sequence[Rung], y: Floats, pairwise: Pairwise
 ) -> tuple[Floats, Floats, Floats]:
-    """Return covariances of seen with asked rungs, the weights, and the Cholesky factor, at the best grid point."""
+    """Return covariances of seen with asked rungs, the weights, and the Cholesky factor, at the
+    best grid point.
+    """
     rows, columns = ([search.networks[network] for network, _ in each] for each in (seen, asked))
     inner, cross = (pairwise.distances(rows, each).stack[0] for each in (rows, columns))
-    levels, next_levels = (np.log([search.rungs.epochs[rung] for _, rung in each]) for each in (seen, asked))
+    levels, next_levels = (
+        np.log([search.rungs.epochs[rung] for _, rung in each]) for each in (seen, asked)
+    )
     unit = float(np.median(inner[inner > 0.0])) if inner.any() else 1.0
     fits = []
     for length, width, noise in product(LENGTHS, WIDTHS, NOISES):
-        factor = try_cholesky(_covariance(inner / unit, levels, levels, length, width) + noise * np.eye(len(y)))
+        factor = try_cholesky(
+            _covariance(inner / unit, levels, levels, length, width) + noise * np.eye(len(y))
+        )
         if factor is not None:
             weights = cho_solve((factor, True), y)
             likelihood = -0.5 * float(y @ weights) - float(np.log(factor.diagonal()).sum())
             fits.append((likelihood, length, width, weights, factor))
+
     _, length, width, weights, factor = max(fits, key=lambda fit: fit[0])
     return _covariance(cross / unit, levels, next_levels, length, width), weights, factor
 
 
-def _covariance(distances: Floats, first: Floats, second: Floats, length: float, width: float) -> Floats:
-    result: Floats = np.exp(-distances / length - 0.5 * ((first[:, None] - second[None]) / width) ** 2)
+def _covariance(
+    distances: Floats, first: Floats, second: Floats, length: float, width: float
+) -> Floats:
+    result: Floats = np.exp(
+        -distances / length - 0.5 * ((first[:, None] - second[None]) / width) ** 2
+    )
     return result

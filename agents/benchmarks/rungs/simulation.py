@@ -1,7 +1,7 @@
 """A search of a table with results after several numbers of epochs, and the epochs that it spends.
 
-Every entry of such a table is a training with a schedule of its own, so that each is charged in full: a network that
-goes from 4 to 12 epochs costs 16. One network trains at a time.
+Every entry of such a table is a training with a schedule of its own, so that each is charged in
+full: a network that goes from 4 to 12 epochs costs 16. One network trains at a time.
 """
 
 from __future__ import annotations
@@ -59,9 +59,14 @@ class RungSearch:
         steps: Epochs and value of each whole training that was the best one so far.
     """
 
-    def __init__(self, networks: Sequence[Architecture], values: Floats, rungs: Rungs, limit: int) -> None:
+    def __init__(
+        self, networks: Sequence[Architecture], values: Floats, rungs: Rungs, limit: int
+    ) -> None:
         """Begin without trials."""
-        self.networks, self.values, self.rungs, self.limit = networks, values, rungs, limit
+        self.networks = networks
+        self.values = values
+        self.rungs = rungs
+        self.limit = limit
         self.trials: list[RungTrial] = []
         self.spent = 0
         self.steps: list[tuple[int, float]] = []
@@ -79,9 +84,11 @@ class RungSearch:
         """
         if all(trial is not one for one in self.trials):
             self.trials.append(trial)
+
         rung = trial.rungs if rung is None else rung
         if self.spent + self.rungs.epochs[rung] > self.limit:
             raise EpochsSpentError
+
         self.spent += self.rungs.epochs[rung]
         trial.rungs = rung + 1
         if rung == self.top and (not self.steps or self.value(trial, rung) > self.steps[-1][1]):
@@ -92,25 +99,40 @@ class RungSearch:
         return float(self.values[trial.network, rung])
 
     def best_after(self, epochs: int) -> float:
-        """Return the best value of a whole training within a number of epochs; the table's worst one without any."""
+        """Return the best value of a whole training within a number of epochs; the table's worst
+        one without any.
+        """
         known = [value for spent, value in self.steps if spent <= epochs]
         return known[-1] if known else float(self.values[:, -1].min())
 
     def evaluations(self) -> list[Evaluation]:
-        """Return the trained trials as evaluations; their curves have the values at rungs, and NaN between."""
+        """Return the trained trials as evaluations; their curves have the values at rungs, and NaN
+        between.
+        """
         return [self._evaluation(at, trial) for at, trial in enumerate(self.trials) if trial.rungs]
 
     def history(self, projection: Projection) -> History:
         """Return the history of an agent."""
         seen = self.evaluations()
-        return History(tuple(observation(one, *score) for one, score in zip(seen, projection(seen), strict=True)))
+        return History(
+            tuple(
+                observation(one, *score) for one, score in zip(seen, projection(seen), strict=True)
+            )
+        )
 
     def promoted(self, means: Floats | None = None) -> list[RungTrial]:
-        """Return the trials that successive halving promotes now, by their values or by one mean for each trial."""
+        """Return the trials that successive halving promotes now, by their values or by one mean
+        for each trial.
+        """
         standings = []
         for at, one in enumerate(self.trials):
-            values = self.values[one.network, : one.rungs] if means is None else [means[at]] * one.rungs
-            standings.append(RungStanding(str(at), at, State.PRUNED, one.rungs - 1, tuple(map(float, values))))
+            values = (
+                self.values[one.network, : one.rungs] if means is None else [means[at]] * one.rungs
+            )
+            standings.append(
+                RungStanding(str(at), at, State.PRUNED, one.rungs - 1, tuple(map(float, values)))
+            )
+
         return [self.trials[one.number] for one in promotable(self.rungs, standings, maximise=True)]
 
     def _evaluation(self, at: int, trial: RungTrial) -> Evaluation:
@@ -118,6 +140,7 @@ class RungSearch:
         curve = [math.nan] * epochs
         for rung in range(trial.rungs):
             curve[self.rungs.epochs[rung] - 1] = self.value(trial, rung)
+
         return Evaluation(
             id=f"search#{at:05d}",
             study="search",
@@ -137,11 +160,18 @@ def by_regression(evaluations: Sequence[Evaluation]) -> list[ProjectedScore]:
     return projected(evaluations, OBJECTIVE)
 
 
-def proposals(search: RungSearch, agent: Agent | None, seed: int, projection: Projection) -> Iterator[RungTrial]:
-    """Yield a trial of each network that an agent proposes after the results so far; of random ones for None."""
+def proposals(
+    search: RungSearch, agent: Agent | None, seed: int, projection: Projection
+) -> Iterator[RungTrial]:
+    """Yield a trial of each network that an agent proposes after the results so far; of random ones
+    for None.
+    """
     if agent is None:
-        yield from map(RungTrial, np.random.default_rng(seed).permutation(len(search.networks)).tolist())
+        yield from map(
+            RungTrial, np.random.default_rng(seed).permutation(len(search.networks)).tolist()
+        )
         return
+
     position = {one.functional_key: at for at, one in enumerate(search.networks)}
     while True:
         history = search.history(projection)

@@ -1,4 +1,6 @@
-"""Rules of the epochs of each trial: whole trainings, successive halving, Hyperband. Each runs until epochs are spent.
+"""Rules of the epochs of each trial: whole trainings, successive halving, Hyperband.
+
+Each runs until epochs are spent.
 
 | function           | rule                                                                                         |
 |--------------------|----------------------------------------------------------------------------------------------|
@@ -36,7 +38,9 @@ def halving(search: RungSearch, source: Iterator[RungTrial]) -> None:
 
 
 def halving_by_model(search: RungSearch, source: Iterator[RungTrial], surrogate: Surrogate) -> None:
-    """Promote the trials of the greatest posterior mean of a surrogate, which is fitted to projected scores."""
+    """Promote the trials of the greatest posterior mean of a surrogate, which is fitted to
+    projected scores.
+    """
     for trial in source:
         search.train(trial)
         while promoted := search.promoted(_means(search, surrogate)):
@@ -46,7 +50,8 @@ def halving_by_model(search: RungSearch, source: Iterator[RungTrial], surrogate:
 
 def hyperband(search: RungSearch, source: Iterator[RungTrial]) -> None:
     """Run the brackets one after the other, again and again."""
-    rungs, reduction = search.top + 1, search.rungs.reduction
+    rungs = search.top + 1
+    reduction = search.rungs.reduction
     while True:
         for first in range(rungs):
             count = math.ceil(rungs / (rungs - first) * reduction ** (search.top - first))
@@ -54,6 +59,7 @@ def hyperband(search: RungSearch, source: Iterator[RungTrial]) -> None:
             for rung in range(first, rungs):
                 for trial in kept:
                     search.train(trial, rung)
+
                 kept.sort(key=lambda trial, rung=rung: -search.value(trial, rung))  # type: ignore[misc]
                 kept = kept[: len(kept) // reduction]
 
@@ -62,4 +68,8 @@ def _means(search: RungSearch, surrogate: Surrogate) -> Floats:
     history = search.history(by_regression)
     networks = [one.architecture.functional for one in history.observations]
     scores = np.array([one.score for one in history.observations], np.float64)
-    return surrogate.fit(networks, scores, np.random.default_rng(0), history.variances).posterior(networks).mean
+    return (
+        surrogate.fit(networks, scores, np.random.default_rng(0), history.variances)
+        .posterior(networks)
+        .mean
+    )

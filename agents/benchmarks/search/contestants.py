@@ -1,4 +1,5 @@
-"""Contestants of a comparison: an agent with settings, or several agents that take turns on one study.
+"""Contestants of a comparison: an agent with settings, or several agents that take turns on one
+study.
 
 tw                                  an agent with its defaults
 tw:preset=paper,n_initial=5         with settings
@@ -46,7 +47,8 @@ class Contestant:
 
 
 def contestant(text: str) -> Contestant:
-    """Return the contestant that a text `AGENT`, `AGENT:NAME=VALUE,NAME=VALUE` or `AGENT+AGENT` names.
+    """Return the contestant that a text `AGENT`, `AGENT:NAME=VALUE,NAME=VALUE` or `AGENT+AGENT`
+    names.
 
     A value that is not JSON is a string. Equal settings in another order are the same contestant.
 

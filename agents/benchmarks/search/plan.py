@@ -1,4 +1,6 @@
-"""Plan of a comparison: contestants on problems, one study of the archive for each of them and each seed."""
+"""Plan of a comparison: contestants on problems, one study of the archive for each of them and each
+seed.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,12 @@ class Problem:
         size: Number of networks with a value; 0 without a table.
         points: Factor of a difference of values: 100 converts fractions to accuracy points.
         unit: Unit of the product.
-        answer: Evaluation of a network; raises TrainingError where it has no value. With noise, it takes the identity
-            of the query as `query`.
-        noise: Standard deviation of the noise of an evaluation, in the unit of the values; 0 for none.
-        truth: Noise-free value and test accuracy (NaN if unknown) of a network by its functional key; None if unknown.
+        answer: Evaluation of a network; raises TrainingError where it has no value. With noise, it
+            takes the identity of the query as `query`.
+        noise: Standard deviation of the noise of an evaluation, in the unit of the values; 0 for
+            none.
+        truth: Noise-free value and test accuracy (NaN if unknown) of a network by its functional
+            key; None if unknown.
     """
 
     label: str
@@ -71,7 +75,9 @@ class Problem:
 
     def regret(self, value: float) -> float:
         """Return the difference of a value from the best one, in units of `unit`."""
-        return self.points * (self.best - value if self.direction == "maximise" else value - self.best)
+        return self.points * (
+            self.best - value if self.direction == "maximise" else value - self.best
+        )
 
 
 @dataclass(frozen=True)
@@ -83,10 +89,12 @@ class StudyJob:
         problem: The task with its known results.
         seed: Seed of the study: contestants of one seed have the same random starts.
         budget: Total number of evaluations, the starts included.
-        batch: Proposals of one call, made with the results of all earlier ones; agents of a team take turns.
+        batch: Proposals of one call, made with the results of all earlier ones; agents of a team
+            take turns.
         starts: Number of random networks that come first; 0 for the agent's own initial design.
         run: Name of the run; a new name starts new studies.
-        until_best: Whether the search ends with the best network of the table, which no later one can exceed.
+        until_best: Whether the search ends with the best network of the table, which no later one
+            can exceed.
         warm: Kind of the warm-start sources, as a part of the study's name; empty for a cold start.
         sources: Names of the source studies, which must exist before the search.
     """
@@ -106,11 +114,18 @@ class StudyJob:
         """Return whether a study with evaluations of these values is complete."""
         if len(values) >= self.budget:
             return True
+
         # With noise, a value above the best one says nothing.
-        return self.until_best and not self.problem.noise and any(self.problem.regret(value) <= 0 for value in values)
+        return (
+            self.until_best
+            and not self.problem.noise
+            and any(self.problem.regret(value) <= 0 for value in values)
+        )
 
     def turn(self, total: int) -> int:
-        """Return the position of the next agent in the contestant's team after so many proposals."""
+        """Return the position of the next agent in the contestant's team after so many
+        proposals.
+        """
         # It depends on the archive alone, so that a continued search calls the same agent.
         return max(total - self.starts, 0) // self.batch % len(self.contestant.members)
 
@@ -128,7 +143,12 @@ class StudyJob:
             objective=problem.objective,
             direction=problem.direction,
             budget=self.budget,
-            config={"agent": self.contestant.kind, "batch": self.batch, "starts": self.starts, "run": self.run},
+            config={
+                "agent": self.contestant.kind,
+                "batch": self.batch,
+                "starts": self.starts,
+                "run": self.run,
+            },
             space_config=problem.space_config,
             seed=self.seed,
         )
@@ -149,8 +169,9 @@ class ComparisonPlan:
         until_best: Whether a search ends with the best network of the table.
 
     Raises:
-        UsageError: A number is out of range: a budget below the starts or a batch, or above the size of a table without
-            noise, where repeats of a network say nothing; more starts than a table has networks.
+        UsageError: A number is out of range: a budget below the starts or a batch, or above the
+            size of a table without noise, where repeats of a network say nothing; more starts than
+            a table has networks.
     """
 
     contestants: Sequence[Contestant]
@@ -167,22 +188,34 @@ class ComparisonPlan:
         for name in ("contestants", "problems"):
             if not getattr(self, name):
                 raise UsageError(f"a comparison needs {name}, got none")
+
         require_at_least(1, seeds=self.seeds, budget=self.budget, batch=self.batch)
         require_at_least(0, starts=self.starts)
         if self.budget < self.starts:
-            raise UsageError(f"the budget must be at least the {self.starts} random starts, got {self.budget}")
+            raise UsageError(
+                f"the budget must be at least the {self.starts} random starts, got {self.budget}"
+            )
+
         if self.budget < self.batch:
-            raise UsageError(f"the budget must be at least one batch of {self.batch}, got {self.budget}")
+            raise UsageError(
+                f"the budget must be at least one batch of {self.batch}, got {self.budget}"
+            )
+
         for problem in self.problems:
-            name, most = ("random starts", self.starts) if problem.noise else ("budget", self.budget)
+            name, most = (
+                ("random starts", self.starts) if problem.noise else ("budget", self.budget)
+            )
             if problem.size < most:
                 raise UsageError(
-                    f"the {name} must be at most the {problem.size:,} networks of {problem.label}, got {most}"
+                    f"the {name} must be at most the {problem.size:,} networks of "
+                    f"{problem.label}, got {most}"
                 )
 
     @cached_property
     def jobs(self) -> tuple[StudyJob, ...]:
-        """All studies, seed by seed, so that an interrupted run has compared all contestants on the same seeds."""
+        """All studies, seed by seed, so that an interrupted run has compared all contestants on the
+        same seeds.
+        """
         return tuple(self._jobs())
 
     def agents(self) -> Iterator[tuple[Contestant, Problem, Agent]]:

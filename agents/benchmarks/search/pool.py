@@ -1,7 +1,7 @@
 """All studies of a comparison, several processes at a time.
 
-Each process has its own connection and one thread for linear algebra. Processes end with their parent, however it ends.
-After an interruption every process finishes its current call.
+Each process has its own connection and one thread for linear algebra. Processes end with their
+parent, however it ends. After an interruption every process finishes its current call.
 """
 
 from __future__ import annotations
@@ -67,10 +67,13 @@ def search_all(
         SearchError: A process was killed.
     """
     context = multiprocessing.get_context("spawn")
-    stop, added = context.Event(), context.Value("q", 0)
+    stop = context.Event()
+    added = context.Value("q", 0)
     with (
         _one_thread(),
-        ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(settings, stop, added)) as pool,
+        ProcessPoolExecutor(
+            processes, context, initializer=_begin, initargs=(settings, stop, added)
+        ) as pool,
     ):
         futures = {pool.submit(_work, job): at for at, job in enumerate(jobs)}
         try:
@@ -85,7 +88,9 @@ def search_all(
 
 
 def _collect(
-    futures: dict[Future[str | None], int], progress: Callable[[int], None], check: Callable[[], None]
+    futures: dict[Future[str | None], int],
+    progress: Callable[[int], None],
+    check: Callable[[], None],
 ) -> dict[int, str]:
     failed: dict[int, str] = {}
     waiting = set(futures)
@@ -95,14 +100,18 @@ def _collect(
             reason = future.result()
             if reason is not None:
                 failed[futures[future]] = reason
+
         progress(len(futures) - len(waiting))
         check()
+
     return failed
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Limit processes started in this context to one thread each: numerical libraries read the limit at import."""
+    """Limit processes started in this context to one thread each: numerical libraries read the
+    limit at import.
+    """
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
@@ -159,11 +168,14 @@ def _work(job: StudyJob) -> str | None:
         # An error in an agent: its author needs the traceback.
         print(f"{job.study.name}:\n{traceback.format_exc()}", file=sys.stderr)
         return f"{type(error).__name__}: {error}"
+
     return None
 
 
 def _space(job: StudyJob) -> Space:
-    return _cached_space(job.problem.space, json.dumps(dict(job.problem.space_config), sort_keys=True))
+    return _cached_space(
+        job.problem.space, json.dumps(dict(job.problem.space_config), sort_keys=True)
+    )
 
 
 @cache

@@ -1,7 +1,8 @@
 """Noise-free regret of the networks that are recommended after some queries of a search with noise.
 
-The recommendation is that of `archive study best` (`archive.agents.recommendation`): the greatest posterior mean of the
-evaluations so far, where the incumbent of `archive.agents.benchmarks.search.regret` is the luckiest one.
+The recommendation is that of `archive study best` (`archive.agents.recommendation`): the greatest
+posterior mean of the evaluations so far, where the incumbent of
+`archive.agents.benchmarks.search.regret` is the luckiest one.
 """
 
 from __future__ import annotations
@@ -22,15 +23,20 @@ from archive.store.records import sign
 QUERIES = (50, 100, 150, 200)
 """Numbers of queries after which regret is reported."""
 
-FIRST, EVERY = 5, 5
-"""Queries of a curve after which the recommendation is computed: each of the first ones, then every fifth."""
+FIRST = 5
+EVERY = 5
+"""Queries of a curve after which the recommendation is computed: each of the first ones, then every
+fifth."""
 
 Evaluated = tuple[StudyJob, Sequence[float], Sequence[str]]
 """A study, the values of its evaluations, and the functional keys of their networks."""
 
 
 def queries_of(budget: int) -> tuple[int, ...]:
-    """Return the numbers of queries after which a search is reported: `QUERIES` up to the budget, and the budget."""
+    """Return the numbers of queries after which a search is reported:
+
+    `QUERIES` up to the budget, and the budget.
+    """
     return (*(queries for queries in QUERIES if queries < budget), budget)
 
 
@@ -39,15 +45,19 @@ class Recommended(NamedTuple):
 
     Attributes:
         regret: Noise-free regret of the network.
-        within: Whether its noise-free value is in its interval of 95 %; None where no model could be fitted.
+        within: Whether its noise-free value is in its interval of 95 %; None where no model could
+            be fitted.
     """
 
     regret: float
     within: bool | None
 
 
-def recommended_by_seed(studies: Sequence[Evaluated], queries: Sequence[int]) -> dict[int, dict[int, Recommended]]:
-    """Return the recommendations of the studies by number of queries, then by seed; empty without noise.
+def recommended_by_seed(
+    studies: Sequence[Evaluated], queries: Sequence[int]
+) -> dict[int, dict[int, Recommended]]:
+    """Return the recommendations of the studies by number of queries, then by seed; empty without
+    noise.
 
     Args:
         studies: Studies of one problem.
@@ -56,6 +66,7 @@ def recommended_by_seed(studies: Sequence[Evaluated], queries: Sequence[int]) ->
     problem = studies[0][0].problem
     if not problem.noise or problem.truth is None:
         return {}
+
     space = problem.search_space()
     networks = {one.functional_key: one for one in space.members() or ()}
     return {
@@ -68,10 +79,13 @@ def recommended_by_seed(studies: Sequence[Evaluated], queries: Sequence[int]) ->
     }
 
 
-def recommended_curve(job: StudyJob, values: Sequence[float], keys: Sequence[str]) -> NDArray[np.float64]:
+def recommended_curve(
+    job: StudyJob, values: Sequence[float], keys: Sequence[str]
+) -> NDArray[np.float64]:
     """Return the regret of the latest recommendation after 1 … budget queries, (budget,) float64.
 
-    The recommendation is computed after some of the queries: see `EVERY`. A study that ended early keeps its last one.
+    The recommendation is computed after some of the queries: see `EVERY`. A study that ended early
+    keeps its last one.
 
     Args:
         job: A study of a problem with noise.
@@ -83,7 +97,10 @@ def recommended_curve(job: StudyJob, values: Sequence[float], keys: Sequence[str
     curve = np.empty(job.budget)
     for at in range(1, min(job.budget, len(values)) + 1):
         if at <= FIRST or at % EVERY == 0 or at == len(values):
-            curve[at - 1 :] = _recommended(job.problem, space, networks, values[:at], keys[:at]).regret
+            curve[at - 1 :] = _recommended(
+                job.problem, space, networks, values[:at], keys[:at]
+            ).regret
+
     return curve
 
 
@@ -103,5 +120,7 @@ def _recommended(
     ]
     best = recommend(space, seen).ranked[0]
     value = problem.truth(best.architecture.functional_key)[0]
-    within = None if best.low is None or best.high is None else best.low <= better * value <= best.high
+    within = (
+        None if best.low is None or best.high is None else best.low <= better * value <= best.high
+    )
     return Recommended(problem.regret(value), within)

@@ -6,8 +6,8 @@
 | r(q)   | regret: difference of the incumbent's value from the best of the table, in the problem's unit          |
 | t(q)   | test accuracy of the incumbent, where the table has one                                                |
 
-The incumbent is the network with the best of the first q values. With noise it is the luckiest one: regret and test
-accuracy are those of its noise-free value.
+The incumbent is the network with the best of the first q values. With noise it is the luckiest one:
+regret and test accuracy are those of its noise-free value.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def traces(archive: Archive, jobs: Sequence[StudyJob]) -> list[Trace]:
     for at in range(0, len(names), AT_ONCE):
         for name, *row in archive.query(READ, {"names": names[at : at + AT_ONCE]}).rows:
             rows[name].append(tuple(row))
+
     return [_trace(job, rows[job.study.name]) for job in jobs]
 
 
@@ -80,16 +81,25 @@ def regrets(job: StudyJob, values: Sequence[float], keys: Sequence[str] = ()) ->
         shown = [problem.regret(problem.truth(keys[at])[0]) for at in incumbents(job, values)]
     else:
         shown = list(np.minimum.accumulate([problem.regret(value) for value in values]))
+
     return _continued(shown, job.budget)
 
 
 def tests(job: StudyJob, trace: Trace) -> Floats | None:
-    """Return t(1) … t(budget), (budget,) float64; None where the table has no test accuracy of a network."""
+    """Return t(1) … t(budget), (budget,) float64;
+
+    None where the table has no test accuracy of a network.
+    """
     truth = job.problem.truth
     if truth is None:
         return None
+
     shown = [truth(trace.keys[at])[1] for at in incumbents(job, trace.values)]
-    return _continued([job.problem.points * one for one in shown], job.budget) if np.isfinite(shown).all() else None
+    return (
+        _continued([job.problem.points * one for one in shown], job.budget)
+        if np.isfinite(shown).all()
+        else None
+    )
 
 
 def incumbents(job: StudyJob, values: Sequence[float]) -> list[int]:
@@ -98,6 +108,7 @@ def incumbents(job: StudyJob, values: Sequence[float]) -> list[int]:
     for at, value in enumerate(values):
         better = not best or job.problem.regret(value) < job.problem.regret(values[best[-1]])
         best.append(at if better else best[-1])
+
     return best
 
 
@@ -115,18 +126,26 @@ def _trace(job: StudyJob, rows: Sequence[tuple[Any, ...]]) -> Trace:
     for number, key, agent, request, seconds, value in rows:
         if len(values) == job.budget:
             break
+
         keys.append(key)
         if value is not None:
             values.append(value)
             evaluated.append(key)
             makers.append(maker(agent, number, job.starts))
+
         if number >= job.starts:
             agents.add(agent)
             if seconds is not None:
                 calls[request] = seconds
+
     repeats = len(keys) - len(set(keys))
     return Trace(
-        *(tuple(values), tuple(calls.values()), repeats, frozenset(agents), tuple(makers)), keys=tuple(evaluated)
+        tuple(values),
+        tuple(calls.values()),
+        repeats,
+        frozenset(agents),
+        tuple(makers),
+        keys=tuple(evaluated),
     )
 
 

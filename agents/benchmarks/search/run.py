@@ -1,9 +1,10 @@
 """One study of a comparison, from its current state to its budget.
 
-The history is read once and then extended in memory, as no other process should add to the study. The archive detects
-additions by another process, and the history is then read again. A batch of proposals with its results is one
-transaction: a killed process loses at most the agent's current call, and a continued search makes the same proposals as
-an uninterrupted one.
+The history is read once and then extended in memory, as no other process should add to the study.
+The archive detects additions by another process, and the history is then read again. A batch of
+proposals with its results is one
+transaction: a killed process loses at most the agent's current call, and a continued search makes
+the same proposals as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -54,21 +55,31 @@ def search(
     study = opened(archive, job)
     # The proposals can be asked again, on the table that the caller has opened.
     stored_spaces.name_table(space, archive.connection.settings.home)
-    team, starter = job.contestant.agents(space), agents.get(STARTER, space)
+    team = job.contestant.agents(space)
+    starter = agents.get(STARTER, space)
     ids = {one: register(archive, one) for one in (*team, starter)}
     past = _Past(archive, study)
     while not job.is_finished(past.values) and not stop():
         room = job.budget - past.evaluated
         first = not past.total and job.starts
-        agent, count = (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
+        agent, count = (
+            (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
+        )
         began = time.process_time()
-        suggestions = agent.propose(past.history, count, provenance.generator(study.seed, past.history))
+        suggestions = agent.propose(
+            past.history, count, provenance.generator(study.seed, past.history)
+        )
         seconds = time.process_time() - began
         if not suggestions:
             return
-        outcomes = [(one, _outcome(job, one, past.total + at)) for at, one in enumerate(suggestions)]
+
+        outcomes = [
+            (one, _outcome(job, one, past.total + at)) for at, one in enumerate(suggestions)
+        ]
         made = archive.proposals.create(
-            *(study.name, ids[agent], suggestions),
+            study.name,
+            ids[agent],
+            suggestions,
             outcomes=[outcome for _, outcome in outcomes],
             after=past.total,
             # Repeated proposals stay visible and are counted.
@@ -85,8 +96,10 @@ def opened(archive: Archive, job: StudyJob) -> Study:
     study = archive.studies.create(job.study)
     if job.sources:
         archive.studies.warm_start(study.name, job.sources)
+
     if study.budget < job.budget:
         archive.studies.set_budget(study.name, job.budget)
+
     return replace(study, budget=max(study.budget, job.budget))
 
 
@@ -98,8 +111,8 @@ def register(archive: Archive, agent: Agent) -> str:
 def result_of(job: StudyJob, architecture: Architecture, number: int) -> Result:
     """Return the result of the proposal of a number.
 
-    Searches of one run and seed have the same noise for the same network at the same place: they differ by their
-    proposals alone.
+    Searches of one run and seed have the same noise for the same network at the same place: they
+    differ by their proposals alone.
 
     Raises:
         TrainingError: The network has no value.
@@ -120,8 +133,10 @@ class _Past:
 
     def __init__(self, archive: Archive, study: Study) -> None:
         """Read it."""
-        self._archive, self._study = archive, study
-        self.history, self.total = History(), 0
+        self._archive = archive
+        self._study = study
+        self.history = History()
+        self.total = 0
         self._observed: list[int] = []
         self._failed: dict[int, str] = {}
         self._others: dict[str, str] = {}
@@ -130,10 +145,13 @@ class _Past:
         self._read()
 
     def add(self, made: Sequence[str], answered: Answered, agent: str) -> None:
-        """Add the suggestions that the archive admitted; if it admitted none, read the evaluations added by others."""
+        """Add the suggestions that the archive admitted; if it admitted none, read the evaluations
+        added by others.
+        """
         if not made:
             self._read()
             return
+
         for id_, (suggestion, outcome) in zip(made, answered, strict=False):
             # In the order of the archive, so that a resumed search sees the same history.
             architecture = suggestion.architecture.canonical
@@ -145,7 +163,10 @@ class _Past:
                 score = outcome.value if self._study.direction == "maximise" else -outcome.value
                 seen = Observation(architecture, score, id_, agent, seed=outcome.seed)
                 self._observed.append(self.total)
-                self.history = replace(self.history, observations=(*self.history.observations, seen))
+                self.history = replace(
+                    self.history, observations=(*self.history.observations, seen)
+                )
+
             self.total += 1
 
     @property
@@ -169,8 +190,12 @@ class _Past:
 
     def _read(self) -> None:
         self.history, known = provenance.history_of(self._archive, self._study)
-        self._observed = list(provenance.numbers_in(known["observations"].get(self._study.name, "")))
-        self._others = {name: of for name, of in known["observations"].items() if name != self._study.name}
+        self._observed = list(
+            provenance.numbers_in(known["observations"].get(self._study.name, ""))
+        )
+        self._others = {
+            name: of for name, of in known["observations"].items() if name != self._study.name
+        }
         self._failed = dict.fromkeys(provenance.numbers_in(known["failed"]), "")
         self._pending = known["pending"]
         self._proxies = basis_of(self.history.proxies)
@@ -179,7 +204,8 @@ class _Past:
     def _check(self) -> None:
         if len(self._failed) >= FAILURES and len(self._failed) > self.evaluated:
             raise SearchError(
-                f"{len(self._failed)} proposals of the study {self._study.name!r} failed and only {self.evaluated} "
+                f"{len(self._failed)} proposals of the study {self._study.name!r} failed and "
+                f"only {self.evaluated} "
                 f"were evaluated; the last reason: {self._failed[max(self._failed)]}"
             )
 

@@ -1,7 +1,8 @@
-"""Shares of the members of a team: turns, improvements, and the proposers of the networks that they improved on.
+"""Shares of the members of a team: turns, improvements, and the proposers of the networks that they
+improved on.
 
-An evaluation is an improvement when it is better than all earlier ones of its study. The proposer of the previous best
-is another agent, the same agent, or the agent of the random starts.
+An evaluation is an improvement when it is better than all earlier ones of its study. The proposer
+of the previous best is another agent, the same agent, or the agent of the random starts.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:
     """
     by_agent: dict[str, Share] = {}
     for study in studies:
-        best, holder = float("inf"), None
+        best = float("inf")
+        holder = None
         of_agent: dict[str, int] = {}
         for at, (agent, regret) in enumerate(study):
             share = by_agent.setdefault(agent, Share(agent))
@@ -59,9 +61,12 @@ def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:
             if regret < best:
                 share.improvements += 1
                 share.on_others += holder is not None and holder != agent
-                best, holder = regret, agent
+                best = regret
+                holder = agent
+
         if holder is not None:
             by_agent[holder].bests += 1
+
     return tuple(by_agent.values())
 
 

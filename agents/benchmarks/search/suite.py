@@ -87,11 +87,14 @@ QUICK = Suite(
     seeds=2,
     budget=30,
 )
-"""A minute on two idle cores; with two seeds it shows that everything runs, not which agent is better."""
+"""A minute on two idle cores; with two seeds it shows that everything runs, not which agent is
+better."""
 
 
 def rows(results: Sequence[ContestantResult]) -> list[dict[str, Any]]:
-    """Return one row a contestant and task, as plain values, beside the first contestant of the task."""
+    """Return one row a contestant and task, as plain values, beside the first contestant of the
+    task.
+    """
     firsts = {problem: standings[0] for problem, standings in by_problem(results).items()}
     return [
         {
@@ -102,15 +105,23 @@ def rows(results: Sequence[ContestantResult]) -> list[dict[str, Any]]:
             "unit": one.unit,
             "seeds": one.seeds,
             "regret": {str(at): one.regret(at)._asdict() for at in queries(one)},
-            "test": {str(at): test._asdict() for at in queries(one) if (test := one.test(at)) is not None},
-            "errors": {str(at): error for at, error in one.errors(firsts[one.problem, one.protocol]).items()},
+            "test": {
+                str(at): test._asdict() for at in queries(one) if (test := one.test(at)) is not None
+            },
+            "errors": {
+                str(at): error
+                for at, error in one.errors(firsts[one.problem, one.protocol]).items()
+            },
         }
         for one in results
     ]
 
 
 def queries(result: ContestantResult) -> list[int]:
-    """Return the numbers of queries that a result is reported after: `QUERIES` up to the budget, and the budget."""
+    """Return the numbers of queries that a result is reported after:
+
+    `QUERIES` up to the budget, and the budget.
+    """
     budget = len(result.curve)
     return [*(at for at in QUERIES if at < budget), budget]
 
@@ -119,5 +130,7 @@ def cells(result: ContestantResult) -> list[str]:
     """Return the texts of a row of the table: role, regrets, test accuracies."""
     at = queries(result)
     numbers = [*map(result.regret, at), *map(result.test, at)]
-    texts = ["" if number is None else mean_and_error(number.mean, number.error) for number in numbers]
+    texts = [
+        "" if number is None else mean_and_error(number.mean, number.error) for number in numbers
+    ]
     return [ROLES.get(result.contestant, ""), *texts]

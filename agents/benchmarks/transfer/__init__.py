@@ -1,1 +1,3 @@
-"""Gain of warm starts: scenarios and a matrix of tasks, the plan of their studies, and the rows of the result."""
+"""Gain of warm starts: scenarios and a matrix of tasks, the plan of their studies, and the rows of
+the result.
+"""

@@ -1,4 +1,5 @@
-"""Rows of a comparison of warm starts: regret of each scenario beside that of the same agent's cold starts.
+"""Rows of a comparison of warm starts: regret of each scenario beside that of the same agent's cold
+starts.
 
 | symbol | meaning                                                                                     |
 |--------|---------------------------------------------------------------------------------------------|
@@ -7,13 +8,15 @@
 | errors | mean of w - c in standard errors of w - c, the largest likewise                             |
 | own    | mean of w - c in standard errors of w, the largest likewise                                 |
 
-With noise the regret is that of the recommended network (`archive.agents.benchmarks.search.recommended`), not of the
-luckiest one: a search that finds many good networks has more of them to be lucky with.
+With noise the regret is that of the recommended network
+(`archive.agents.benchmarks.search.recommended`), not of the luckiest one: a search that finds many
+good networks has more of them to be lucky with.
 
-A warm and a cold start of one seed have the same draws, so that w - c varies less than w where a source changes little:
-the largest of thirty such ratios is often above 1 where a few searches differ by chance. All scenarios of a target have
-the same cold starts: if these are lucky, all scenarios seem behind. The rows of controls (`transfer.plan`) show how
-large the ratios are by chance.
+A warm and a cold start of one seed have the same draws, so that w - c varies less than w where a
+source changes little: the largest of thirty such ratios is often above 1 where a few searches
+differ by chance. All scenarios of a target have the same cold starts: if these are lucky, all
+scenarios seem behind. The rows of controls (`transfer.plan`) show how large the ratios are by
+chance.
 """
 
 from __future__ import annotations
@@ -58,14 +61,18 @@ class Row(NamedTuple):
         target: Task of the studies.
         scenario: Name of the scenario, or `cold`, or that of a control.
         seeds: Number of target studies.
-        to_best: Median number of queries until the best network; None where half of them never found it.
-        slowest: The largest number of queries until the best network; None where a study never found it.
-        regret: Mean regret after some numbers of queries, by number; with noise, of the recommended networks.
-        excess: The largest amount by which the mean regret is above the cold one's, after `FROM` queries or more; None
-            for fewer.
+        to_best: Median number of queries until the best network; None where half of them never
+            found it.
+        slowest: The largest number of queries until the best network; None where a study never
+            found it.
+        regret: Mean regret after some numbers of queries, by number; with noise, of the recommended
+            networks.
+        excess: The largest amount by which the mean regret is above the cold one's, after `FROM`
+            queries or more; None for fewer.
         errors: The largest such amount in standard errors of the differences, see `Excess`.
         own_errors: The largest such amount in standard errors of the mean regret, see `Excess`.
-        coupling: Mean of the last estimates of the correlation with the sources; None without sources.
+        coupling: Mean of the last estimates of the correlation with the sources; None without
+            sources.
     """
 
     target: str
@@ -85,7 +92,8 @@ class Row(NamedTuple):
 
 
 def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
-    """Return a row for the cold starts of each target, for each of their controls, and for each scenario.
+    """Return a row for the cold starts of each target, for each of their controls, and for each
+    scenario.
 
     Those without evaluations are left out.
     """
@@ -96,19 +104,24 @@ def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
         for number in range(1, plan.controls + 1):
             if again := _searched(archive, plan.repeated(task, number)):
                 results.append(_row(archive, plan, (task, AGAIN.format(number), ()), again, cold))
+
         for scenario in plan.scenarios:
-            if scenario.target == task and (warm := _searched(archive, jobs := plan.warm(scenario))):
+            if scenario.target == task and (
+                warm := _searched(archive, jobs := plan.warm(scenario))
+            ):
                 results.append(_row(archive, plan, (task, scenario.name, jobs), warm, cold))
+
     return results
 
 
 class Excess(NamedTuple):
-    """How far warm starts are behind cold ones at most, see the head of this module; each at least 0.
+    """How far warm starts are behind cold ones at most, see the head of this module; each at least
+    0.
 
     Attributes:
         points: The excess; None for fewer than `FROM` queries.
-        errors: In standard errors of the differences. None for a single seed, and where all seeds are behind by the
-            same amount, which has no standard error.
+        errors: In standard errors of the differences. None for a single seed, and where all seeds
+            are behind by the same amount, which has no standard error.
         own: In standard errors of the warm starts; None likewise.
     """
 
@@ -119,18 +132,24 @@ class Excess(NamedTuple):
     @classmethod
     def of(cls, warm: Floats, cold: Floats) -> Excess:
         """Return the excess of regrets, (n, budget) each, of which a row has one seed."""
-        warm, cold = warm[:, FROM - 1 :], cold[:, FROM - 1 :]
+        warm = warm[:, FROM - 1 :]
+        cold = cold[:, FROM - 1 :]
         if not warm.size:
             return cls(None, None, None)
+
         means = (warm - cold).mean(axis=0)
         points = float(means.max(initial=0.0))
         if len(warm) == 1:
             return cls(points, None, None)
+
         return cls(points, *(_largest(means, of) for of in (warm - cold, warm)))
 
 
 def _largest(means: Floats, values: Floats) -> float | None:
-    """Return the largest of the positive means in standard errors; None if one of them has no standard error."""
+    """Return the largest of the positive means in standard errors;
+
+    None if one of them has no standard error.
+    """
     behind = means > 0.0
     largest = float(in_standard_errors(means[behind], values[:, behind]).max(initial=0.0))
     return None if math.isnan(largest) else largest
@@ -140,7 +159,8 @@ class _Searched(NamedTuple):
     """One study.
 
     Attributes:
-        regret: (budget,) float64, after each number of queries; with noise, of the latest recommendation.
+        regret: (budget,) float64, after each number of queries; with noise, of the latest
+            recommendation.
         to_best: Number of queries until the best network; infinite where it was never found.
     """
 
@@ -154,8 +174,11 @@ def _searched(archive: Archive, jobs: Sequence[StudyJob]) -> dict[int, _Searched
     for at, (job, trace) in enumerate(zip(jobs, traces(archive, jobs), strict=True)):
         if trace.values:
             incumbent = regrets(job, trace.values, trace.keys)
-            shown = recommended_curve(job, trace.values, trace.keys) if job.problem.noise else incumbent
+            shown = (
+                recommended_curve(job, trace.values, trace.keys) if job.problem.noise else incumbent
+            )
             by_seed[at] = _Searched(shown, first_best(incumbent) or math.inf)
+
     return by_seed
 
 
@@ -168,7 +191,8 @@ def _row(
 ) -> Row:
     target, scenario, jobs = of
     to_best = [one.to_best for one in warm.values()]
-    median, slowest = statistics.median(to_best), max(to_best)
+    median = statistics.median(to_best)
+    slowest = max(to_best)
     mean = np.mean([one.regret for one in warm.values()], axis=0)
     seeds = [seed for seed in warm if seed in cold]
     excess = Excess.of(*(np.array([side[seed].regret for seed in seeds]) for side in (warm, cold)))

@@ -88,4 +88,5 @@ def scenarios(names: Iterable[str]) -> list[Scenario]:
     for name in requested:
         if name not in SCENARIOS:
             raise UnknownNameError("scenario", name, SCENARIOS)
+
     return [SCENARIOS[name] for name in requested]

@@ -1,4 +1,5 @@
-"""Compiled gradient descent for one small feed-forward network on sparse inputs, by backpropagation and Adam.
+"""Compiled gradient descent for one small feed-forward network on sparse inputs, by backpropagation
+and Adam.
 
 Notation:
 
@@ -13,8 +14,9 @@ Notation:
     m <- 0.9 m + 0.1 g,  v <- 0.99 v + 0.01 g^2
     theta <- theta - rate (m / (1 - 0.9^t)) / (sqrt(v / (1 - 0.99^t)) + 1e-7)
 
-Networks of this size are too small for a matrix library: most of the time is spent on calls. The loops skip features
-and units that are 0. They add in the order of the formulas, so that the results do not depend on how they are compiled.
+Networks of this size are too small for a matrix library: most of the time is spent on calls. The
+loops skip features and units that are 0. They add in the order of the formulas, so that the results
+do not depend on how they are compiled.
 """
 
 from __future__ import annotations
@@ -34,9 +36,12 @@ Starts = NDArray[np.int64]
 
 
 LEAST_MOMENT = np.float32(1e-36)
-"""Smaller moments are set to 0. Units that are 0 for all observations have weights without a gradient, whose moments
-decay below the smallest normal number, 1e-38. Processors take a hundred times as long for such numbers: they were 85 %
-of the time of a training on 1,000 cells. A moment of this size changes no weight in single precision."""
+"""Smaller moments are set to 0.
+
+Units that are 0 for all observations have weights without a gradient, whose moments decay below the
+smallest normal number, 1e-38. Processors take a hundred times as long for such numbers: they were
+85 % of the time of a training on 1,000 cells. A moment of this size changes no weight in single
+precision."""
 
 
 @compiled
@@ -68,13 +73,21 @@ def descend(
         batch: Observations a step.
         rate: Adam's learning rate.
     """
-    n, P = len(targets), len(theta)
-    g, m, v = np.zeros(P, np.float32), np.zeros(P, np.float32), np.zeros(P, np.float32)
+    n = len(targets)
+    P = len(theta)
+    g = np.zeros(P, np.float32)
+    m = np.zeros(P, np.float32)
+    v = np.zeros(P, np.float32)
     h = np.zeros((L, batch, W), np.float32)
-    d, e = np.zeros((batch, W), np.float32), np.zeros((batch, W), np.float32)
-    entries = _NonzeroEntries(np.zeros(max(batch, W), np.int64), np.zeros(max(batch, W), np.float32))
-    weights, gradient = _views(theta, F, L, W), _views(g, F, L, W)
-    power1, power2 = 1.0, 1.0
+    d = np.zeros((batch, W), np.float32)
+    e = np.zeros((batch, W), np.float32)
+    entries = _NonzeroEntries(
+        np.zeros(max(batch, W), np.int64), np.zeros(max(batch, W), np.float32)
+    )
+    weights = _views(theta, F, L, W)
+    gradient = _views(g, F, L, W)
+    power1 = 1.0
+    power2 = 1.0
     for order in orders:
         for start in range(0, n, batch):
             chosen = order[start : start + batch]
@@ -88,7 +101,14 @@ def descend(
 
 @compiled
 def evaluate(
-    theta: Singles, F: int, L: int, W: int, starts: Starts, columns: Starts, values: Singles, outputs: Doubles
+    theta: Singles,
+    F: int,
+    L: int,
+    W: int,
+    starts: Starts,
+    columns: Starts,
+    values: Singles,
+    outputs: Doubles,
 ) -> None:
     """Write the outputs of one network for m inputs.
 
@@ -104,7 +124,8 @@ def evaluate(
     """
     h = np.zeros((L, 1, W), np.float32)
     entries = _NonzeroEntries(np.zeros(W, np.int64), np.zeros(W, np.float32))
-    weights, chosen = _views(theta, F, L, W), np.zeros(1, np.int32)
+    weights = _views(theta, F, L, W)
+    chosen = np.zeros(1, np.int32)
     for i in range(len(outputs)):
         chosen[0] = i
         _forward(weights, starts, columns, values, chosen, h, entries)
@@ -128,7 +149,11 @@ def _views(theta: Singles, F: int, L: int, W: int) -> _ThetaViews:
     c = b + W
     d = c + L * W
     return _ThetaViews(
-        theta[:a].reshape(F, W), theta[a:b].reshape(L - 1, W, W), theta[b:c], theta[c:d].reshape(L, W), theta[d:]
+        theta[:a].reshape(F, W),
+        theta[a:b].reshape(L - 1, W, W),
+        theta[b:c],
+        theta[c:d].reshape(L, W),
+        theta[d:],
     )
 
 
@@ -157,6 +182,7 @@ def _forward(
         _add_rows(row, weights.first, columns, values, starts[chosen[i]], starts[chosen[i] + 1])
         for j in range(W):
             row[j] = max(row[j], np.float32(0.0))
+
     for layer in range(1, L):
         for i in range(len(chosen)):
             row = h[layer, i]
@@ -172,6 +198,7 @@ def _output(weights: _ThetaViews, row: Singles) -> np.float32:
     output: np.float32 = weights.bias[0]
     for u in range(len(row)):
         output += row[u] * weights.last[u]
+
     return output
 
 
@@ -184,24 +211,34 @@ def _nonzero(vector: Singles, entries: _NonzeroEntries) -> int:
         entries.places[count] = u
         entries.values[count] = vector[u]
         count += vector[u] != 0
+
     return count
 
 
 @compiled
-def _add_rows(row: Singles, matrix: Singles, places: Starts, factors: Singles, begin: int, end: int) -> None:
+def _add_rows(
+    row: Singles, matrix: Singles, places: Starts, factors: Singles, begin: int, end: int
+) -> None:
     """Add factors[k] * matrix[places[k]] to a row, for k from `begin` to `end`, in this order.
 
     Four at a time: the row is then read and written once for four of them.
     """
     whole = end - (end - begin) % 4
     for k in range(begin, whole, 4):
-        x0, x1, x2, x3 = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
-        row0, row1 = matrix[places[k]], matrix[places[k + 1]]
-        row2, row3 = matrix[places[k + 2]], matrix[places[k + 3]]
+        x0 = factors[k]
+        x1 = factors[k + 1]
+        x2 = factors[k + 2]
+        x3 = factors[k + 3]
+        row0 = matrix[places[k]]
+        row1 = matrix[places[k + 1]]
+        row2 = matrix[places[k + 2]]
+        row3 = matrix[places[k + 3]]
         for j in range(len(row)):
             row[j] = row[j] + x0 * row0[j] + x1 * row1[j] + x2 * row2[j] + x3 * row3[j]
+
     for k in range(whole, end):
-        x0, row0 = factors[k], matrix[places[k]]
+        x0 = factors[k]
+        row0 = matrix[places[k]]
         for j in range(len(row)):
             row[j] += x0 * row0[j]
 
@@ -222,19 +259,28 @@ def _backward(
 ) -> None:
     """Add the gradient of a batch to `gradient`.
 
-    d and e, (batch, W), are work space: derivatives of the loss by the outputs of one layer, and of the layer below.
+    d and e, (batch, W), are work space: derivatives of the loss by the outputs of one layer, and of
+    the layer below.
     """
     L = len(weights.biases)
     _backward_output(weights, gradient, targets, chosen, h[L - 1], d)
     for layer in range(L - 1, 0, -1):
-        _backward_hidden(weights.hidden[layer - 1], gradient, layer, h[layer - 1], d, e, len(chosen), entries)
+        _backward_hidden(
+            weights.hidden[layer - 1], gradient, layer, h[layer - 1], d, e, len(chosen), entries
+        )
         d, e = e, d
+
     _backward_input(gradient, starts, columns, values, chosen, d)
 
 
 @compiled
 def _backward_output(
-    weights: _ThetaViews, gradient: _ThetaViews, targets: Singles, chosen: Positions, h: Singles, d: Singles
+    weights: _ThetaViews,
+    gradient: _ThetaViews,
+    targets: Singles,
+    chosen: Positions,
+    h: Singles,
+    d: Singles,
 ) -> None:
     W = len(weights.last)
     share = np.float32(1.0 / len(chosen))
@@ -263,11 +309,14 @@ def _backward_hidden(
     for u in range(W):
         active = _nonzero(h[:count, u], entries)
         _add_rows(gradient.hidden[layer - 1, u], d, entries.places, entries.values, 0, active)
+
     for i in range(count):
-        above, below = d[i], e[i]
+        above = d[i]
+        below = e[i]
         below[:] = np.float32(0.0)
         for j in range(W):
             gradient.biases[layer, j] += above[j]
+
         active = _nonzero(above, entries)
         _add_rows(below, transposed, entries.places, entries.values, 0, active)
         for u in range(W):
@@ -277,20 +326,29 @@ def _backward_hidden(
 
 @compiled
 def _backward_input(
-    gradient: _ThetaViews, starts: Starts, columns: Starts, values: Singles, chosen: Positions, d: Singles
+    gradient: _ThetaViews,
+    starts: Starts,
+    columns: Starts,
+    values: Singles,
+    chosen: Positions,
+    d: Singles,
 ) -> None:
     W = d.shape[1]
     for i in range(len(chosen)):
         for j in range(W):
             gradient.biases[0, j] += d[i, j]
+
         for entry in range(starts[chosen[i]], starts[chosen[i] + 1]):
-            x, row = values[entry], gradient.first[columns[entry]]
+            x = values[entry]
+            row = gradient.first[columns[entry]]
             for j in range(W):
                 row[j] += x * d[i, j]
 
 
 @compiled
-def _adam(theta: Singles, g: Singles, m: Singles, v: Singles, step: np.float32, epsilon: np.float32) -> None:
+def _adam(
+    theta: Singles, g: Singles, m: Singles, v: Singles, step: np.float32, epsilon: np.float32
+) -> None:
     """Take a step of Adam, and set the gradient to 0 for the next one."""
     for at in range(len(theta)):
         first = np.float32(0.9) * m[at] + np.float32(0.1) * g[at]

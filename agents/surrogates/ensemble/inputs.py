@@ -4,8 +4,8 @@
 |--------|-----------------------------------------------|--------|
 | m, F   | networks, features of the observed networks   | scalar |
 
-Features that no observed network has are left out, and the others are divided by their largest absolute value. Networks
-without any feature have one input, 0.
+Features that no observed network has are left out, and the others are divided by their largest
+absolute value. Networks without any feature have one input, 0.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class SparseInputs(NamedTuple):
         """Return the entries of a dense matrix."""
         rows, columns = np.nonzero(dense)
         starts = np.searchsorted(rows, np.arange(len(dense) + 1))
-        # `nonzero` returns columns of one array. A contiguous copy avoids a second compiled version for strided arrays.
+        # `nonzero` returns columns of one array. A contiguous copy avoids a second compiled version
+        # for strided arrays.
         return cls(starts, np.ascontiguousarray(columns), dense[rows, columns])
 
 
@@ -92,12 +93,16 @@ class Inputs:
     def rows(self, architectures: Sequence[Architecture]) -> SparseInputs:
         """Return the same inputs without the zeros."""
         rows, columns, values = self._entries(architectures)
-        return SparseInputs(np.searchsorted(rows, np.arange(len(architectures) + 1)), columns, values)
+        return SparseInputs(
+            np.searchsorted(rows, np.arange(len(architectures) + 1)), columns, values
+        )
 
     def _entries(self, architectures: Sequence[Architecture]) -> tuple[Integers, Integers, Singles]:
         """Return row, column and value of each input that is not 0, row by row."""
         rows, numbers, values = self.features.entries(architectures)
-        column_of = np.full(max(int(part.max(initial=-1)) for part in (numbers, self.numbers)) + 1, -1)
+        column_of = np.full(
+            max(int(part.max(initial=-1)) for part in (numbers, self.numbers)) + 1, -1
+        )
         column_of[self.numbers] = np.arange(len(self.numbers))
         columns = column_of[numbers]
         used = columns >= 0

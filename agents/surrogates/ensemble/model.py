@@ -12,22 +12,24 @@ Notation, with the equations of BANANAS (White, Neiswanger, Savani):
     A        the identity, without fantasies                                     (M, M)
     tau2     mean square of mu's errors on its own observations                  scalar
 
-The paper treats the members' predictions as a Gaussian of mean mu and standard deviation s (appendix B.2). The
-posterior is therefore one Gaussian (S = 1), and acquisitions are those of the paper. Joint samples need covariances,
-which the paper does not define; C is the members' empirical covariance. Its rank is at most M - 1, four for five
-members, and a joint sample is a random mixture of the members, where the paper's Thompson sampling (eq. 5) takes one of
-them.
+The paper treats the members' predictions as a Gaussian of mean mu and standard deviation s
+(appendix B.2). The posterior is therefore one Gaussian (S = 1), and acquisitions are those of the
+paper. Joint samples need covariances, which the paper does not define; C is the members' empirical
+covariance. Its rank is at most M - 1, four for five members, and a joint sample is a random mixture
+of the members, where the paper's Thompson sampling (eq. 5) takes one of them.
 
-Pending proposals: the paper ignores them and takes the best ten of one ranking. Refitting on fantasy scores would cost
-a training for each. Here the Gaussian (mu, C) is conditioned on the fantasies with noise tau2, which is A <- (A^-1 +
-D_p D_p^T / tau2)^-1 for fantasised points p: mu stays the same, and the members' disagreement at p is removed
-everywhere, at negligible cost. After M - 1 distinct points hardly any variance remains, because of the rank.
+Pending proposals: the paper ignores them and takes the best ten of one ranking. Refitting on
+fantasy scores would cost a training for each. Here the Gaussian (mu, C) is conditioned on the
+fantasies with noise tau2, which is A <- (A^-1 + D_p D_p^T / tau2)^-1 for fantasised points p: mu
+stays the same, and the members' disagreement at p is removed everywhere, at negligible cost. After
+M - 1 distinct points hardly any variance remains, because of the rank.
 
-Features that no observed network has are left out. The paper has an input for every possible path; the weight of an
-unobserved one stays at its random initial value and adds noise to predictions for networks that have the path. Features
-are divided by their largest absolute value, 1 for the binary encodings of the paper, and scores are standardised, where
-the paper trains on percent. On the NAS-Bench-101 sample standardising lowered the mean absolute error by a tenth or
-more at 20, 100 and 500 networks.
+Features that no observed network has are left out. The paper has an input for every possible path;
+the weight of an unobserved one stays at its random initial value and adds noise to predictions for
+networks that have the path. Features are divided by their largest absolute value, 1 for the binary
+encodings of the paper, and scores are standardised, where the paper trains on percent. On the
+NAS-Bench-101 sample standardising lowered the mean absolute error by a tenth or more at 20, 100 and
+500 networks.
 """
 
 from __future__ import annotations
@@ -88,14 +90,23 @@ class Ensemble(Surrogate):
         """Check and keep the settings."""
         distance = kernels.get(encoding) if isinstance(encoding, str) else encoding
         if not isinstance(distance, EmbeddedDistance):
-            raise UsageError(f"encoding must be a kernel with features, got {getattr(distance, 'name', distance)!r}")
+            raise UsageError(
+                "encoding must be a kernel with features, got "
+                f"{getattr(distance, 'name', distance)!r}"
+            )
+
         self.encoding = distance
         require_at_least(2, members=members)
         require_at_least(1, layers=layers, width=width, epochs=epochs, batch=batch, threads=threads)
         if not 0.0 < rate < np.inf:
             raise UsageError(f"rate must be > 0 and finite, got {rate}")
-        self.members, self.layers, self.width = members, layers, width
-        self.epochs, self.rate, self.batch = epochs, rate, batch
+
+        self.members = members
+        self.layers = layers
+        self.width = width
+        self.epochs = epochs
+        self.rate = rate
+        self.batch = batch
         self.threads = threads or cpu_count.available()
         self._features = SparseFeatures((distance,))
 
@@ -120,10 +131,15 @@ class Ensemble(Surrogate):
         targets = scale.standardise(scores).astype(np.float32)
         rows = SparseInputs.of(inputs.read(architectures))
         thetas = train(shape, drawn, rows, targets, self.batch, self.rate, self.threads)
-        fitted = FittedEnsemble(inputs, shape, thetas, scale, float(scores.max()), 1.0, np.eye(self.members))
+        fitted = FittedEnsemble(
+            inputs, shape, thetas, scale, float(scores.max()), 1.0, np.eye(self.members)
+        )
         predictions = fitted.members(architectures)
         if not np.isfinite(predictions).all():
-            raise NumericalError(f"the ensemble's weights diverged: lower its learning rate, got {self.rate}")
+            raise NumericalError(
+                f"the ensemble's weights diverged: lower its learning rate, got {self.rate}"
+            )
+
         errors = np.square(predictions.mean(axis=0) - scores).mean()
         return replace(fitted, noise=max(float(errors), LEAST_NOISE * scale.spread**2))
 
@@ -157,32 +173,45 @@ class FittedEnsemble(Fitted):
             InvalidArchitectureError: A network is of another space than those observed.
         """
         mean, deviations = self._moments(architectures)
-        variances = np.einsum("km,kl,lm->m", deviations, self.member_covariance, deviations, optimize=True)
+        variances = np.einsum(
+            "km,kl,lm->m", deviations, self.member_covariance, deviations, optimize=True
+        )
         covariances = (deviations.T @ self.member_covariance @ deviations)[None] if joint else None
-        return Posterior(mean[None], np.maximum(variances, 0.0)[None], np.array([self.best]), covariances)
+        return Posterior(
+            mean[None], np.maximum(variances, 0.0)[None], np.array([self.best]), covariances
+        )
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedEnsemble:
         """See `Fitted.hallucinate`, and the head of this module."""
         if len(architectures) == 0:
             return self
+
         mean, deviations = self._moments(architectures)
         precision = np.linalg.inv(self.member_covariance) + deviations @ deviations.T / self.noise
         updated = np.linalg.inv(precision)
-        return replace(self, best=max(self.best, float(mean.max())), member_covariance=0.5 * (updated + updated.T))
+        return replace(
+            self,
+            best=max(self.best, float(mean.max())),
+            member_covariance=0.5 * (updated + updated.T),
+        )
 
     def members(self, architectures: Sequence[Architecture]) -> Array:
         """Return the predictions of the members for m networks, in score units: (M, m) float64."""
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = predict(self.shape, self.thetas, self.inputs.rows(architectures))
             predictions: Array = self.scale.centre + self.scale.spread * outputs
+
         return predictions
 
     def _moments(self, architectures: Sequence[Architecture]) -> tuple[Array, Array]:
         for network in architectures:
             if network.space != self.inputs.space:
                 raise InvalidArchitectureError(
-                    f"the ensemble was trained on networks of space {self.inputs.space}, got one of {network.space}"
+                    f"the ensemble was trained on networks of space {self.inputs.space}, got "
+                    "one "
+                    f"of {network.space}"
                 )
+
         predictions = self.members(architectures)
         mean = predictions.mean(axis=0)
         return mean, (predictions - mean) / np.sqrt(len(predictions) - 1)

@@ -8,12 +8,14 @@ Notation:
     L, W     hidden layers, width of each                              scalars
     theta    weights and biases of one member, in the order of `parts` (P,)
 
-Each member is trained by Adam on the mean absolute error (`descent`). Members do not wait for each other.
+Each member is trained by Adam on the mean absolute error (`descent`). Members do not wait for each
+other.
 
-BANANAS (section 5.1) specifies Adam, the absolute loss, L = 10, W = 20 and a learning rate of 0.1. Batches (32), epochs
-(200), the decay of v (0.99) and the initial weights (Glorot uniform, biases 0) are not specified; they are taken from
-the authors' published code, and so is the learning rate, 0.01. With 0.1 the error after 500 networks is twice as large
-(path encoding, 6 seeds of `agents.benchmarks.table1`: 1.49 % instead of 0.74 %).
+BANANAS (section 5.1) specifies Adam, the absolute loss, L = 10, W = 20 and a learning rate of 0.1.
+Batches (32), epochs (200), the decay of v (0.99) and the initial weights (Glorot uniform, biases 0)
+are not specified; they are taken from the authors' published code, and so is the learning rate,
+0.01. With 0.1 the error after 500 networks is twice as large (path encoding, 6 seeds of
+`agents.benchmarks.table1`: 1.49 % instead of 0.74 %).
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class NetworkShape(NamedTuple):
 
 
 class TrainingDraws(NamedTuple):
-    """The random draws of a training, made beforehand, so that results do not depend on the number of threads.
+    """The random draws of a training, made beforehand, so that results do not depend on the number
+    of threads.
 
     Attributes:
         thetas: (M, P) float32, initial weights.
@@ -66,7 +69,9 @@ class TrainingDraws(NamedTuple):
     orders: Positions
 
 
-def plan(shape: NetworkShape, members: int, epochs: int, observations: int, rng: np.random.Generator) -> TrainingDraws:
+def plan(
+    shape: NetworkShape, members: int, epochs: int, observations: int, rng: np.random.Generator
+) -> TrainingDraws:
     """Draw the initial weights and the order of the observations in each epoch."""
     fans = ((shape.features, shape.width), (shape.width, shape.width), (shape.width, 1))
     weights = [
@@ -76,7 +81,9 @@ def plan(shape: NetworkShape, members: int, epochs: int, observations: int, rng:
     thetas = np.zeros((members, shape.size), np.float32)
     drawn = np.concatenate(weights, axis=1)
     thetas[:, : drawn.shape[1]] = drawn
-    ordered = np.broadcast_to(np.arange(observations, dtype=np.int32), (members, epochs, observations))
+    ordered = np.broadcast_to(
+        np.arange(observations, dtype=np.int32), (members, epochs, observations)
+    )
     return TrainingDraws(thetas, rng.permuted(ordered, axis=-1))
 
 
@@ -108,6 +115,7 @@ def train(
 
     with ThreadPoolExecutor(threads) as pool:
         trained: Singles = np.stack(list(pool.map(train_member, range(len(draws.thetas)))))
+
     return trained
 
 
@@ -116,6 +124,7 @@ def predict(shape: NetworkShape, thetas: Singles, inputs: SparseInputs) -> NDArr
     outputs = np.empty((len(thetas), len(inputs.starts) - 1))
     for theta, row in zip(thetas, outputs, strict=True):
         evaluate(theta, *shape, *inputs, row)
+
     return outputs
 
 
@@ -123,4 +132,6 @@ def split(shape: NetworkShape, thetas: Singles) -> Sequence[Singles]:
     """Return the parts of (M, P) weights, each with the members first; views, not copies."""
     ends = np.cumsum([math.prod(part) for part in shape.parts])
     pieces = np.split(thetas, ends[:-1], axis=1)
-    return [piece.reshape(len(thetas), *part) for piece, part in zip(pieces, shape.parts, strict=True)]
+    return [
+        piece.reshape(len(thetas), *part) for piece, part in zip(pieces, shape.parts, strict=True)
+    ]

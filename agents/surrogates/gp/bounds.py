@@ -25,7 +25,9 @@ class Bounds:
     def __post_init__(self) -> None:
         """Check the bounds."""
         if self.lower.shape != self.upper.shape or not (self.lower < self.upper).all():
-            raise NumericalError(f"bounds must be ascending pairs, got {self.lower} and {self.upper}")
+            raise NumericalError(
+                f"bounds must be ascending pairs, got {self.lower} and {self.upper}"
+            )
 
     @property
     def centre(self) -> Array:

@@ -1,7 +1,9 @@
-"""Gaussian processes on configurations with conditional parameters; hyperparameters by slice sampling.
+"""Gaussian processes on configurations with conditional parameters; hyperparameters by slice
+sampling.
 
-Swersky et al. (2014) "infer all GP parameters using MCMC". Scores are standardised. The prior of the log-parameters is
-uniform between the kernel's bounds, and for the noise variance between 1e-4 and 1.
+Swersky et al. (2014) "infer all GP parameters using MCMC". Scores are standardised. The prior of
+the log-parameters is uniform between the kernel's bounds, and for the noise variance between 1e-4
+and 1.
 
     symbol   meaning                                                     shape
     n, m     observations, query configurations                          scalars
@@ -40,7 +42,9 @@ class FittedConditional(ABC):
 
     @abstractmethod
     def hallucinate(self, codes: Array) -> FittedConditional:
-        """Return the model conditioned on fantasy scores of (k, D) codes, equal to their posterior means."""
+        """Return the model conditioned on fantasy scores of (k, D) codes, equal to their posterior
+        means.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,28 +70,41 @@ class FittedConditionalGP(FittedConditional):
         with one_thread():
             for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
                 cross = self.kernel.value(theta[:-1], self.prepared, prepared)
-                means[s], variances[s] = process.predict(cross, self.kernel.prior(theta[:-1], prepared))
-        return Posterior(means, variances, np.array([process.values.max() for process in self.processes]))
+                means[s], variances[s] = process.predict(
+                    cross, self.kernel.prior(theta[:-1], prepared)
+                )
+
+        return Posterior(
+            means, variances, np.array([process.values.max() for process in self.processes])
+        )
 
     def hallucinate(self, codes: Array) -> FittedConditionalGP:
         """See `FittedConditional.hallucinate`."""
         if not len(codes):
             return self
+
         added = self.kernel.prepare(codes)
         processes = tuple(
-            process.extend(self.kernel.value(theta[:-1], self.prepared, added), self.kernel.value(theta[:-1], added))
+            process.extend(
+                self.kernel.value(theta[:-1], self.prepared, added),
+                self.kernel.value(theta[:-1], added),
+            )
             for theta, process in zip(self.thetas, self.processes, strict=True)
         )
         return replace(self, prepared=np.vstack([self.prepared, added]), processes=processes)
 
 
 def learn(
-    kernel: CodeKernel, codes: Array, values: Array, schedule: SamplingSchedule, rng: np.random.Generator
+    kernel: CodeKernel,
+    codes: Array,
+    values: Array,
+    schedule: SamplingSchedule,
+    rng: np.random.Generator,
 ) -> FittedConditionalGP:
     """Fit the model to n observations, at least one.
 
-    Hyperparameters are sampled on at most `OBSERVATIONS` of them, drawn at random: a chain takes thousands of
-    likelihoods, each of which costs n^3.
+    Hyperparameters are sampled on at most `OBSERVATIONS` of them, drawn at random: a chain takes
+    thousands of likelihoods, each of which costs n^3.
 
     Args:
         kernel: Kernel on codes.
@@ -99,7 +116,9 @@ def learn(
     prepared = kernel.prepare(codes)
     bounds = np.vstack([kernel.bounds, np.log(_NOISE)])
     rows = some_of(len(codes), OBSERVATIONS, rng)
-    some, known, diagonal = prepared[rows], values[rows], np.diag_indices(len(rows))
+    some = prepared[rows]
+    known = values[rows]
+    diagonal = np.diag_indices(len(rows))
 
     def density(theta: Array) -> float:
         noisy = kernel.value(theta[:-1], some)
@@ -108,8 +127,11 @@ def learn(
 
     with one_thread():
         thetas = slice_sample(density, Bounds(bounds[:, 0], bounds[:, 1]), schedule, rng)
+
     processes = tuple(
-        GaussianProcess.condition(kernel.value(theta[:-1], prepared), values, float(np.exp(theta[-1])))
+        GaussianProcess.condition(
+            kernel.value(theta[:-1], prepared), values, float(np.exp(theta[-1]))
+        )
         for theta in thetas
     )
     return FittedConditionalGP(kernel, prepared, thetas, processes)
@@ -132,26 +154,40 @@ class FittedSeparateGPs(FittedConditional):
     best: float
 
     def posterior(self, codes: Array) -> Posterior:
-        """See `FittedConditional.posterior`; a depth without observations has the prior, mean 0 and variance 1."""
+        """See `FittedConditional.posterior`; a depth without observations has the prior, mean 0 and
+        variance 1.
+        """
         shape = (self.samples, len(codes))
-        means, variances = np.zeros(shape), np.ones(shape)
+        means = np.zeros(shape)
+        variances = np.ones(shape)
         for depth, rows in self._rows(codes).items():
             if depth in self.parts:
                 own = self.parts[depth].posterior(codes[rows])
-                means[:, rows], variances[:, rows] = own.means, own.variances
-        incumbents = [part.posterior(np.empty((0, codes.shape[1]))).best for part in self.parts.values()]
-        return Posterior(means, variances, np.max([np.full(self.samples, self.best), *incumbents], axis=0))
+                means[:, rows] = own.means
+                variances[:, rows] = own.variances
+
+        incumbents = [
+            part.posterior(np.empty((0, codes.shape[1]))).best for part in self.parts.values()
+        ]
+        return Posterior(
+            means, variances, np.max([np.full(self.samples, self.best), *incumbents], axis=0)
+        )
 
     def hallucinate(self, codes: Array) -> FittedSeparateGPs:
-        """See `FittedConditional.hallucinate`; depths without observations have no process to change."""
+        """See `FittedConditional.hallucinate`; depths without observations have no process to
+        change.
+        """
         present = {depth: rows for depth, rows in self._rows(codes).items() if depth in self.parts}
-        changed = {depth: self.parts[depth].hallucinate(codes[rows]) for depth, rows in present.items()}
+        changed = {
+            depth: self.parts[depth].hallucinate(codes[rows]) for depth, rows in present.items()
+        }
         return replace(self, parts={**self.parts, **changed})
 
     def _rows(self, codes: Array) -> dict[int, list[int]]:
         rows: dict[int, list[int]] = {}
         for at, row in enumerate(codes):
             rows.setdefault(self.depth(row), []).append(at)
+
         return rows
 
 
@@ -163,7 +199,9 @@ def learn_separately(
     rng: np.random.Generator,
     depth: Callable[[Array], int],
 ) -> FittedSeparateGPs:
-    """Fit a process for each depth; arguments as in `learn`, and a function from a row of codes to its depth."""
+    """Fit a process for each depth; arguments as in `learn`, and a function from a row of codes to
+    its depth.
+    """
     depths = np.array([depth(row) for row in codes])
     parts = {
         int(each): learn(kernel, codes[depths == each], values[depths == each], schedule, rng)

@@ -14,21 +14,24 @@
 
     y / s - rho m  ~  N(0, B),    B = rho^2 C + (1 - rho^2) k + beta^2 + eta2 I
 
-This is the intrinsic coregionalisation model of two tasks, with covariance rho_tt' k (Bonilla, Chai, Williams:
-Multi-task Gaussian process prediction, 2007), where k is fitted to the source task alone. The source task's evaluations
-are conditioned on once, so that a fit costs O(n^3) in the target task's evaluations only.
+This is the intrinsic coregionalisation model of two tasks, with covariance rho_tt' k (Bonilla,
+Chai, Williams: Multi-task Gaussian process prediction, 2007), where k is fitted to the source task
+alone. The source task's evaluations are conditioned on once, so that a fit costs O(n^3) in the
+target task's evaluations only.
 
-rho and eta2 are the most probable values of a grid; rho may be negative, as a reversed task is as informative as the
-task. For each pair, s is the most probable value in closed form. The n evaluations are of u networks; evaluations of
-one network, its replicates, differ by noise alone. With L L^T = rho^2 C + (1 - rho^2) k + beta^2 + diag(v),
-q = L^-1 rho m, r = L^-1 z and t = 1 / s, the log likelihood is
+rho and eta2 are the most probable values of a grid; rho may be negative, as a reversed task is as
+informative as the task. For each pair, s is the most probable value in closed form. The n
+evaluations are of u networks; evaluations of one network, its replicates, differ by noise alone.
+With L L^T = rho^2 C + (1 - rho^2) k + beta^2 + diag(v), q = L^-1 rho m, r = L^-1 z and t = 1 / s,
+the log likelihood is
 
     -1/2 |t r - q|^2 - t^2 W / 2 + n log t - sum log L_ii + D - u/2 log 2 pi
     W = sum_i (y_i - z_g)^2 / eta2,    D = sum_rows 1/2 log 2 pi v - n/2 log 2 pi eta2
 
-W and D are the likelihood of the replicates given their mean; without them every noise level would explain replicates
-that disagree. The derivative by t is zero where t^2 (|r|^2 + W) - t r^T q - n = 0. Evaluations that repeat the source
-leave s undetermined, so the prior adds `SCALE_EVALUATIONS` pseudo-evaluations with s = 1.
+W and D are the likelihood of the replicates given their mean; without them every noise level would
+explain replicates that disagree. The derivative by t is zero where t^2 (|r|^2 + W) - t r^T q - n =
+0. Evaluations that repeat the source leave s undetermined, so the prior adds `SCALE_EVALUATIONS`
+pseudo-evaluations with s = 1.
 """
 
 from __future__ import annotations
@@ -58,12 +61,16 @@ class CoregionalisedGP(Surrogate):
 
     Args:
         source_model: Model of the source task.
-        transform: Outcome transform: a name of `archive.agents.surrogates.outcome_transforms`, or an object.
+        transform: Outcome transform: a name of `archive.agents.surrogates.outcome_transforms`, or
+            an object.
     """
 
-    def __init__(self, source_model: SourceModel, transform: str | OutcomeTransform = "log-regret") -> None:
+    def __init__(
+        self, source_model: SourceModel, transform: str | OutcomeTransform = "log-regret"
+    ) -> None:
         """Keep the arguments."""
-        self.source_model, self.transform = source_model, outcome_transforms.get(transform)
+        self.source_model = source_model
+        self.transform = outcome_transforms.get(transform)
 
     def fit(
         self,
@@ -79,7 +86,10 @@ class CoregionalisedGP(Surrogate):
         with one_thread(len(rows)):
             gram = source.covariance(best.rho)
             process = GaussianProcess.condition(gram, best.values, best.noise, best.variances)
-        return FittedCoregionalisedGP(self.source_model, rows, best.rho, best.output_scale, process, scale, replicates)
+
+        return FittedCoregionalisedGP(
+            self.source_model, rows, best.rho, best.output_scale, process, scale, replicates
+        )
 
     def log_likelihoods(
         self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None
@@ -105,7 +115,8 @@ class FittedCoregionalisedGP(Fitted):
 
     Attributes:
         source_model: As given to the surrogate.
-        architectures: The rows of the process: the observed networks, each once, then the fantasised ones.
+        architectures: The rows of the process: the observed networks, each once, then the
+            fantasised ones.
         rho: The estimated correlation of the tasks.
         output_scale: s.
         process: Gaussian process of y / s - rho m.
@@ -127,7 +138,9 @@ class FittedCoregionalisedGP(Fitted):
 
     @property
     def task_correlation(self) -> float:
-        """The estimated correlation of the scores of the two tasks: rho, or -rho of a model of negated scores."""
+        """The estimated correlation of the scores of the two tasks: rho, or -rho of a model of
+        negated scores.
+        """
         return self.source_model.sign * self.rho
 
     @property
@@ -138,16 +151,21 @@ class FittedCoregionalisedGP(Fitted):
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
         source = self.source_model.posterior(self.architectures, architectures)
-        cross, covariance = source.covariance(self.rho), None
+        cross = source.covariance(self.rho)
+        covariance = None
         with one_thread(len(self.architectures)):
             if joint:
-                prior = self.source_model.posterior(architectures, architectures).covariance(self.rho)
+                prior = self.source_model.posterior(architectures, architectures).covariance(
+                    self.rho
+                )
                 added, covariance = self.process.predict_jointly(cross, prior)
                 variance = np.clip(covariance.diagonal(), 0.0, None)
             else:
                 added, variance = self.process.predict(cross, source.diagonal(self.rho))
+
         means = self.rho * source.means + added
-        centre, spread = self.scale.centre, self.scale.spread
+        centre = self.scale.centre
+        spread = self.scale.spread
         squared = (spread * self.output_scale) ** 2
         return Posterior(
             means=(centre + spread * self.output_scale * means)[None],
@@ -165,10 +183,14 @@ class FittedCoregionalisedGP(Fitted):
         """See `Fitted.hallucinate`."""
         if len(architectures) == 0:
             return self
+
         cross = self.source_model.posterior(self.architectures, architectures).covariance(self.rho)
         prior = self.source_model.posterior(architectures, architectures).covariance(self.rho)
         process = self.process.extend(cross, prior)
-        expected = self.rho * self.source_model.means(architectures) + process.values[-len(architectures) :]
+        expected = (
+            self.rho * self.source_model.means(architectures)
+            + process.values[-len(architectures) :]
+        )
         return replace(
             self,
             architectures=(*self.architectures, *architectures),

@@ -1,4 +1,5 @@
-"""Likelihoods of a target task's scores on a grid of correlations with a source task and of noise levels.
+"""Likelihoods of a target task's scores on a grid of correlations with a source task and of noise
+levels.
 
 The symbols and the formula are those of `coregionalised`.
 """
@@ -57,26 +58,40 @@ def grid(replicates: Replicates, source: SourcePosterior) -> list[GridPoint]:
         NumericalError: No point has a finite likelihood.
     """
     with one_thread(len(source.means)):
-        points = [_grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES]
+        points = [
+            _grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES
+        ]
+
     finite = [point for point in points if point is not None]
     if not finite:
-        raise NumericalError("the observations have no finite likelihood at any correlation of the tasks")
+        raise NumericalError(
+            "the observations have no finite likelihood at any correlation of the tasks"
+        )
+
     return finite
 
 
-def _grid_point(replicates: Replicates, source: SourcePosterior, rho: float, noise: float) -> GridPoint | None:
-    """Return the most probable output scale at one correlation and noise; None for an indefinite covariance."""
+def _grid_point(
+    replicates: Replicates, source: SourcePosterior, rho: float, noise: float
+) -> GridPoint | None:
+    """Return the most probable output scale at one correlation and noise;
+
+    None for an indefinite covariance.
+    """
     observed, variances = replicates.merged(noise)
-    noisy, expected = source.covariance(rho), rho * source.means
+    noisy = source.covariance(rho)
+    expected = rho * source.means
     noisy[np.diag_indices(len(noisy))] += variances
     factor = try_cholesky(noisy)
     if factor is None:
         return None
+
     r = solve_triangular(factor, observed, lower=True, check_finite=False)
     q = solve_triangular(factor, expected, lower=True, check_finite=False)
     # The Jacobian n log t counts every evaluation, not only every network.
     n = len(replicates.rows)
-    square, product = float(r @ r) + replicates.scatter(noise) + SCALE_EVALUATIONS, float(r @ q)
+    square = float(r @ r) + replicates.scatter(noise) + SCALE_EVALUATIONS
+    product = float(r @ q)
     t = (product + np.sqrt(product**2 + 4.0 * square * (n + SCALE_EVALUATIONS))) / (2.0 * square)
     log_posterior = (
         -0.5 * (t * t * square - 2.0 * t * product + float(q @ q))
@@ -109,9 +124,14 @@ class LogLikelihoods(NamedTuple):
         Raises:
             NumericalError: All points have a correlation, or none has one.
         """
-        signs, posteriors = np.array([(np.sign(point.rho), point.log_posterior) for point in points]).T
+        signs, posteriors = np.array(
+            [(np.sign(point.rho), point.log_posterior) for point in points]
+        ).T
         if not 0 < np.count_nonzero(signs) < len(signs):
-            raise NumericalError("the observations have no finite likelihood with or without a correlation")
+            raise NumericalError(
+                "the observations have no finite likelihood with or without a correlation"
+            )
+
         none = CORRELATIONS[0.0]
         return cls(
             correlated=logsumexp(posteriors, b=signs != 0.0) - math.log(1.0 - none),

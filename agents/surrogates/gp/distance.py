@@ -9,9 +9,10 @@ Notation:
     S        hyperparameter sets that the posterior averages over         scalar
     y        transformed scores, mean 0 and standard deviation 1          (n,)
 
-theta has bounds: the covariance's, which follow the median of the observed distances (unnormalised OTMANN runs into
-millions, normalised stays below 1), and those of the noise. `SliceSampling` averages over its posterior as NASBOT does
-(section 4.1), `MarginalLikelihood` maximises it as tree-Wasserstein does (appendix G).
+theta has bounds: the covariance's, which follow the median of the observed distances (unnormalised
+OTMANN runs into millions, normalised stays below 1), and those of the noise. `SliceSampling`
+averages over its posterior as NASBOT does (section 4.1), `MarginalLikelihood` maximises it as
+tree-Wasserstein does (appendix G).
 """
 
 from __future__ import annotations
@@ -41,16 +42,19 @@ _log = logging.getLogger(__name__)
 class DistanceGP(Surrogate):
     """An exact Gaussian process on distances.
 
-    Replicates, evaluations of equal `key`, are merged into one row: the result is the same, at less cost. All
-    observations are conditioned on exactly, in O(u^3) time and 8 u^2 bytes for each of the S sets (twice that where the
-    covariance was repaired) beside the distances. An `Inference` may fit hyperparameters to a subset, see there.
+    Replicates, evaluations of equal `key`, are merged into one row: the result is the same, at less
+    cost. All observations are conditioned on exactly, in O(u^3) time and 8 u^2 bytes for each of
+    the S sets (twice that where the covariance was repaired) beside the distances. An `Inference`
+    may fit hyperparameters to a subset, see there.
 
     Args:
-        pairwise: Source of the distances. The same pairs are requested repeatedly: a `Gram` caches them.
+        pairwise: Source of the distances. The same pairs are requested repeatedly: a `Gram` caches
+            them.
         covariance: A function of the components.
         inference: Method of fitting hyperparameters, `SliceSampling()` by default.
         noise: Prior of the noise, `LearnedNoise()` by default.
-        transform: Outcome transform: a name of `archive.agents.surrogates.outcome_transforms`, or an object.
+        transform: Outcome transform: a name of `archive.agents.surrogates.outcome_transforms`, or
+            an object.
 
     Raises:
         UnknownNameError: There is no such transform.
@@ -66,8 +70,10 @@ class DistanceGP(Surrogate):
         transform: str | OutcomeTransform = "standardise",
     ) -> None:
         """Keep the arguments."""
-        self.pairwise, self.covariance = pairwise, covariance
-        self.inference, self.noise = inference or SliceSampling(), noise or LearnedNoise()
+        self.pairwise = pairwise
+        self.covariance = covariance
+        self.inference = inference or SliceSampling()
+        self.noise = noise or LearnedNoise()
         self.transform = outcome_transforms.get(transform)
 
     def fit(
@@ -83,8 +89,8 @@ class DistanceGP(Surrogate):
             architectures: n networks, replicates included.
             scores: (n,) float64.
             rng: Source of randomness.
-            variances: (n,) float64, known noise variances of the single evaluations in squared score units, added to
-                eta2; None where none are known.
+            variances: (n,) float64, known noise variances of the single evaluations in squared
+                score units, added to eta2; None where none are known.
 
         Raises:
             NumericalError: There are no scores, or scores or variances are not finite.
@@ -94,8 +100,10 @@ class DistanceGP(Surrogate):
         likelihood = Likelihood(self.covariance, stack, replicates, self.noise.bounds(scale.spread))
         with one_thread():
             thetas = self.inference.thetas(likelihood, rng)
+
         with one_thread(len(rows)):
             processes = tuple(self._condition(stack, replicates, theta) for theta in thetas)
+
         remainders = [replicates.remainder(float(np.exp(theta[-1]))) for theta in thetas]
         fitted = FittedGP(
             pairwise=self.pairwise,
@@ -106,16 +114,23 @@ class DistanceGP(Surrogate):
             scale=scale,
             observations=replicates,
             best_fantasy=np.full(len(thetas), -np.inf),
-            log_likelihoods=np.array([process.log_likelihood for process in processes]) + remainders,
+            log_likelihoods=np.array([process.log_likelihood for process in processes])
+            + remainders,
         )
-        _log.info("%d observations; covariances repaired by up to %.1e", len(scores), fitted.repaired)
+        _log.info(
+            "%d observations; covariances repaired by up to %.1e", len(scores), fitted.repaired
+        )
         return fitted
 
     def bounds(self, stack: Array) -> Bounds:
         """Return the bounds of theta for (c, u, u) distances and standardised scores."""
-        return Likelihood(self.covariance, stack, Replicates.of((), np.empty(0)), self.noise.bounds(1.0)).bounds
+        return Likelihood(
+            self.covariance, stack, Replicates.of((), np.empty(0)), self.noise.bounds(1.0)
+        ).bounds
 
     def _condition(self, stack: Array, replicates: Replicates, theta: Array) -> GaussianProcess:
         noise = float(np.exp(theta[-1]))
         values, variances = replicates.merged(noise)
-        return GaussianProcess.condition_repaired(self.covariance.value(stack, theta[:-1]), values, noise, variances)
+        return GaussianProcess.condition_repaired(
+            self.covariance.value(stack, theta[:-1]), values, noise, variances
+        )

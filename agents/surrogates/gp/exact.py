@@ -17,10 +17,10 @@ Notation:
     covariance  P - c^T B^-1 c                           eq. (1)
     log p(y)    -1/2 y^T a - sum log L_ii - n/2 log 2pi  (Rasmussen & Williams, 2006, eq. 2.30)
 
-Covariances computed from distances may be indefinite; at a few hundred networks NASBOT's are. `condition_repaired` then
-replaces K by its positive part and c by Q c (`archive.kernels.covariance.spectrum`). Two alternatives ranked other
-networks far worse, measured on 300 networks of each space: raising the noise until K is definite, and repairing K but
-not c.
+Covariances computed from distances may be indefinite; at a few hundred networks NASBOT's are.
+`condition_repaired` then replaces K by its positive part and c by Q c
+(`archive.kernels.covariance.spectrum`). Two alternatives ranked other networks far worse, measured
+on 300 networks of each space: raising the noise until K is definite, and repairing K but not c.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
 
 class JitterWarning(RuntimeWarning):
-    """A covariance was not positive definite and has been repaired; the message gives the jitter."""
+    """A covariance was not positive definite and has been repaired; the message gives the
+    jitter.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class GaussianProcess:
         factor: (n, n) float64, lower triangular: L.
         values: (n,) float64: y.
         noise: eta2, at least 0; the default for added points.
-        projection: (n0, n0) float64: Q for the first n0 points; None where their covariance needed no repair.
+        projection: (n0, n0) float64: Q for the first n0 points; None where their covariance needed
+            no repair.
         repaired: Largest relative change of a covariance by repair; 0 without repair.
     """
 
@@ -62,7 +65,9 @@ class GaussianProcess:
     repaired: float = 0.0
 
     @classmethod
-    def condition(cls, gram: Array, values: Array, noise: float, variances: Array | None = None) -> GaussianProcess:
+    def condition(
+        cls, gram: Array, values: Array, noise: float, variances: Array | None = None
+    ) -> GaussianProcess:
         """Condition on observed values.
 
         Args:
@@ -82,10 +87,13 @@ class GaussianProcess:
     def condition_repaired(
         cls, gram: Array, values: Array, noise: float, variances: Array | None = None
     ) -> GaussianProcess:
-        """Condition on observed values with a covariance that may be indefinite; arguments as in `condition`."""
+        """Condition on observed values with a covariance that may be indefinite; arguments as in
+        `condition`.
+        """
         # The eigenvalues of 5,000 networks take a minute, a Cholesky factor a second.
         if surely_positive_semidefinite(gram):
             return cls.condition(gram, values, noise, variances)
+
         sound = repair(gram, warn=False)
         process = cls.condition(sound.matrix, values, noise, variances)
         return replace(process, projection=sound.projection, repaired=sound.amount)
@@ -94,7 +102,9 @@ class GaussianProcess:
     def weights(self) -> Array:
         """B^-1 y: (n,) float64."""
         half = solve_triangular(self.factor, self.values, lower=True, check_finite=False)
-        weights: Array = solve_triangular(self.factor, half, lower=True, trans=1, check_finite=False)
+        weights: Array = solve_triangular(
+            self.factor, half, lower=True, trans=1, check_finite=False
+        )
         return weights
 
     @property
@@ -110,19 +120,22 @@ class GaussianProcess:
         """Return the gradient of `log_likelihood` (Rasmussen & Williams, 2006, eq. 5.9).
 
         Args:
-            derivatives: (p, n, n) float64: of B with respect to each of p parameters. With respect to
-                log eta2 it is `eta2 I`.
+            derivatives: (p, n, n) float64: of B with respect to each of p parameters. With respect
+                to log eta2 it is `eta2 I`.
 
         Returns:
             (p,) float64: 1/2 tr((a a^T - B^-1) derivative).
         """
         inverse, _ = lapack.dpotri(self.factor, lower=1)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        gradient: Array = 0.5 * np.einsum("ij,pij->p", np.outer(self.weights, self.weights) - inverse, derivatives)
+        gradient: Array = 0.5 * np.einsum(
+            "ij,pij->p", np.outer(self.weights, self.weights) - inverse, derivatives
+        )
         return gradient
 
     def loo_log_densities(self) -> Array:
-        """Return the leave-one-out log densities log p(y_i | the others): (n,) float64, at O(n^3 / 3).
+        """Return the leave-one-out log densities log p(y_i | the others): (n,) float64, at O(n^3 /
+        3).
 
         Rasmussen & Williams, 2006, eqs. (5.10) to (5.12).
         """
@@ -145,7 +158,8 @@ class GaussianProcess:
         return sound.T @ self.weights, np.clip(variance, 0.0, None)
 
     def predict_jointly(self, cross: Array, prior: Array) -> tuple[Array, Array]:
-        """Return mean and covariance of the noise-free function at m points: (m,) and (m, m) float64.
+        """Return mean and covariance of the noise-free function at m points: (m,) and (m, m)
+        float64.
 
         Args:
             cross: (n, m) float64: c.
@@ -156,15 +170,19 @@ class GaussianProcess:
         return sound.T @ self.weights, prior - half.T @ half
 
     def extend(
-        self, cross: Array, prior: Array, values: Array | None = None, variances: Array | None = None
+        self,
+        cross: Array,
+        prior: Array,
+        values: Array | None = None,
+        variances: Array | None = None,
     ) -> GaussianProcess:
         """Condition on k more values, in O(k n^2) instead of O(n^3).
 
         Args:
             cross: (n, k) float64: covariance of the observed with the added points.
             prior: (k, k) float64: covariance of the added points, without noise.
-            values: (k,) float64, or None for fantasies equal to the posterior mean (kriging believer): the mean then
-                stays the same everywhere, and only the variance shrinks.
+            values: (k,) float64, or None for fantasies equal to the posterior mean (kriging
+                believer): the mean then stays the same everywhere, and only the variance shrinks.
             variances: (k,) float64, noise variance of each; None for `noise`.
 
         Raises:
@@ -196,6 +214,7 @@ class GaussianProcess:
     def _project(self, cross: Array) -> Array:
         if self.projection is None:
             return cross
+
         first = len(self.projection)
         return np.vstack([self.projection @ cross[:first], cross[first:]])
 
@@ -207,7 +226,8 @@ class GaussianProcess:
 def robust_cholesky(matrix: Array) -> Array:
     """Return the lower Cholesky factor of a symmetric matrix, with jitter where it is needed.
 
-    Distances need not be of negative type, so that a covariance computed from them may be indefinite by more than
+    Distances need not be of negative type, so that a covariance computed from them may be
+    indefinite by more than
     rounding: jitter grows tenfold from 1e-10 to 1e-2 of the mean variance before this raises.
 
     Args:
@@ -223,8 +243,12 @@ def robust_cholesky(matrix: Array) -> Array:
     factor = try_cholesky(matrix)
     if factor is not None:
         return factor
+
     if not np.isfinite(matrix).all():
-        raise NumericalError(f"a {len(matrix)} x {len(matrix)} covariance has elements that are not finite")
+        raise NumericalError(
+            f"a {len(matrix)} x {len(matrix)} covariance has elements that are not finite"
+        )
+
     scale = float(np.diagonal(matrix).mean())
     jitter = 0.0
     for exponent in range(-10, -1):
@@ -232,21 +256,27 @@ def robust_cholesky(matrix: Array) -> Array:
         factor = try_cholesky(matrix + jitter * np.eye(len(matrix)))
         if factor is not None:
             warnings.warn(
-                f"added {jitter:.1e} to the diagonal of a {len(matrix)} x {len(matrix)} covariance that was not "
+                f"added {jitter:.1e} to the diagonal of a {len(matrix)} x {len(matrix)} "
+                "covariance that was not "
                 f"positive definite (mean variance {scale:.1e})",
                 JitterWarning,
                 stacklevel=2,
             )
             return factor
+
     raise NotPositiveDefiniteError(len(matrix), jitter)
 
 
 def try_cholesky(matrix: Array) -> Array | None:
-    """Return the lower Cholesky factor, or None for a matrix that is not positive definite or not finite."""
-    # LAPACK directly: numpy's wrapper costs more than the factorisation of the 20 x 20 matrices of a short study.
+    """Return the lower Cholesky factor, or None for a matrix that is not positive definite or not
+    finite.
+    """
+    # LAPACK directly: numpy's wrapper costs more than the factorisation of the 20 x 20 matrices of
+    # a short study.
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
     if info != 0 or not np.isfinite(factor.diagonal().sum()):
         return None
+
     result: Array = factor
     return result
 
@@ -263,6 +293,7 @@ def log_likelihood(noisy: Array, values: Array) -> float:
     factor, info = lapack.dpotrf(noisy, lower=1, clean=0, overwrite_a=1)
     if info != 0:
         return -np.inf
+
     half, _ = lapack.dtrtrs(factor, values, lower=1)
     result = -0.5 * half @ half - np.log(factor.diagonal()).sum() - 0.5 * len(values) * LOG_TWO_PI
     return float(result) if np.isfinite(result) else -np.inf

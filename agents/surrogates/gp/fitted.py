@@ -27,7 +27,9 @@ MOST_DISTANCES = 2**25
 class Pairwise(Protocol):
     """A source of distances: a `Distance`, or a `Gram`, which caches them."""
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """See `Distance.distances`."""
 
 
@@ -38,13 +40,15 @@ class FittedGP(Fitted):
     Attributes:
         pairwise: As given to the surrogate.
         covariance: As given to the surrogate.
-        architectures: The rows of the processes: the fitted networks, each once, then added and fantasised ones.
+        architectures: The rows of the processes: the fitted networks, each once, then added and
+            fantasised ones.
         thetas: (S, p + 1) float64, the hyperparameters.
         processes: The Gaussian process of each set, on standardised values.
         scale: Maps scores to standardised values.
         observations: The observations, without fantasies.
         best_fantasy: (S,) float64, the largest standardised fantasy value; -inf without fantasies.
-        log_likelihoods: (S,) float64, log marginal likelihood of the standardised observations that were fitted.
+        log_likelihoods: (S,) float64, log marginal likelihood of the standardised observations that
+            were fitted.
     """
 
     pairwise: Pairwise
@@ -59,7 +63,10 @@ class FittedGP(Fitted):
 
     @property
     def repaired(self) -> float:
-        """The largest relative change of a covariance by repair, over the sets; 0 without repair."""
+        """The largest relative change of a covariance by repair, over the sets;
+
+        0 without repair.
+        """
         return max(process.repaired for process in self.processes)
 
     @property
@@ -80,9 +87,13 @@ class FittedGP(Fitted):
         return densities
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`. Many networks are predicted in parts, as their distances would fill the memory."""
+        """See `Fitted.posterior`.
+
+        Many networks are predicted in parts, as their distances would fill the memory.
+        """
         if not joint:
             return self._marginal(architectures)
+
         cross = self._cross(architectures)
         inner = self.covariance.bind(self.pairwise.distances(architectures).stack)
         with one_thread(len(self.architectures)):
@@ -96,12 +107,18 @@ class FittedGP(Fitted):
         """See `Fitted.hallucinate`. Each hyperparameter set uses its own mean."""
         if len(architectures) == 0:
             return self
+
         extended = self._extended(architectures, None, np.zeros(len(architectures)))
-        added = np.array([process.values[-len(architectures) :].max() for process in extended.processes])
+        added = np.array(
+            [process.values[-len(architectures) :].max() for process in extended.processes]
+        )
         return replace(extended, best_fantasy=np.maximum(self.best_fantasy, added))
 
-    def observe(self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None) -> FittedGP:
-        """Return the surrogate with k more observations, without refitting hyperparameters and scale.
+    def observe(
+        self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None
+    ) -> FittedGP:
+        """Return the surrogate with k more observations, without refitting hyperparameters and
+        scale.
 
         O(k n^2) for each set, where a refit is O(n^3) for each of many likelihoods.
 
@@ -112,15 +129,21 @@ class FittedGP(Fitted):
         """
         if len(architectures) == 0:
             return self
+
         check_scores(architectures, scores)
-        values, known = self.scale.standardise(scores), check_variances(scores, self.scale, variances)
+        values = self.scale.standardise(scores)
+        known = check_variances(scores, self.scale, variances)
         keys = [one.key for one in architectures]
         factors = self.scale.noise_factors(keys, scores)
         observations = self.observations.adding(keys, values, known, factors)
-        return replace(self._extended(architectures, values, known, factors), observations=observations)
+        return replace(
+            self._extended(architectures, values, known, factors), observations=observations
+        )
 
     def _cross(self, architectures: Sequence[Architecture]) -> BoundCovariance:
-        return self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
+        return self.covariance.bind(
+            self.pairwise.distances(self.architectures, architectures).stack
+        )
 
     def _marginal(self, architectures: Sequence[Architecture]) -> Posterior:
         m = len(architectures)
@@ -134,7 +157,10 @@ class FittedGP(Fitted):
             with one_thread(len(self.architectures)):
                 for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
                     prior = np.full(part.stop - begin, self.covariance.variance(theta[:-1]))
-                    means[s, part], variances[s, part] = process.predict(cross.value(theta[:-1]), prior)
+                    means[s, part], variances[s, part] = process.predict(
+                        cross.value(theta[:-1]), prior
+                    )
+
         return Posterior.of_standardised(self.scale, means, variances, self.best)
 
     def _joint(self, cross: BoundCovariance, inner: BoundCovariance) -> Posterior:
@@ -142,27 +168,43 @@ class FittedGP(Fitted):
             process.predict_jointly(cross.value(theta[:-1]), inner.value(theta[:-1]))
             for theta, process in zip(self.thetas, self.processes, strict=True)
         ]
-        means, covariances = np.array([mean for mean, _ in pairs]), np.array([covariance for _, covariance in pairs])
+        means = np.array([mean for mean, _ in pairs])
+        covariances = np.array([covariance for _, covariance in pairs])
         variances = np.clip(np.diagonal(covariances, axis1=1, axis2=2), 0.0, None)
         return Posterior.of_standardised(self.scale, means, variances, self.best, covariances)
 
     def _extended(
-        self, architectures: Sequence[Architecture], values: Array | None, known: Array, factors: Array | None = None
+        self,
+        architectures: Sequence[Architecture],
+        values: Array | None,
+        known: Array,
+        factors: Array | None = None,
     ) -> FittedGP:
         cross = self._cross(architectures)
         inner = self.covariance.bind(self.pairwise.distances(architectures).stack)
         shares = np.ones(len(known)) if factors is None else factors
         processes = tuple(
-            process.extend(cross.value(theta[:-1]), inner.value(theta[:-1]), values, shares * process.noise + known)
+            process.extend(
+                cross.value(theta[:-1]),
+                inner.value(theta[:-1]),
+                values,
+                shares * process.noise + known,
+            )
             for theta, process in zip(self.thetas, self.processes, strict=True)
         )
-        return replace(self, architectures=(*self.architectures, *architectures), processes=processes)
+        return replace(
+            self, architectures=(*self.architectures, *architectures), processes=processes
+        )
 
 
 def standardised(
-    architectures: Sequence[Architecture], scores: Array, variances: Array | None, transform: OutcomeTransform
+    architectures: Sequence[Architecture],
+    scores: Array,
+    variances: Array | None,
+    transform: OutcomeTransform,
 ) -> tuple[Scale, Replicates, tuple[Architecture, ...]]:
-    """Return the scale of scores, the standardised observations, and the networks of their rows, each once.
+    """Return the scale of scores, the standardised observations, and the networks of their rows,
+    each once.
 
     Args:
         architectures: n networks, replicates included.
@@ -177,29 +219,42 @@ def standardised(
     scale = transform.learn(scores)
     known = check_variances(scores, scale, variances)
     keys = [one.key for one in architectures]
-    observations = Replicates.of(keys, scale.standardise(scores), known, scale.noise_factors(keys, scores))
+    observations = Replicates.of(
+        keys, scale.standardise(scores), known, scale.noise_factors(keys, scores)
+    )
     return scale, observations, tuple(architectures[at] for at in observations.first)
 
 
 def check_variances(scores: Array, scale: Scale, variances: Array | None) -> Array:
     """Return known variances of n scores in standardised units, (n,) float64; zeros for None.
 
-    After a nonlinear transform g, the standard deviation is half the width of g over the score's interval of one
-    standard deviation to each side, as in `Posterior.in_scores`.
+    After a nonlinear transform g, the standard deviation is half the width of g over the score's
+    interval of one standard deviation to each side, as in `Posterior.in_scores`.
 
     Raises:
-        NumericalError: Their number differs from that of the scores, or one is negative or not finite.
+        NumericalError: Their number differs from that of the scores, or one is negative or not
+            finite.
     """
     if variances is None:
         return np.zeros(len(scores))
+
     variances = np.asarray(variances, dtype=np.float64)
     if variances.shape != scores.shape:
-        raise NumericalError(f"{len(scores)} scores need as many variances, got shape {variances.shape}")
+        raise NumericalError(
+            f"{len(scores)} scores need as many variances, got shape {variances.shape}"
+        )
+
     wrong = np.flatnonzero(~(np.isfinite(variances) & (variances >= 0.0)))
     if wrong.size:
-        raise NumericalError(f"variances must be finite and >= 0, got {variances[wrong[0]]} (observation {wrong[0]})")
+        raise NumericalError(
+            f"variances must be finite and >= 0, got {variances[wrong[0]]} (observation {wrong[0]})"
+        )
+
     if scale.linear:
         return variances / scale.spread**2
+
     deviations = np.sqrt(variances)
-    squared: Array = np.square(0.5 * (scale.standardise(scores + deviations) - scale.standardise(scores - deviations)))
+    squared: Array = np.square(
+        0.5 * (scale.standardise(scores + deviations) - scale.standardise(scores - deviations))
+    )
     return squared

@@ -12,11 +12,12 @@ from archive.kernels.covariance.base import BoundCovariance, Covariance
 
 @final
 class DimensionScaledPrior(Covariance):
-    """A covariance whose prior correlation of a typical pair does not depend on the number of components.
+    """A covariance whose prior correlation of a typical pair does not depend on the number of
+    components.
 
-    The bounds of every beta follow the median distance of its component. This wrapper divides them by the number of
-    components; without it a dozen components would make any two networks nearly uncorrelated (cf. dimension-scaled
-    length-scale priors, Hvarfner et al., 2024).
+    The bounds of every beta follow the median distance of its component. This wrapper divides them
+    by the number of components; without it a dozen components would make any two networks nearly
+    uncorrelated (cf. dimension-scaled length-scale priors, Hvarfner et al., 2024).
 
     Args:
         covariance: The covariance whose bounds are scaled.
@@ -25,7 +26,8 @@ class DimensionScaledPrior(Covariance):
 
     def __init__(self, covariance: Covariance, components: int) -> None:
         """Keep the arguments."""
-        self.covariance, self.components = covariance, components
+        self.covariance = covariance
+        self.components = components
 
     @property
     def names(self) -> tuple[str, ...]:

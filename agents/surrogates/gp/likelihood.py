@@ -13,8 +13,8 @@ Notation:
     dL/dx_j  = 1/2 sum_ik (a a^T - B^-1)_ik (dK/dx_j)_ik           eq. (28); dK/dx of eqs. (29-31), times lambda
                                                                    for a logarithm
 
-Each derivative dK/dx_j is computed, used and dropped before the next, so that memory holds a few (u, u) matrices for
-any p.
+Each derivative dK/dx_j is computed, used and dropped before the next, so that memory holds a few
+(u, u) matrices for any p.
 """
 
 from __future__ import annotations
@@ -47,10 +47,17 @@ class Likelihood:
     """
 
     def __init__(
-        self, covariance: Covariance, stack: Array, replicates: Replicates, noise: tuple[float, float]
+        self,
+        covariance: Covariance,
+        stack: Array,
+        replicates: Replicates,
+        noise: tuple[float, float],
     ) -> None:
         """Keep the arguments."""
-        self.covariance, self.stack, self.replicates, self.noise = covariance, stack, replicates, noise
+        self.covariance = covariance
+        self.stack = stack
+        self.replicates = replicates
+        self.noise = noise
 
     @property
     def rows(self) -> int:
@@ -64,10 +71,13 @@ class Likelihood:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Bounds of x: the covariance's for these distances, then those of the noise if it is free."""
+        """Bounds of x: the covariance's for these distances, then those of the noise if it is
+        free.
+        """
         bounds = self.covariance.bounds(self.stack)
         if self.learns_noise:
             bounds = np.vstack([bounds, np.log(self.noise)])
+
         return Bounds(bounds[:, 0], bounds[:, 1])
 
     @cached_property
@@ -78,6 +88,7 @@ class Likelihood:
         """Return theta: (..., d) to (..., p + 1) float64."""
         if self.learns_noise:
             return x
+
         fixed = np.full((*x.shape[:-1], 1), np.log(self.noise[0]))
         return np.concatenate([x, fixed], axis=-1)
 
@@ -91,7 +102,9 @@ class Likelihood:
         return log_likelihood(noisy, values) + self.replicates.remainder(noise)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        """Return L and dL/dx, (d,) float64; -inf and zeros where the covariance is not positive definite."""
+        """Return L and dL/dx, (d,) float64; -inf and zeros where the covariance is not positive
+        definite.
+        """
         theta = self.full(x)
         noise = float(np.exp(theta[-1]))
         values, variances = self.replicates.merged(noise)
@@ -101,6 +114,7 @@ class Likelihood:
         factor = try_cholesky(noisy)
         if factor is None:
             return -np.inf, np.zeros_like(x)
+
         weights, _ = lapack.dpotrs(factor, values, lower=1)
         determinant = float(np.log(factor.diagonal()).sum())
         inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
@@ -109,6 +123,7 @@ class Likelihood:
         slopes = _contract(weights, inverse, diagonal, layers)
         if self.learns_noise:
             slopes.append(noise * self.replicates.noise_slope(noise, weights, diagonal))
+
         return value + self.replicates.remainder(noise), np.array(slopes)
 
     def subset(self, rows: Integers) -> Likelihood:
@@ -117,12 +132,16 @@ class Likelihood:
         return Likelihood(self.covariance, stack, self.replicates.subset(rows), self.noise)
 
     def sample(self, most: int, rng: np.random.Generator) -> Likelihood:
-        """Return the likelihood of at most `most` rows, drawn at random; this one where there are no more."""
+        """Return the likelihood of at most `most` rows, drawn at random; this one where there are
+        no more.
+        """
         return self if self.rows <= most else self.subset(some_of(self.rows, most, rng))
 
 
 def some_of(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return at most `most` of `count` rows, drawn at random, ascending; all where there are no more."""
+    """Return at most `most` of `count` rows, drawn at random, ascending; all where there are no
+    more.
+    """
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 
@@ -160,13 +179,19 @@ class FixedHyperparameters(Inference):
         thetas = np.atleast_2d(np.asarray(self.values, dtype=np.float64))
         size = len(likelihood.covariance.names) + 1
         if thetas.ndim != 2 or thetas.shape[1] != size or not len(thetas):
-            raise UsageError(f"theta must hold {size} parameters, got shape {np.shape(self.values)}")
+            raise UsageError(
+                f"theta must hold {size} parameters, got shape {np.shape(self.values)}"
+            )
+
         return thetas
 
 
-def _contract(weights: Array, inverse: Array, diagonal: Array, layers: Iterator[Array]) -> list[float]:
-    # LAPACK returns the lower half of the inverse in Fortran order: its transpose is contiguous. Every layer is
-    # symmetric, so that twice one half, minus the diagonal, has the same inner product as the whole.
+def _contract(
+    weights: Array, inverse: Array, diagonal: Array, layers: Iterator[Array]
+) -> list[float]:
+    # LAPACK returns the lower half of the inverse in Fortran order: its transpose is contiguous.
+    # Every layer is symmetric, so that twice one half, minus the diagonal, has the same inner
+    # product as the whole.
     matrix = np.outer(weights, weights)
     matrix -= inverse.T
     matrix -= inverse.T

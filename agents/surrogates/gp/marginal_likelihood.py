@@ -1,4 +1,5 @@
-"""Maximum a posteriori hyperparameters: multi-start L-BFGS-B with analytic gradients (tree-Wasserstein, appendix G).
+"""Maximum a posteriori hyperparameters: multi-start L-BFGS-B with analytic gradients
+(tree-Wasserstein, appendix G).
 
 Notation:
 
@@ -9,10 +10,10 @@ Notation:
     k        standard deviations of the prior in units of h: `prior`,    (d,)
              and `noise_prior` for the noise
 
-The objective is L(x) - 1/2 sum_j ((x_j - c_j) / (k_j h_j))^2, the log posterior under a log-normal prior. With a dozen
-observations the maximum of L alone often lies on the bounds, at no noise or at noise only; the weak prior decides such
-cases and is soon outweighed (after 200 networks it changes nothing). The paper uses gradient descent; L-BFGS-B needs a
-tenth of the steps.
+The objective is L(x) - 1/2 sum_j ((x_j - c_j) / (k_j h_j))^2, the log posterior under a log-normal
+prior. With a dozen observations the maximum of L alone often lies on the bounds, at no noise or at
+noise only; the weak prior decides such cases and is soon outweighed (after 200 networks it changes
+nothing). The paper uses gradient descent; L-BFGS-B needs a tenth of the steps.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from archive.errors import NumericalError, UsageError
 _log = logging.getLogger(__name__)
 
 _WALL = 1e12
-"""Objective for a covariance that is not positive definite: finite, as the line search requires, and worse than any
-other."""
+"""Objective for a covariance that is not positive definite: finite, as the line search requires,
+and worse than any other."""
 _SAME = 1e-2
 """Difference of the log posteriors below which two optima count as the same."""
 
@@ -43,12 +44,14 @@ _SAME = 1e-2
 class MarginalLikelihood(Inference):
     """One hyperparameter set, the maximum a posteriori.
 
-    All starts are optimised on a random subset of `subset_size` architectures; the best two distinct optima are then
-    refined on all of them. An optimum of 150 architectures is a few steps from that of 500, and a step costs n^3.
+    All starts are optimised on a random subset of `subset_size` architectures; the best two
+    distinct optima are then refined on all of them. An optimum of 150 architectures is a few steps
+    from that of 500, and a step costs n^3.
 
     Attributes:
         starts: Number of starts, the first from the centre of the bounds.
-        prior: Standard deviation of the log-normal prior in half widths of the bounds; None for no prior.
+        prior: Standard deviation of the log-normal prior in half widths of the bounds; None for no
+            prior.
         noise_prior: That of the noise variance; None for the same as `prior`.
         observations: Most architectures to use, drawn at random where there are more.
         subset_size: Architectures that the starts are optimised on.
@@ -62,7 +65,9 @@ class MarginalLikelihood(Inference):
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        require_at_least(1, starts=self.starts, observations=self.observations, subset_size=self.subset_size)
+        require_at_least(
+            1, starts=self.starts, observations=self.observations, subset_size=self.subset_size
+        )
         for name, value in (("prior", self.prior), ("noise_prior", self.noise_prior)):
             if value is not None and not value > 0.0:
                 raise UsageError(f"{name} must be > 0 or None, got {value}")
@@ -74,6 +79,7 @@ class MarginalLikelihood(Inference):
         optima = [self._climb(subset, x) for x in self._starts(subset, rng)]
         if subset is not whole:
             optima = [self._climb(whole, optimum.x) for optimum in _best_two(optima)]
+
         best = max(optima, key=lambda optimum: optimum.log_posterior)
         _log.info("%d rows, likelihood %.2f, %s", whole.rows, best.log_posterior, best.message)
         return whole.full(best.x)[None]
@@ -81,17 +87,23 @@ class MarginalLikelihood(Inference):
     def _starts(self, likelihood: Likelihood, rng: np.random.Generator) -> list[Array]:
         bounds = likelihood.bounds
         drawn = (self._draw(likelihood, rng) for _ in range(20 * self.starts))
-        # A likelihood costs a fraction of a climb; with indefinite distances it may be -inf at small betas.
+        # A likelihood costs a fraction of a climb; with indefinite distances it may be -inf at
+        # small betas.
         finite = (x for x in (bounds.centre, *drawn) if np.isfinite(likelihood.value(x)))
         starts = [x for x, _ in zip(finite, range(self.starts), strict=False)]
         if not starts:
-            raise NumericalError("the observations have no finite likelihood at any hyperparameters tried")
+            raise NumericalError(
+                "the observations have no finite likelihood at any hyperparameters tried"
+            )
+
         return starts
 
     def _draw(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
-        bounds, stds = likelihood.bounds, self._stds(likelihood.bounds, likelihood.learns_noise)
+        bounds = likelihood.bounds
+        stds = self._stds(likelihood.bounds, likelihood.learns_noise)
         if stds is None:
             return bounds.draw(rng)
+
         return np.clip(rng.normal(bounds.centre, stds), bounds.lower, bounds.upper)
 
     def _climb(self, likelihood: Likelihood, start: Array) -> _Optimum:
@@ -101,6 +113,7 @@ class MarginalLikelihood(Inference):
             value, gradient = likelihood.value_and_gradient(x)
             if not np.isfinite(value):
                 return _WALL, np.zeros_like(x)
+
             penalty, slope = self._penalty(bounds, x, likelihood.learns_noise)
             return penalty - value, slope - gradient
 
@@ -108,13 +121,18 @@ class MarginalLikelihood(Inference):
         # A hundredth of a unit of log likelihood makes no difference to predictions.
         options = {"maxiter": 100, "ftol": 1e-7, "gtol": 1e-3}
         box = np.stack([bounds.lower, bounds.upper], axis=1)
-        result = minimize(negative_log_posterior, x, jac=True, method="L-BFGS-B", bounds=box, options=options)
-        return _Optimum(-float(result.fun), np.asarray(result.x, dtype=np.float64), str(result.message))
+        result = minimize(
+            negative_log_posterior, x, jac=True, method="L-BFGS-B", bounds=box, options=options
+        )
+        return _Optimum(
+            -float(result.fun), np.asarray(result.x, dtype=np.float64), str(result.message)
+        )
 
     def _penalty(self, bounds: Bounds, x: Array, learns_noise: bool = True) -> tuple[float, Array]:
         stds = self._stds(bounds, learns_noise)
         if stds is None:
             return 0.0, np.zeros_like(x)
+
         z = (x - bounds.centre) / stds
         return 0.5 * float(z @ z), z / stds
 
@@ -122,9 +140,11 @@ class MarginalLikelihood(Inference):
         """Return k h, (d,) float64; None without a prior."""
         if self.prior is None:
             return None
+
         stds: Array = 0.5 * self.prior * bounds.widths
         if learns_noise and self.noise_prior is not None:
             stds[-1] = 0.5 * self.noise_prior * bounds.widths[-1]
+
         return stds
 
 
@@ -136,5 +156,9 @@ class _Optimum(NamedTuple):
 
 def _best_two(optima: list[_Optimum]) -> list[_Optimum]:
     ordered = sorted(optima, key=lambda optimum: -optimum.log_posterior)
-    others = [optimum for optimum in ordered[1:] if ordered[0].log_posterior - optimum.log_posterior > _SAME]
+    others = [
+        optimum
+        for optimum in ordered[1:]
+        if ordered[0].log_posterior - optimum.log_posterior > _SAME
+    ]
     return [ordered[0], *others[:1]]

@@ -1,7 +1,7 @@
 """Priors of the observation noise.
 
-The noise variance of an evaluation is eta2, the same for all, plus its known variance, where one is given. Scores are
-standardised, so that eta2 is a fraction of their variance unless said otherwise.
+The noise variance of an evaluation is eta2, the same for all, plus its known variance, where one is
+given. Scores are standardised, so that eta2 is a fraction of their variance unless said otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from archive.errors import UsageError
 class LearnedNoise:
     """Noise that is fitted with the other hyperparameters.
 
-    The default: another training seed moves a score by 3 % to 100 % of the spread between architectures.
+    The default: another training seed moves a score by 3 % to 100 % of the spread between
+    architectures.
 
     Attributes:
         lower: Lower bound of eta2, as a fraction of the scores' variance.
@@ -39,12 +40,13 @@ class LearnedNoise:
 class FixedNoise:
     """Noise of a given variance.
 
-    It must be positive: replicates that disagree, and networks at distance 0, would make the covariance singular. For a
-    table without noise use 1e-6.
+    It must be positive: replicates that disagree, and networks at distance 0, would make the
+    covariance singular. For a table without noise use 1e-6.
 
     Attributes:
         variance: eta2.
-        relative: Whether `variance` is a fraction of the scores' variance; otherwise in squared score units.
+        relative: Whether `variance` is a fraction of the scores' variance; otherwise in squared
+            score units.
     """
 
     variance: float

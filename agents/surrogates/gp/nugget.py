@@ -8,13 +8,14 @@
 
     K = k + delta2 I
 
-Noise differs from evaluation to evaluation of a network, its deviation stays. Without a nugget, the noise variance
-stands for both: the mean of many replicates is then hardly believed where networks differ from their neighbours, and
-single scores are believed too much where they do not.
+Noise differs from evaluation to evaluation of a network, its deviation stays. Without a nugget, the
+noise variance stands for both: the mean of many replicates is then hardly believed where networks
+differ from their neighbours, and single scores are believed too much where they do not.
 
-Single evaluations cannot tell noise from deviations: only its prior would decide how large a nugget is. A nugget is
-therefore for histories with replicates (`archive.agents.noise.has_replicates`). With a nugget from the start, up to
-seven of twenty searches took all noise for deviations, and evaluated no network twice in a hundred evaluations.
+Single evaluations cannot tell noise from deviations: only its prior would decide how large a nugget
+is. A nugget is therefore for histories with replicates (`archive.agents.noise.has_replicates`).
+With a nugget from the start, up to seven of twenty searches took all noise for deviations, and
+evaluated no network twice in a hundred evaluations.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ BOUNDS = (1e-3, 1.0)
 
 
 class DistancesWithIdentity:
-    """Distances with a last component that is 0 between a network and itself, 1 between two networks.
+    """Distances with a last component that is 0 between a network and itself, 1 between two
+    networks.
 
     Args:
         pairwise: The other components.
@@ -44,7 +46,9 @@ class DistancesWithIdentity:
         """Keep the argument."""
         self.pairwise = pairwise
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
         """See `Distance.distances`."""
         inner = self.pairwise.distances(first, second)
         differ = _differ(first, first if second is None else second)
@@ -55,9 +59,11 @@ def _differ(first: Sequence[Architecture], second: Sequence[Architecture]) -> Ar
     columns: dict[str, list[int]] = {}
     for at, one in enumerate(second):
         columns.setdefault(one.key, []).append(at)
+
     differ = np.ones((len(first), len(second)))
     for row, one in enumerate(first):
         differ[row, columns.get(one.key, [])] = 0.0
+
     return differ
 
 
@@ -88,12 +94,16 @@ class NuggetCovariance(Covariance):
 
     def bind(self, stack: Array) -> BoundCovariance:
         """See `Covariance.bind`."""
-        return _BoundNugget(self, self.inner.bind(stack[:-1]), (stack[-1] == 0.0).astype(np.float64))
+        return _BoundNugget(
+            self, self.inner.bind(stack[:-1]), (stack[-1] == 0.0).astype(np.float64)
+        )
 
 
 class _BoundNugget(BoundCovariance):
     def __init__(self, covariance: NuggetCovariance, inner: BoundCovariance, same: Array) -> None:
-        self._covariance, self._inner, self._same = covariance, inner, same
+        self._covariance = covariance
+        self._inner = inner
+        self._same = same
 
     def value(self, theta: Array) -> Array:
         checked = self._covariance._check(theta)

@@ -1,4 +1,5 @@
-"""Replicates: several evaluations of one architecture as one row of the covariance, without approximation.
+"""Replicates: several evaluations of one architecture as one row of the covariance, without
+approximation.
 
 Notation:
 
@@ -12,15 +13,17 @@ Notation:
     z        value of a row: t sum y/s                                           (u,)
     B        covariance of the rows plus diag(t)                                 (u, u)
 
-The evaluations of a row differ by noise alone, so prod N(y_i; f, s_i) = N(z; f, t) times a factor independent of f:
+The evaluations of a row differ by noise alone, so prod N(y_i; f, s_i) = N(z; f, t) times a factor
+independent of f:
 
     log p(y) = log N(z; 0, B) + r
     r        = D - W / 2
     D        = sum_rows 1/2 log 2 pi t - sum_i 1/2 log 2 pi s_i
     W        = sum_i (y_i - z_g)^2 / s_i
 
-Equal noise gives t = eta2 / count. With m = z - t B^-1 z the posterior mean and v = t - t^2 (B^-1)_gg the posterior
-variance of the rows, d log p(y) / ds_i = 1/2 ((y_i - m_g)^2 / s_i^2 - 1 / s_i + v_g / s_i^2), and ds_i / d eta2 = c_i.
+Equal noise gives t = eta2 / count. With m = z - t B^-1 z the posterior mean and v = t - t^2
+(B^-1)_gg the posterior variance of the rows, d log p(y) / ds_i = 1/2 ((y_i - m_g)^2 / s_i^2 - 1 /
+s_i + v_g / s_i^2), and ds_i / d eta2 = c_i.
 """
 
 from __future__ import annotations
@@ -57,14 +60,24 @@ class Replicates:
 
     @classmethod
     def of(
-        cls, keys: Sequence[str], values: Array, known: Array | None = None, factors: Array | None = None
+        cls,
+        keys: Sequence[str],
+        values: Array,
+        known: Array | None = None,
+        factors: Array | None = None,
     ) -> Replicates:
         """Group n evaluations by key."""
         empty = np.empty(0)
-        return cls((), np.empty(0, np.int64), empty, empty, empty).adding(keys, values, known, factors)
+        return cls((), np.empty(0, np.int64), empty, empty, empty).adding(
+            keys, values, known, factors
+        )
 
     def adding(
-        self, keys: Sequence[str], values: Array, known: Array | None = None, factors: Array | None = None
+        self,
+        keys: Sequence[str],
+        values: Array,
+        known: Array | None = None,
+        factors: Array | None = None,
     ) -> Replicates:
         """Return the evaluations with k more appended."""
         places = {key: row for row, key in enumerate(self.keys)}
@@ -95,7 +108,13 @@ class Replicates:
         # Sorted by row: where `single` holds, row i must be evaluation i.
         chosen = chosen[np.argsort(new[self.rows[chosen]], kind="stable")]
         keys = tuple(self.keys[row] for row in rows)
-        return Replicates(keys, new[self.rows[chosen]], self.values[chosen], self.known[chosen], self.factors[chosen])
+        return Replicates(
+            keys,
+            new[self.rows[chosen]],
+            self.values[chosen],
+            self.known[chosen],
+            self.factors[chosen],
+        )
 
     def variances(self, noise: float) -> Array:
         """Return s: (n,) float64."""
@@ -106,6 +125,7 @@ class Replicates:
         variances = self.variances(noise)
         if self.single:
             return self.values, variances
+
         precision = self._per_row(1.0 / variances)
         return self._per_row(self.values / variances) / precision, 1.0 / precision
 
@@ -114,9 +134,13 @@ class Replicates:
         return self.log_volume(noise) - 0.5 * self.scatter(noise)
 
     def scatter(self, noise: float) -> float:
-        """Return W, the scatter of replicates around the value of their row; 0 without replicates."""
+        """Return W, the scatter of replicates around the value of their row;
+
+        0 without replicates.
+        """
         if self.single:
             return 0.0
+
         gaps = self.values - self.merged(noise)[0][self.rows]
         return float((gaps**2 / self.variances(noise)).sum())
 
@@ -124,7 +148,9 @@ class Replicates:
         """Return D, the log ratio of the normalising constants of rows and evaluations."""
         if self.single:
             return 0.0
-        each, rows = self.variances(noise), self.merged(noise)[1]
+
+        each = self.variances(noise)
+        rows = self.merged(noise)[1]
         return 0.5 * float(np.log(2.0 * np.pi * rows).sum() - np.log(2.0 * np.pi * each).sum())
 
     def noise_slope(self, noise: float, weights: Array, diagonal: Array) -> float:
@@ -137,6 +163,7 @@ class Replicates:
         """
         if self.single:
             return 0.5 * float(self.factors @ (weights**2 - diagonal))
+
         variances = self.variances(noise)
         values, merged = self.merged(noise)
         gaps = self.values - (values - merged * weights)[self.rows]

@@ -1,4 +1,6 @@
-"""Posterior of a source task's scores, which is the prior of a target task's scores; symbols as in `coregionalised`."""
+"""Posterior of a source task's scores, which is the prior of a target task's scores; symbols as in
+`coregionalised`.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,16 @@ from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 
 OFFSET_STD = 2.0
-"""beta, prior standard deviation of the offset. Wide: a warm-started study begins with networks that are good on the
-source task, which shifts its standardised scores."""
+"""beta, prior standard deviation of the offset.
+
+Wide: a warm-started study begins with networks that are good on the source task, which shifts its
+standardised scores."""
 
 
 class SourceModel(Protocol):
-    """A model fitted to the evaluations of a source task, with which a target task is correlated."""
+    """A model fitted to the evaluations of a source task, with which a target task is
+    correlated.
+    """
 
     @property
     def studies(self) -> Sequence[str]:
@@ -28,7 +34,9 @@ class SourceModel(Protocol):
     def means(self, networks: Sequence[Architecture]) -> Array:
         """Return m of n networks: (n,) float64."""
 
-    def posterior(self, rows: Sequence[Architecture], networks: Sequence[Architecture]) -> SourcePosterior:
+    def posterior(
+        self, rows: Sequence[Architecture], networks: Sequence[Architecture]
+    ) -> SourcePosterior:
         """Return prior and posterior of n networks, and their covariances with the rows."""
 
 

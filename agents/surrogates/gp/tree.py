@@ -12,9 +12,10 @@ Notation:
     f(x)  = c^T F(x) + g_leaf(x),   c ~ N(0, a_c I),   g_leaf ~ GP(0, a_g exp(-h / s)), independent by leaf
     K     = a_c F F^T + a_g [same leaf] exp(-h / s)
 
-The linear part shares information between leaves through the decisions that they have in common; the processes of the
-leaves are independent. As in NASBOT (appendix C.1) the whole matrix is built and inference is standard. The four
-hyperparameters are the maximum a posteriori under a log-normal prior centred in `_BOUNDS`.
+The linear part shares information between leaves through the decisions that they have in common;
+the processes of the leaves are independent. As in NASBOT (appendix C.1) the whole matrix is built
+and inference is standard. The four hyperparameters are the maximum a posteriori under a log-normal
+prior centred in `_BOUNDS`.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class Blocks:
         """Return dK / dtheta of square blocks, noise included: (4, n, n) float64."""
         a_c, a_g, s, noise = np.exp(theta)
         leaf = a_g * self.same * np.exp(-self.differences / s)
-        return np.stack([a_c * self.linear, leaf, leaf * self.differences / s, noise * np.eye(len(leaf))])
+        return np.stack(
+            [a_c * self.linear, leaf, leaf * self.differences / s, noise * np.eye(len(leaf))]
+        )
 
 
 class TreeFeatures:
@@ -79,7 +82,9 @@ class TreeFeatures:
     """
 
     def __init__(self, decisions: Decisions) -> None:
-        """Lay out the features: one for each choice, or a constant and a slope for ordered choices."""
+        """Lay out the features: one for each choice, or a constant and a slope for ordered
+        choices.
+        """
         self.roots = decisions.roots
         self._decisions = decisions.decisions
         self._codes = [_codes(decision) for decision in self._decisions]
@@ -88,7 +93,8 @@ class TreeFeatures:
 
     def blocks(self, first: Sequence[Vector], second: Sequence[Vector]) -> Blocks:
         """Return the blocks of m with n lists of decisions."""
-        a, b = np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
+        a = np.array(first, dtype=np.int64)
+        b = np.array(second, dtype=np.int64)
         same = (a[:, None, : self.roots] == b[None, :, : self.roots]).all(axis=2).astype(np.float64)
         return Blocks(self._linear(a) @ self._linear(b).T, same, self._differences(a, b))
 
@@ -101,20 +107,27 @@ class TreeFeatures:
 
     def _linear(self, vectors: Integers) -> Array:
         parts = [codes[vectors[:, d]] for d, codes in enumerate(self._codes)]
-        # Deep networks make more decisions; without the division their prior variance would be larger.
+        # Deep networks make more decisions; without the division their prior variance would be
+        # larger.
         linear: Array = np.hstack(parts) / np.sqrt((vectors != ABSENT).sum(axis=1))[:, None]
         return linear
 
     def _differences(self, a: Integers, b: Integers) -> Array:
-        total, decided = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+        total = np.zeros((len(a), len(b)))
+        decided = np.zeros((len(a), len(b)))
         for d in range(self.roots, a.shape[1]):
-            x, y = a[:, d, None], b[None, :, d]
+            x = a[:, d, None]
+            y = b[None, :, d]
             if self._ordered[d]:
-                apart = np.where((x == ABSENT) | (y == ABSENT), x != y, np.abs(x - y) / self._steps[d])
+                apart = np.where(
+                    (x == ABSENT) | (y == ABSENT), x != y, np.abs(x - y) / self._steps[d]
+                )
             else:
                 apart = x != y
+
             total += apart
             decided += (x != ABSENT) | (y != ABSENT)
+
         differences: Array = total / np.maximum(decided, 1.0)
         return differences
 
@@ -141,28 +154,40 @@ class FittedTree:
         """Return the posterior of the scores of m networks, in score units."""
         cross = self.features.blocks(self.vectors, vectors).value(self.theta)
         with one_thread(len(self.vectors)):
-            mean, variance = self.process.predict(cross, self.features.variance(vectors, self.theta))
-        centre, spread = self.scale.centre, self.scale.spread
+            mean, variance = self.process.predict(
+                cross, self.features.variance(vectors, self.theta)
+            )
+
+        centre = self.scale.centre
+        spread = self.scale.spread
         best = centre + spread * self.process.values.max()
         return Posterior(centre + spread * mean[None], spread**2 * variance[None], np.array([best]))
 
     def hallucinate(self, vectors: Sequence[Vector]) -> FittedTree:
-        """Return the model conditioned on fantasy scores of these networks, equal to their posterior means."""
+        """Return the model conditioned on fantasy scores of these networks, equal to their
+        posterior means.
+        """
         if not vectors:
             return self
+
         cross = self.features.blocks(self.vectors, vectors).value(self.theta)
         prior = self.features.blocks(vectors, vectors).value(self.theta)
-        return replace(self, vectors=(*self.vectors, *vectors), process=self.process.extend(cross, prior))
+        return replace(
+            self, vectors=(*self.vectors, *vectors), process=self.process.extend(cross, prior)
+        )
 
 
-def fit(features: TreeFeatures, vectors: Sequence[Vector], scores: Array, rng: np.random.Generator) -> FittedTree:
+def fit(
+    features: TreeFeatures, vectors: Sequence[Vector], scores: Array, rng: np.random.Generator
+) -> FittedTree:
     """Fit the model to n observations, at least one.
 
     Args:
         features: Features of the space.
         vectors: The decisions of each; replicates of a network are allowed.
         scores: (n,) float64, finite.
-        rng: Draws the starts of the hyperparameter optimisation, and the observations that it uses if there are many.
+        rng: Draws the starts of the hyperparameter optimisation, and the observations that it uses
+            if there are many.
     """
     scale = Scale.of(scores)
     values = scale.standardise(scores)
@@ -171,8 +196,10 @@ def fit(features: TreeFeatures, vectors: Sequence[Vector], scores: Array, rng: n
     blocks = features.blocks(some, some)
     with one_thread():
         theta = _most_probable(blocks, values[rows], rng)
+
     if len(rows) < len(vectors):
         blocks = features.blocks(vectors, vectors)
+
     process = GaussianProcess.condition(blocks.value(theta), values, float(np.exp(theta[3])))
     return FittedTree(features, tuple(vectors), theta, process, scale)
 
@@ -185,17 +212,24 @@ def objective(theta: Array, blocks: Blocks, values: Array) -> tuple[float, Array
     factor = try_cholesky(gram)
     if factor is None:
         return _WALL, np.zeros(4)
+
     process = GaussianProcess(factor, values, noise)
-    centre, width = _BOUNDS.mean(axis=1), 0.25 * (_BOUNDS[:, 1] - _BOUNDS[:, 0])
+    centre = _BOUNDS.mean(axis=1)
+    width = 0.25 * (_BOUNDS[:, 1] - _BOUNDS[:, 0])
     z = (theta - centre) / width
     gradient = process.log_likelihood_gradient(blocks.derivatives(theta)) - z / width
     return 0.5 * float(z @ z) - process.log_likelihood, -gradient
 
 
 def _most_probable(blocks: Blocks, values: Array, rng: np.random.Generator) -> Array:
-    starts = [_BOUNDS.mean(axis=1), *(rng.uniform(_BOUNDS[:, 0], _BOUNDS[:, 1]) for _ in range(_STARTS - 1))]
+    starts = [
+        _BOUNDS.mean(axis=1),
+        *(rng.uniform(_BOUNDS[:, 0], _BOUNDS[:, 1]) for _ in range(_STARTS - 1)),
+    ]
     optima = [
-        minimize(objective, start, (blocks, values), jac=True, bounds=_BOUNDS, options={"maxiter": 50})
+        minimize(
+            objective, start, (blocks, values), jac=True, bounds=_BOUNDS, options={"maxiter": 50}
+        )
         for start in starts
     ]
     theta: Array = min(optima, key=lambda optimum: float(optimum.fun)).x
@@ -206,7 +240,10 @@ def _codes(decision: Decision) -> Array:
     """Return the features of each choice, and a last row of zeros, which `ABSENT` indexes."""
     count = len(decision.choices)
     if decision.ordered:
-        codes = np.stack([np.ones(count), np.linspace(-1.0, 1.0, count) if count > 1 else np.zeros(1)], axis=1)
+        codes = np.stack(
+            [np.ones(count), np.linspace(-1.0, 1.0, count) if count > 1 else np.zeros(1)], axis=1
+        )
     else:
         codes = np.eye(count)
+
     return np.vstack([codes, np.zeros(codes.shape[1])])

@@ -1,1 +1,3 @@
-"""Surrogates of thousands of evaluations: boosted trees of all of them, corrected near the relevant ones."""
+"""Surrogates of thousands of evaluations: boosted trees of all of them, corrected near the relevant
+ones.
+"""

@@ -10,7 +10,8 @@
 | sd         | standard deviation of rho_g - rho_f over `RESAMPLES` draws of h networks from the    | scalar |
 |            | h, with replacement (the bootstrap: Efron, 1979)                                     |        |
 
-Both models predict the same networks, so that luck with the sample mostly cancels in the difference.
+Both models predict the same networks, so that luck with the sample mostly cancels in the
+difference.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from archive.agents.surrogates.many.trees import FOLDS
 HELD_OUT = 500
 RESAMPLES = 100
 CLEARLY = 1.0
-"""Least difference, in units of sd, with which the rival replaces the usual model: a smaller one may be luck. Steps of
-both take the same time. With 2, the worse model was used after 1,001 evaluations of NAS-Bench-101 for two seeds of
-three."""
+"""Least difference, in units of sd, with which the rival replaces the usual model: a smaller one
+may be luck. Steps of both take the same time. With 2, the worse model was used after 1,001
+evaluations of NAS-Bench-101 for two seeds of three."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class RankComparison:
             rival: (h,) float64: g.
             scores: (h,) float64: y.
         """
-        rng, count = np.random.default_rng(0), len(scores)
+        rng = np.random.default_rng(0)
+        count = len(scores)
         drawn = [rng.integers(count, size=count) for _ in range(RESAMPLES)]
         gaps = [spearman(rival[at], scores[at]) - spearman(usual[at], scores[at]) for at in drawn]
         return cls(spearman(usual, scores), spearman(rival, scores), float(np.std(gaps)))
@@ -66,7 +68,9 @@ class RankComparison:
 
 
 def split(networks: int) -> tuple[Integers, Integers]:
-    """Return the positions of the held-out networks, and of all networks that are not in their fold."""
+    """Return the positions of the held-out networks, and of all networks that are not in their
+    fold.
+    """
     folds = np.arange(networks) % FOLDS
     held_out = np.flatnonzero(folds == 0)
     chosen = np.linspace(0, len(held_out) - 1, min(HELD_OUT, len(held_out))).astype(np.int64)
@@ -75,7 +79,8 @@ def split(networks: int) -> tuple[Integers, Integers]:
 
 def spearman(first: Array, second: Array) -> float:
     """Return the rank correlation of two (h,) arrays; 0 where one of them is constant."""
-    from scipy.stats import rankdata  # loads a third of a second of modules, which few searches need
+    # loads a third of a second of modules, which few searches need
+    from scipy.stats import rankdata
 
     ranks = rankdata([first, second], axis=1)
     centred = ranks - ranks.mean(axis=1, keepdims=True)

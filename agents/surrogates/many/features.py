@@ -6,9 +6,9 @@
 | v      | variance of a feature over networks, in units of its largest square   | (V,)   |
 | F      | columns: the features of greatest v, at most `MOST_COLUMNS`           | scalar |
 
-A feature that a share p of the networks has, with value 1, has v = p (1 - p). Features of all networks, or of hardly
-any, do not distinguish networks. Encodings of paths and neighbourhoods have thousands of features, most of which occur
-in a handful of networks.
+A feature that a share p of the networks has, with value 1, has v = p (1 - p). Features of all
+networks, or of hardly any, do not distinguish networks. Encodings of paths and neighbourhoods have
+thousands of features, most of which occur in a handful of networks.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_COLUMNS = 256
-"""Columns of a matrix. On 20,001 cells of NAS-Bench-101, 128 rank the best tenth worse (0.47 instead of 0.64, after
-10,000 evaluations)."""
+"""Columns of a matrix.
+
+On 20,001 cells of NAS-Bench-101, 128 rank the best tenth worse (0.47 instead of 0.64, after 10,000
+evaluations)."""
 
 
 MOST_KNOWN = 300_000
@@ -55,13 +57,16 @@ class SparseFeatures:
 
     def __init__(self, kinds: Sequence[EmbeddedDistance], listing: Listing | None = None) -> None:
         """Start without networks."""
-        self.kinds, self.listing = tuple(kinds), listing or Listing(())
+        self.kinds = tuple(kinds)
+        self.listing = listing or Listing(())
         self._numbers: dict[tuple[int, str], int] = {}
         self._known: dict[str, tuple[Integers, Floats]] = {}
         self._lock = Lock()
 
     def varying(self, networks: Sequence[Architecture]) -> Integers:
-        """Return the numbers of the features that vary most over networks, in the order of their names: (F,)."""
+        """Return the numbers of the features that vary most over networks, in the order of their
+        names: (F,).
+        """
         _, numbers, entries = self.entries(networks)
         values = entries.astype(np.float32)
         size = int(numbers.max(initial=-1)) + 1
@@ -70,10 +75,12 @@ class SparseFeatures:
         scaled = values / np.maximum(largest[numbers], np.finfo(np.float32).tiny)
         mean = np.bincount(numbers, scaled, size) / len(networks)
         v = np.bincount(numbers, np.square(scaled), size) / len(networks) - np.square(mean)
-        # The numbers of features depend on earlier calls, and the order of columns decides between equal splits of a
-        # tree. Columns are therefore sorted by name.
+        # The numbers of features depend on earlier calls, and the order of columns decides between
+        # equal splits of a tree. Columns are therefore sorted by name.
         names = list(islice(self._numbers, size))
-        order = sorted(np.flatnonzero(v > 1e-9).tolist(), key=lambda at: (-v[at], names[at]))[:MOST_COLUMNS]
+        order = sorted(np.flatnonzero(v > 1e-9).tolist(), key=lambda at: (-v[at], names[at]))[
+            :MOST_COLUMNS
+        ]
         return self.by_name(np.array(order, np.int64))
 
     def matrix(self, networks: Sequence[Architecture], columns: Integers) -> Singles:
@@ -101,19 +108,30 @@ class SparseFeatures:
         """Return row, number and value of each feature that is not 0, network by network."""
         if not networks:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+
         with self._lock:
             parts = [self._known.get(one.key) or self._added(one) for one in networks]
             forget(self._known)
+
         rows = np.repeat(np.arange(len(parts)), [len(numbers) for numbers, _ in parts])
-        return rows, np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        return (
+            rows,
+            np.concatenate([part[0] for part in parts]),
+            np.concatenate([part[1] for part in parts]),
+        )
 
     def _added(self, network: Architecture) -> tuple[Integers, Floats]:
-        parts = (part for kind in self.kinds for part in self.listing.prepare(kind, network).features)
+        parts = (
+            part for kind in self.kinds for part in self.listing.prepare(kind, network).features
+        )
         entries = [
             (self._numbers.setdefault((component, name), len(self._numbers)), value)
             for component, features in enumerate(parts)
             for name, value in features.items()
         ]
-        added = np.array([at for at, _ in entries], np.int64), np.array([value for _, value in entries])
+        added = (
+            np.array([at for at, _ in entries], np.int64),
+            np.array([value for _, value in entries]),
+        )
         self._known[network.key] = added
         return added

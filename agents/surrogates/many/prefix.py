@@ -1,4 +1,5 @@
-"""The model of the first evaluations of a history: trees, or a Gaussian process where it ranks clearly better.
+"""The model of the first evaluations of a history: trees, or a Gaussian process where it ranks
+clearly better.
 
 | symbol | meaning                                                                                      | shape  |
 |--------|----------------------------------------------------------------------------------------------|--------|
@@ -8,14 +9,15 @@
 | y      | transformed, standardised scores                                                             | (n,)   |
 | e      | out-of-fold predictions by trees (`trees`)                                                   | (n,)   |
 
-The trees are compared with a rival, a Gaussian process of at most `FIRST` networks of the other folds, by predictions
-of networks of fold 0 (`comparison`). The comparison leaves out the Gaussian process of the errors, because the errors
-of the other folds are those of models that were fitted to fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is
-clearly better; after 2,500 it is not.
+The trees are compared with a rival, a Gaussian process of at most `FIRST` networks of the other
+folds, by predictions of networks of fold 0 (`comparison`). The comparison leaves out the Gaussian
+process of the errors, because the errors of the other folds are those of models that were fitted to
+fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is clearly better; after 2,500 it is not.
 
-A history consists of a prefix and the later evaluations. Prefixes grow by a tenth, so that one model is used for many
-steps. The model is a function of the prefix alone, and the same in every process. The latest fiftieth of a history is
-never in the prefix, because evaluations of several trainers arrive out of order.
+A history consists of a prefix and the later evaluations. Prefixes grow by a tenth, so that one
+model is used for many steps. The model is a function of the prefix alone, and the same in every
+process. The latest fiftieth of a history is never in the prefix, because evaluations of several
+trainers arrive out of order.
 """
 
 from __future__ import annotations
@@ -44,19 +46,25 @@ from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.architecture.graph import Architecture
 
 FIRST = 1000
-"""Number of networks up to which the surrogate of few evaluations is used, and to which the rival is fitted at most."""
-GROWTH, LATEST = 0.1, 0.02
+"""Number of networks up to which the surrogate of few evaluations is used, and to which the rival
+is fitted at most."""
+GROWTH = 0.1
+LATEST = 0.02
 RELEVANT = 400
 """Networks of the Gaussian process of the errors of the trees."""
 MOST_PREFIXES = 8
-"""Prefixes whose models are cached: a history has one for each objective and measured constraint."""
+"""Prefixes whose models are cached: a history has one for each objective and measured
+constraint."""
 
 
 def prefix_size(evaluations: int, first: int = FIRST) -> int:
-    """Return n0: the greatest of `first`, `first` times 1.1, and so on, that leaves out the latest evaluations."""
+    """Return n0: the greatest of `first`, `first` times 1.1, and so on, that leaves out the latest
+    evaluations.
+    """
     size = first
     while (grown := size + max(1, int(GROWTH * size))) <= (1.0 - LATEST) * evaluations:
         size = grown
+
     return size
 
 
@@ -75,7 +83,8 @@ class Prefix:
         thetas: (S, p + 1) float64, hyperparameters of the Gaussian process of errors.
         distances: Distances of that process, cached for the steps that the prefix serves.
         comparison: The trees beside the rival.
-        rival: The rival, fitted to relevant networks of all folds; None where it is not clearly better.
+        rival: The rival, fitted to relevant networks of all folds; None where it is not clearly
+            better.
     """
 
     content: Merged
@@ -114,7 +123,8 @@ class Prefix:
             most: Most networks that the rival is fitted to.
         """
         content = Merged.of(networks, scores)
-        distinct, means = content.networks, content.means
+        distinct = content.networks
+        means = content.means
         scale = transform.learn(means)
         values = scale.standardise(means)
         columns = features.varying(distinct)
@@ -131,23 +141,48 @@ class Prefix:
         held_out, others = split(len(distinct))
         targets = [distinct[at] for at in held_out.tolist()]
         evaluated = networks, scores, rows
-        predicted = _rival_of(rival, evaluated, others[relevant(means[others], most)]).posterior(targets).mean
+        predicted = (
+            _rival_of(rival, evaluated, others[relevant(means[others], most)])
+            .posterior(targets)
+            .mean
+        )
         comparison = RankComparison.of(trees.out_of_fold[held_out], predicted, means[held_out])
         better = comparison.rival_is_clearly_better
         fitted = _rival_of(rival, evaluated, relevant(means, most)) if better else None
-        return cls(content, scale, unit, trees, features, columns, thetas, distances, comparison, fitted, {}, Lock())
+        return cls(
+            content,
+            scale,
+            unit,
+            trees,
+            features,
+            columns,
+            thetas,
+            distances,
+            comparison,
+            fitted,
+            {},
+            Lock(),
+        )
 
     def predict(self, networks: Sequence[Architecture]) -> tuple[Array, Array]:
         """Return f and s2 of `trees` for m networks, cached: (m,) float64 each."""
         keys = [one.key for one in networks]
         with self._lock:
-            new = {key: one for key, one in zip(keys, networks, strict=True) if key not in self._predicted}
+            new = {
+                key: one
+                for key, one in zip(keys, networks, strict=True)
+                if key not in self._predicted
+            }
             if new:
                 matrix = self.features.matrix(list(new.values()), self.columns)
                 means, variances = self.trees.predict(matrix)
-                self._predicted.update(zip(new, zip(means.tolist(), variances.tolist(), strict=True), strict=True))
+                self._predicted.update(
+                    zip(new, zip(means.tolist(), variances.tolist(), strict=True), strict=True)
+                )
+
             predicted = np.array([self._predicted[key] for key in keys], np.float64).reshape(-1, 2)
             forget(self._predicted)
+
         return predicted[:, 0], predicted[:, 1]
 
 
@@ -157,11 +192,17 @@ class Prefixes:
 
     def __init__(self) -> None:
         """Start without models."""
-        self._cached: OrderedDict[tuple[int, float, str], tuple[Sequence[Architecture], Array, Prefix]] = OrderedDict()
+        self._cached: OrderedDict[
+            tuple[int, float, str], tuple[Sequence[Architecture], Array, Prefix]
+        ] = OrderedDict()
         self._lock = Lock()
 
     def of(
-        self, networks: Sequence[Architecture], scores: Array, transform: OutcomeTransform, fit: Callable[[], Prefix]
+        self,
+        networks: Sequence[Architecture],
+        scores: Array,
+        transform: OutcomeTransform,
+        fit: Callable[[], Prefix],
     ) -> Prefix:
         """Return the model of a prefix, fitted by `fit` if it is not cached.
 
@@ -174,17 +215,23 @@ class Prefixes:
         identity = len(networks), float(scores.sum()), f"{transform.name} {vars(transform)}"
         with self._lock:
             cached = self._cached.get(identity)
-            if cached is None or not _are_equal(cached[0], networks) or not np.array_equal(cached[1], scores):
+            if (
+                cached is None
+                or not _are_equal(cached[0], networks)
+                or not np.array_equal(cached[1], scores)
+            ):
                 self._cached[identity] = cached = networks, scores, fit()
+
             self._cached.move_to_end(identity)
             while len(self._cached) > MOST_PREFIXES:
                 self._cached.popitem(last=False)
+
             return cached[2]
 
 
 def _are_equal(first: Sequence[Architecture], second: Sequence[Architecture]) -> bool:
-    # Successive histories usually share their networks; the comparison of a hundred thousand keys takes ten times as
-    # long as that of references.
+    # Successive histories usually share their networks; the comparison of a hundred thousand keys
+    # takes ten times as long as that of references.
     return all(map(is_, first, second)) or [one.key for one in first] == [one.key for one in second]
 
 
@@ -216,7 +263,8 @@ def _rival_of(
 
     Args:
         rival: The rival.
-        evaluated: The network of each evaluation, (n0,) scores, and (n0,) positions among the distinct networks.
+        evaluated: The network of each evaluation, (n0,) scores, and (n0,) positions among the
+            distinct networks.
         chosen: Positions of distinct networks.
     """
     networks, scores, rows = evaluated

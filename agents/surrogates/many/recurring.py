@@ -1,7 +1,8 @@
 """Cache of distances to blocks of networks that every proposal requests again.
 
-The trees of a prefix predict the same values at every step, so that the promising networks of a block of candidates
-stay the same until the next prefix. A step replaces only a few of the relevant networks, from which the distances are.
+The trees of a prefix predict the same values at every step, so that the promising networks of a
+block of candidates stay the same until the next prefix. A step replaces only a few of the relevant
+networks, from which the distances are.
 
 | symbol | meaning                                              | shape     |
 |--------|------------------------------------------------------|-----------|
@@ -9,7 +10,8 @@ stay the same until the next prefix. A step replaces only a few of the relevant 
 | k      | promising networks of a block of candidates          | scalar    |
 | rows   | distances of one relevant network from these         | (c, k)    |
 
-A block takes 8 A c k bytes: 2.5 MB with 400 relevant networks, three components and 256 promising networks.
+A block takes 8 A c k bytes: 2.5 MB with 400 relevant networks, three components and 256 promising
+networks.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from archive.architecture.graph import Architecture
 from archive.kernels.base import Components
 
 SHORTEST = 128
-"""Columns of the smallest block that is cached: neighbourhoods in a local search are smaller, and do not recur."""
+"""Columns of the smallest block that is cached: neighbourhoods in a local search are smaller, and
+do not recur."""
 MOST_BLOCKS = 32
 
 
@@ -43,14 +46,20 @@ class RecurringBlocks:
 
     def __init__(self, pairwise: Pairwise) -> None:
         """Start with an empty cache."""
-        self._pairwise, self._unnormalised = pairwise, 0
+        self._pairwise = pairwise
+        self._unnormalised = 0
         self._blocks: OrderedDict[tuple[str, ...], dict[str, Array]] = OrderedDict()
         self._lock = Lock()
 
-    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
-        """See `Distance.distances`; rows that the previous call for the same columns had are not computed again."""
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
+        """See `Distance.distances`; rows that the previous call for the same columns had are not
+        computed again.
+        """
         if second is None or len(second) < SHORTEST or not first:
             return self._pairwise.distances(first, second)
+
         with self._lock:
             columns = tuple(one.key for one in second)
             rows = self._blocks.get(columns, {})
@@ -60,9 +69,12 @@ class RecurringBlocks:
                 self._unnormalised = len(computed.unnormalised)
                 # Copies: a view of one row would keep the whole block.
                 rows |= {key: computed.stack[:, at].copy() for at, key in enumerate(new)}
+
             self._blocks[columns] = {one.key: rows[one.key] for one in first}
             self._blocks.move_to_end(columns)
             while len(self._blocks) > MOST_BLOCKS:
                 self._blocks.popitem(last=False)
+
             stack = np.stack([rows[one.key] for one in first], axis=1)
+
         return Components.of_stack(stack, self._unnormalised)

@@ -1,4 +1,6 @@
-"""Distinct networks of a history, and the choice of a few hundred of them for a Gaussian process."""
+"""Distinct networks of a history, and the choice of a few hundred of them for a Gaussian
+process.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,17 @@ class Merged:
         return cls((), {}, np.empty(0), np.empty(0, np.int64)).adding(networks, scores)
 
     def adding(self, networks: Sequence[Architecture], scores: Array) -> Merged:
-        """Return the history with m more evaluations; equal, to the last bit, to one that merges all at once."""
-        position, known = dict(self.position), len(self.networks)
+        """Return the history with m more evaluations; equal, to the last bit, to one that merges
+        all at once.
+        """
+        position = dict(self.position)
+        known = len(self.networks)
         at = np.array([position.setdefault(one.key, len(position)) for one in networks], np.int64)
         rows, first = np.unique(at, return_index=True)
         new = tuple(networks[row] for row in first[rows >= known].tolist())
-        sums, counts = (np.concatenate([one, np.zeros(len(new), one.dtype)]) for one in (self.sums, self.counts))
+        sums, counts = (
+            np.concatenate([one, np.zeros(len(new), one.dtype)]) for one in (self.sums, self.counts)
+        )
         np.add.at(sums, at, scores)
         np.add.at(counts, at, 1)
         return Merged((*self.networks, *new), position, sums, counts)
@@ -56,7 +63,8 @@ class Merged:
 def relevant(values: Array, most: int) -> Integers:
     """Return the positions of networks for a Gaussian process, ascending.
 
-    Half of them are the best networks, a quarter the latest, and the rest are spread over the others.
+    Half of them are the best networks, a quarter the latest, and the rest are spread over the
+    others.
 
     Args:
         values: (n,) float64, in the order of evaluation.
@@ -64,9 +72,12 @@ def relevant(values: Array, most: int) -> Integers:
     """
     if len(values) <= most:
         return np.arange(len(values))
+
     chosen = np.zeros(len(values), np.bool_)
     chosen[np.argsort(-values, kind="stable")[: most // 2]] = True
     chosen[len(values) - most // 4 :] = True
     others = np.flatnonzero(~chosen)
-    chosen[others[np.linspace(0, len(others) - 1, most - int(chosen.sum())).astype(np.int64)]] = True
+    chosen[others[np.linspace(0, len(others) - 1, most - int(chosen.sum())).astype(np.int64)]] = (
+        True
+    )
     return np.flatnonzero(chosen)

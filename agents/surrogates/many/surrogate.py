@@ -2,9 +2,10 @@
 
     up to 1,000 networks        the surrogate of few evaluations, unchanged, however often each was evaluated
     more                        prefix of the history -> boosted trees of all its evaluations (`prefix`, `trees`)
-                                errors of the trees on the relevant networks -> Gaussian process near them
-                                or, where it ranks held-out networks clearly better, a rival: a Gaussian process of
-                                1,000 of the networks (`comparison`, `screened`)
+                                errors of the trees on the relevant networks -> Gaussian process
+                                near them or, where it ranks held-out networks clearly better, a
+                                rival: a Gaussian process of 1,000 of the networks (`comparison`,
+                                `screened`)
 
 | symbol | meaning                                                                                    | shape |
 |--------|--------------------------------------------------------------------------------------------|-------|
@@ -17,13 +18,14 @@
 
     g(score) ~ f + c mu, with variance v (c^2 + s2 / a)
 
-Far from the relevant networks v = a, and the variance is that of the errors plus s2. An evaluation of a network reveals
-the error of the trees and, with it, that of the models of the folds, so that both terms shrink alike. If s2 were added
-in full, a noisy network would be evaluated again for ever.
+Far from the relevant networks v = a, and the variance is that of the errors plus s2. An evaluation
+of a network reveals the error of the trees and, with it, that of the models of the folds, so that
+both terms shrink alike. If s2 were added in full, a noisy network would be evaluated again for
+ever.
 
-The trees are fitted to every evaluation and predict well far from all of them. The Gaussian process has three
-properties that trees lack: evaluations after the prefix change it at once, pending proposals reduce its variance, and
-its variance is small near evaluated networks.
+The trees are fitted to every evaluation and predict well far from all of them. The Gaussian process
+has three properties that trees lack: evaluations after the prefix change it at once, pending
+proposals reduce its variance, and its variance is small near evaluated networks.
 """
 
 from __future__ import annotations
@@ -39,7 +41,14 @@ from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, 
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP
 from archive.agents.surrogates.many.features import SparseFeatures
-from archive.agents.surrogates.many.prefix import FIRST, RELEVANT, Prefix, Prefixes, prefix_size, process_of_errors
+from archive.agents.surrogates.many.prefix import (
+    FIRST,
+    RELEVANT,
+    Prefix,
+    Prefixes,
+    prefix_size,
+    process_of_errors,
+)
 from archive.agents.surrogates.many.relevance import Merged, relevant
 from archive.agents.surrogates.many.screened import BLOCK, ScreenedProcess, promising
 from archive.agents.surrogates.many.trees import FOLDS
@@ -59,11 +68,13 @@ class ManyEvaluations(Surrogate):
         few: Surrogate of the evaluations of up to `first` networks.
         features: Features of the trees; several surrogates of a space may share them.
         process: Model of the errors of the trees; its transform is not used.
-        rival: Model that replaces the trees where it ranks held-out networks clearly better. Its distances must be
-            cheap: the comparison needs 1.5 million.
-        transform: Outcome transform of the trees: one of `archive.agents.surrogates.outcome_transforms`, or its name.
+        rival: Model that replaces the trees where it ranks held-out networks clearly better. Its
+            distances must be cheap: the comparison needs 1.5 million.
+        transform: Outcome transform of the trees: one of
+            `archive.agents.surrogates.outcome_transforms`, or its name.
         prefixes: Cache of the models, which several surrogates may share.
-        first: Networks up to which `few` is fitted to all evaluations, and most networks that `rival` is fitted to.
+        first: Networks up to which `few` is fitted to all evaluations, and most networks that
+            `rival` is fitted to.
         everywhere: See `everywhere`.
 
     Raises:
@@ -82,22 +93,40 @@ class ManyEvaluations(Surrogate):
         everywhere: bool = False,
     ) -> None:
         """Keep the arguments."""
-        self.few, self.features, self.process, self.rival = few, features, process, rival
+        self.few = few
+        self.features = features
+        self.process = process
+        self.rival = rival
         self.transform = outcome_transforms.get(transform)
-        self.first, self._prefixes, self._everywhere = first, prefixes or Prefixes(), everywhere
+        self.first = first
+        self._prefixes = prefixes or Prefixes()
+        self._everywhere = everywhere
 
     def applies(self, architectures: Sequence[Architecture]) -> bool:
-        """Return whether the evaluations of these networks, which may repeat, are too many for `few`."""
-        return len(architectures) > self.first and len({one.key for one in architectures}) > self.first
+        """Return whether the evaluations of these networks, which may repeat, are too many for
+        `few`.
+        """
+        return (
+            len(architectures) > self.first and len({one.key for one in architectures}) > self.first
+        )
 
     def everywhere(self) -> ManyEvaluations:
-        """Return a surrogate whose posterior is a prediction for every network, not only for the promising ones.
+        """Return a surrogate whose posterior is a prediction for every network, not only for the
+        promising ones.
 
-        A product of several models needs such predictions: a network of low rank by one model may have a high rank by
-        the others. The rival is not used, because its predictions for all networks would take seconds.
+        A product of several models needs such predictions: a network of low rank by one model may
+        have a high rank by the others. The rival is not used, because its predictions for all
+        networks would take seconds.
         """
         return ManyEvaluations(
-            *(self.few, self.features, self.process, self.rival, self.transform, self._prefixes, self.first), True
+            self.few,
+            self.features,
+            self.process,
+            self.rival,
+            self.transform,
+            self._prefixes,
+            self.first,
+            True,
         )
 
     def fit(
@@ -107,30 +136,43 @@ class ManyEvaluations(Surrogate):
         rng: np.random.Generator,
         variances: Array | None = None,
     ) -> Fitted:
-        """See `Surrogate.fit`. With more than `first` networks `rng` and `variances` have no effect."""
+        """See `Surrogate.fit`.
+
+        With more than `first` networks `rng` and `variances` have no effect.
+        """
         check_scores(architectures, scores)
         if not self.applies(architectures):
             return self.few.fit(architectures, scores, rng, variances)
+
         size = prefix_size(len(architectures), self.first)
         if len({one.key for one in architectures[:size]}) < FOLDS:
             size = len(architectures)
-        head, values = architectures[:size], scores[:size]
+
+        head = architectures[:size]
+        values = scores[:size]
         prefix = self._prefixes.of(
             head,
             values,
             self.transform,
-            lambda: Prefix.fit(head, values, self.transform, self.features, self.process, self.rival, self.first),
+            lambda: Prefix.fit(
+                head, values, self.transform, self.features, self.process, self.rival, self.first
+            ),
         )
         if prefix.rival is not None and not self._everywhere:
             return ScreenedProcess.of(prefix, prefix.rival, architectures[size:], scores[size:])
+
         corrected = CorrectedTrees.of(prefix, self.process, architectures[size:], scores[size:])
         return replace(corrected, everywhere=self._everywhere)
 
-    def incumbents(self, architectures: Sequence[Architecture], scores: Array) -> tuple[Architecture, ...]:
-        """Return the networks among which the incumbent is chosen by posterior mean: those of the greatest mean scores.
+    def incumbents(
+        self, architectures: Sequence[Architecture], scores: Array
+    ) -> tuple[Architecture, ...]:
+        """Return the networks among which the incumbent is chosen by posterior mean: those of the
+        greatest mean scores.
 
-        Their evaluations are conditioned on in the Gaussian process of the errors. Those of other networks affect the
-        trees alone, so that a network with one lucky evaluation would be evaluated again for ever.
+        Their evaluations are conditioned on in the Gaussian process of the errors. Those of other
+        networks affect the trees alone, so that a network with one lucky evaluation would be
+        evaluated again for ever.
 
         Args:
             architectures: The network of each of n evaluations.
@@ -151,7 +193,8 @@ class CorrectedTrees(Fitted):
         process: The process, of r.
         unit: c.
         best: The greatest standardised score of a network, fantasies included.
-        everywhere: Whether networks that are not promising have the variance far from the relevant ones.
+        everywhere: Whether networks that are not promising have the variance far from the relevant
+            ones.
     """
 
     prefix: Prefix
@@ -162,30 +205,48 @@ class CorrectedTrees(Fitted):
 
     @classmethod
     def of(
-        cls, prefix: Prefix, process: DistanceGP, architectures: Sequence[Architecture], scores: Array
+        cls,
+        prefix: Prefix,
+        process: DistanceGP,
+        architectures: Sequence[Architecture],
+        scores: Array,
     ) -> CorrectedTrees:
-        """Return the trees of a prefix, corrected by all evaluations: those of the prefix and those since."""
+        """Return the trees of a prefix, corrected by all evaluations: those of the prefix and those
+        since.
+        """
         content = prefix.content.adding(architectures, scores)
-        networks, means = content.networks, content.means
+        networks = content.networks
+        means = content.means
         chosen = relevant(means, RELEVANT).tolist()
-        near, values = [networks[at] for at in chosen], prefix.scale.standardise(means[chosen])
+        near = [networks[at] for at in chosen]
+        values = prefix.scale.standardise(means[chosen])
         predicted = prefix.predict(near)[0]
         for row, one in enumerate(near):
             if (at := prefix.content.position.get(one.key)) is not None:
                 predicted[row] = prefix.trees.out_of_fold[at]
-        # The mean of k evaluations has the noise variance of k equal ones. With that of one evaluation, the network
-        # would be evaluated again for ever.
+
+        # The mean of k evaluations has the noise variance of k equal ones. With that of one
+        # evaluation, the network would be evaluated again for ever.
         counts = content.counts[chosen]
-        repeated = [one for one, count in zip(near, counts.tolist(), strict=True) for _ in range(count)]
+        repeated = [
+            one for one, count in zip(near, counts.tolist(), strict=True) for _ in range(count)
+        ]
         residuals = np.repeat((values - predicted) / prefix.unit, counts)
         fitted = process_of_errors(process, prefix.distances, prefix.thetas, repeated, residuals)
-        return cls(prefix, fitted, prefix.unit, float(prefix.scale.standardise(means.max(keepdims=True))[0]))
+        return cls(
+            prefix,
+            fitted,
+            prefix.unit,
+            float(prefix.scale.standardise(means.max(keepdims=True))[0]),
+        )
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`; in a call with more than `BLOCK` networks only the promising ones are corrected.
+        """See `Fitted.posterior`; in a call with more than `BLOCK` networks only the promising ones
+        are corrected.
 
-        The others have the posterior mean f. Their variance is the least among the corrected ones, so that acquisitions
-        prefer those. With `everywhere`, it is the variance far from the relevant networks, c^2 a + s2.
+        The others have the posterior mean f. Their variance is the least among the corrected ones,
+        so that acquisitions prefer those. With `everywhere`, it is the variance far from the
+        relevant networks, c^2 a + s2.
         """
         means, variances = self.prefix.predict(architectures)
         if joint:
@@ -193,17 +254,24 @@ class CorrectedTrees(Fitted):
             assert inner.covariances is not None
             left = inner.variances[0] / self._prior
             covariances = self.unit**2 * inner.covariances + np.diag(variances * left)
-            return self._posterior(means + self.unit * inner.means[0], np.diagonal(covariances[0]), covariances)
+            return self._posterior(
+                means + self.unit * inner.means[0], np.diagonal(covariances[0]), covariances
+            )
+
         rows = np.arange(len(means))
         if len(rows) > BLOCK:
             rows = promising(means, variances, CORRECTED)
+
         inner = self.process.posterior([architectures[at] for at in rows.tolist()])
         corrected = inner.variances[0] * (self.unit**2 + variances[rows] / self._prior)
         means[rows] += self.unit * inner.means[0]
         if self.everywhere:
             variances = self.unit**2 * self._prior + variances
         else:
-            variances = np.full(len(means), corrected.min(initial=0.0 if len(rows) == 0 else np.inf))
+            variances = np.full(
+                len(means), corrected.min(initial=0.0 if len(rows) == 0 else np.inf)
+            )
+
         variances[rows] = corrected
         return self._posterior(means, variances, None)
 
@@ -211,7 +279,11 @@ class CorrectedTrees(Fitted):
         """See `Fitted.hallucinate`."""
         if len(architectures) == 0:
             return self
-        expected = self.prefix.predict(architectures)[0] + self.unit * self.process.posterior(architectures).means[0]
+
+        expected = (
+            self.prefix.predict(architectures)[0]
+            + self.unit * self.process.posterior(architectures).means[0]
+        )
         best = max(self.best, float(expected.max()))
         return replace(self, process=self.process.hallucinate(architectures), best=best)
 
@@ -225,4 +297,6 @@ class CorrectedTrees(Fitted):
 
     def _posterior(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
         best = np.array([self.best])
-        return Posterior.of_standardised(self.prefix.scale, means[None], variances[None], best, covariances)
+        return Posterior.of_standardised(
+            self.prefix.scale, means[None], variances[None], best, covariances
+        )

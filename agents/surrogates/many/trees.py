@@ -1,4 +1,5 @@
-"""Gradient boosting, cross-fitted: a model for each fold, and predictions of every evaluation by a model without it.
+"""Gradient boosting, cross-fitted: a model for each fold, and predictions of every evaluation by a
+model without it.
 
 | symbol | meaning                                                            | shape  |
 |--------|--------------------------------------------------------------------|--------|
@@ -8,9 +9,10 @@
 | f, s2  | mean and variance of f_k over the models                           | (m,)   |
 | e      | out-of-fold predictions of the evaluated networks, e_i = f_(i mod K)| (n,)  |
 
-y - e are errors on networks to which the model was not fitted. The errors y - f of evaluated networks are smaller,
-because the trees were fitted to them. scikit-learn's histogram gradient boosting grows the trees (Ke et al.: LightGBM,
-2017), in O(n F) a level. Nothing is drawn at random, so that equal data give equal trees.
+y - e are errors on networks to which the model was not fitted. The errors y - f of evaluated
+networks are smaller, because the trees were fitted to them. scikit-learn's histogram gradient
+boosting grows the trees (Ke et al.: LightGBM, 2017), in O(n F) a level. Nothing is drawn at random,
+so that equal data give equal trees.
 """
 
 from __future__ import annotations
@@ -59,17 +61,22 @@ class CrossFittedTrees:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         folds = np.arange(len(values)) % FOLDS
-        models, out_of_fold = [], np.empty(len(values))
+        models = []
+        out_of_fold = np.empty(len(values))
         with one_openmp_thread():
             for fold in range(FOLDS):
                 others = folds != fold
-                model = HistGradientBoostingRegressor(**SETTINGS, random_state=0).fit(inputs[others], values[others])
+                model = HistGradientBoostingRegressor(**SETTINGS, random_state=0).fit(
+                    inputs[others], values[others]
+                )
                 models.append(model)
                 out_of_fold[~others] = model.predict(inputs[~others])
+
         return cls(tuple(models), out_of_fold)
 
     def predict(self, inputs: Singles) -> tuple[Array, Array]:
         """Return f and s2 of (m, F) float32 inputs: (m,) float64 each."""
         with one_openmp_thread():
             predictions = np.array([model.predict(inputs) for model in self.models])
+
         return predictions.mean(axis=0), predictions.var(axis=0)

@@ -1,4 +1,5 @@
-"""Folding of repeated blocks: equal parts in a row become one block with a number of copies, and back.
+"""Folding of repeated blocks: equal parts in a row become one block with a number of copies, and
+back.
 
 `archive.architecture.repeats` finds the equal parts.
 """
@@ -24,13 +25,16 @@ def fold(architecture: Architecture) -> Architecture:
     """
     if any(layer.op == START for layer in architecture.layers):
         return architecture
+
     chain, free = parts(architecture)
     items = folded_parts(chain)
     if not any(isinstance(item, Repeat) for item in items):
         return architecture
+
     copy = _Copy(architecture)
     for u in (0, *free):
         copy.layer(u)
+
     copy.items(items)
     return Architecture(architecture.space, copy.layers, copy.edges)
 
@@ -39,24 +43,32 @@ def unfold(architecture: Architecture) -> Architecture:
     """Return a network with its blocks written out.
 
     Raises:
-        InvalidArchitectureError: The result would have more than 20,000 layers, or the blocks are not nested.
+        InvalidArchitectureError: The result would have more than 20,000 layers, or the blocks are
+            not nested.
     """
     while spans := blocks(architecture):
         # Inner blocks come first, and are copied with the blocks around them.
         start, end, inside = spans[0]
         times = architecture.layers[start].attributes.get("times", 0)
-        if not isinstance(times, int) or len(architecture.layers) + times * len(inside) > MOST_LAYERS:
+        if (
+            not isinstance(times, int)
+            or len(architecture.layers) + times * len(inside) > MOST_LAYERS
+        ):
             raise InvalidArchitectureError(
                 f"at most {MOST_LAYERS} layers are unfolded, got a block {times} times", start
             )
+
         copy = _Copy(architecture)
         for u in range(len(architecture.layers)):
             if u == end:
-                # In topological order, the layers that the block reads precede its end: they are copied already.
+                # In topological order, the layers that the block reads precede its end: they are
+                # copied already.
                 copy.written_out(start, end, sorted(inside), times)
             elif u != start and u not in inside:
                 copy.layer(u)
+
         architecture = Architecture(architecture.space, copy.layers, copy.edges)
+
     return architecture
 
 
@@ -66,7 +78,8 @@ class _Copy:
     Attributes:
         layers: The layers of the copy.
         edges: Its edges.
-        at: Position of a layer in the network to the position of the layer in the copy whose output replaces its own.
+        at: Position of a layer in the network to the position of the layer in the copy whose output
+            replaces its own.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -89,7 +102,9 @@ class _Copy:
             if isinstance(item, Part):
                 for u in item.layers:
                     self.layer(u)
+
                 continue
+
             start = self._put(Layer(START, attributes=Attributes({"times": item.times})))
             self.edges.append((self.at[item.begin], start, 0))
             self.at[item.begin] = start
@@ -105,7 +120,9 @@ class _Copy:
         for _ in range(times):
             for u in inside:
                 self.layer(u)
+
             self.at[start] = self.at[last]
+
         self.at[end] = self.at[last]
 
     def _put(self, layer: Layer) -> int:

@@ -2,9 +2,10 @@
 
     convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, …) -> Tensor
 
-`signatures.txt` has one line a signature, in PyTorch's own language. A tensor parameter is an input: an edge with its
-number, an attribute with the shape of a tensor that the layer owns, or an attribute with a number. Inputs are counted
-from 0 in the order of the parameters, those of a list after all others. Other parameters are attributes.
+`signatures.txt` has one line a signature, in PyTorch's own language. A tensor parameter is an
+input: an edge with its number, an attribute with the shape of a tensor that the layer owns, or an
+attribute with a number. Inputs are counted from 0 in the order of the parameters, those of a list
+after all others. Other parameters are attributes.
 """
 
 from __future__ import annotations
@@ -29,10 +30,22 @@ KINDS = {
     "str": "text",
     "ScalarType": "text",
 }
-"""Type of a parameter to the kind of its values; other types say where a tensor lies, and are no attributes."""
+"""Type of a parameter to the kind of its values; other types say where a tensor lies, and are no
+attributes."""
 
 DTYPES = (
-    *("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"),
+    *(
+        "float32",
+        "float64",
+        "float16",
+        "bfloat16",
+        "int64",
+        "int32",
+        "int16",
+        "int8",
+        "uint8",
+        "bool",
+    ),
     *("complex64", "complex128"),
 )
 """Types of the numbers of a tensor."""
@@ -54,13 +67,16 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "native_layer_norm": {"eps": "1e-05"},
     "native_group_norm": {"eps": "1e-05"},
 }
-"""Defaults of parameters that have none in PyTorch's signature: those of the layers of `torch.nn`."""
+"""Defaults of parameters that have none in PyTorch's signature: those of the layers of
+`torch.nn`."""
 
 MODES: Mapping[str, str] = {
     "batch_norm": "training",
     "instance_norm": "use_input_stats",
     "rrelu": "training",
-    **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), "train"),
+    **dict.fromkeys(
+        ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), "train"
+    ),
 }
 """Operation to the parameter that the mode of the whole network decides, and no attribute."""
 
@@ -77,7 +93,8 @@ class OperationParameter:
 
     Attributes:
         name: Its name.
-        kind: `tensor`, `size`, `number`, `flag`, `text`, or empty for a parameter that is no attribute.
+        kind: `tensor`, `size`, `number`, `flag`, `text`, or empty for a parameter that is no
+            attribute.
         listed: Whether it takes a list.
         length: Number of values of a list, to which a single value is repeated; 0 for any number.
         optional: Whether it may be absent.
@@ -116,7 +133,9 @@ class Signature:
         unordered = [parameter for parameter in self.parameters if parameter.kind == "tensor"]
         return tuple(sorted(unordered, key=lambda parameter: parameter.listed))
 
-    def fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> tuple[int, str] | None:
+    def fault(
+        self, attributes: Mapping[str, Any], arguments: Collection[int]
+    ) -> tuple[int, str] | None:
         """Return why a layer does not have this signature; None if it has it.
 
         Args:
@@ -133,40 +152,68 @@ class Signature:
             or self._missing_fault(attributes)
         )
 
-    def _unknown_fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> tuple[int, str] | None:
+    def _unknown_fault(
+        self, attributes: Mapping[str, Any], arguments: Collection[int]
+    ) -> tuple[int, str] | None:
         known = [parameter.name for parameter in self.parameters if parameter.kind]
         for name in attributes:
             if name not in known:
-                return 0, f"{self.operation} has no attribute {name}: {', '.join(known) or 'it has none'}"
+                return 0, (
+                    f"{self.operation} has no attribute {name}: {', '.join(known) or 'it has none'}"
+                )
+
         tensors = self.tensors
         for number in arguments:
             if number >= len(tensors) and not (tensors and tensors[-1].listed):
-                return 1, f"{self.operation} has {len(tensors)} inputs, got an edge with the argument {number}"
+                return 1, (
+                    f"{self.operation} has {len(tensors)} inputs, got an edge with the "
+                    f"argument {number}"
+                )
+
         return None
 
     def _value_fault(self, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
         known = {parameter.name: parameter for parameter in self.parameters}
         for name, value in attributes.items():
             if not _fits(known[name], value):
-                return 2, f"{name} of {self.operation} must be {_wanted(known[name])}, got {value!s:.60}"
+                return 2, (
+                    f"{name} of {self.operation} must be {_wanted(known[name])}, got {value!s:.60}"
+                )
+
         return None
 
-    def _input_fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> tuple[int, str] | None:
+    def _input_fault(
+        self, attributes: Mapping[str, Any], arguments: Collection[int]
+    ) -> tuple[int, str] | None:
         for number, parameter in enumerate(self.tensors):
             if parameter.name in attributes and number in arguments:
-                return 3, f"{parameter.name} of {self.operation} is given twice, by an edge and by an attribute"
+                return 3, (
+                    f"{parameter.name} of {self.operation} is given twice, by an edge and "
+                    "by an attribute"
+                )
+
             present = parameter.name in attributes or number in arguments
             # A list may begin with an absent tensor.
-            present = present or (parameter.listed and any(argument > number for argument in arguments))
+            present = present or (
+                parameter.listed and any(argument > number for argument in arguments)
+            )
             if not present and not parameter.optional:
-                return 5, f"{self.operation} needs {parameter.name}: an edge with the argument {number}"
+                return 5, (
+                    f"{self.operation} needs {parameter.name}: an edge with the argument {number}"
+                )
+
         return None
 
     def _missing_fault(self, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
         for parameter in self.parameters:
-            absent = parameter.name not in attributes and not parameter.optional and not parameter.default
+            absent = (
+                parameter.name not in attributes
+                and not parameter.optional
+                and not parameter.default
+            )
             if parameter.kind not in ("", "tensor") and absent:
                 return 4, f"{self.operation} needs the attribute {parameter.name}"
+
         return None
 
 
@@ -181,7 +228,9 @@ def resolve(operation: str, attributes: Mapping[str, Any], arguments: Collection
         fault = signature.fault(attributes, arguments)
         if fault is None:
             return signature
+
         nearest = max(nearest, fault, key=lambda one: one[0])
+
     raise InvalidArchitectureError(nearest[1])
 
 
@@ -193,6 +242,7 @@ def signatures() -> Mapping[str, tuple[Signature, ...]]:
     for line in (*file.read_text(encoding="utf-8").splitlines(), *_OWN):
         signature = parsed(_extended(line))
         by_operation[signature.operation] = (*by_operation.get(signature.operation, ()), signature)
+
     return by_operation
 
 
@@ -208,21 +258,25 @@ def parsed(line: str) -> Signature:
     match = _LINE.fullmatch(line)
     assert match is not None, line
     operation, overload, inside, returned = match.groups()
-    parameters, keyword = [], False
+    parameters = []
+    keyword = False
     for text in inside.split(", ") if inside else ():
         if text == "*":
             keyword = True
         else:
             parameters.append(_parameter(operation, text, keyword))
+
     outputs = 0 if returned.endswith("[]") else returned.count(",") + 1
     return Signature(operation, overload or "", tuple(parameters), outputs)
 
 
 _ADDED = {"scaled_dot_product_attention": "float training_dropout_p=0.0"}
-"""Operation to parameters that PyTorch does not have: a dropout that follows the mode of the network."""
+"""Operation to parameters that PyTorch does not have: a dropout that follows the mode of the
+network."""
 
 _RECURRENT = (
-    "int input_size, int hidden_size, int num_layers=1, bool bias=True, bool batch_first=False, float dropout=0.0, "
+    "int input_size, int hidden_size, int num_layers=1, bool bias=True, bool batch_first=False, "
+    "float dropout=0.0, "
     "bool bidirectional=False"
 )
 
@@ -234,7 +288,10 @@ _OWN = (
     "block_end(Tensor self) -> Tensor",
     "by_mode(Tensor training, Tensor evaluation) -> Tensor",
     "detach(Tensor self) -> Tensor",
-    f"lstm(Tensor input, Tensor? h0=None, Tensor? c0=None, {_RECURRENT}, int proj_size=0) -> (Tensor, Tensor, Tensor)",
+    (
+        f"lstm(Tensor input, Tensor? h0=None, Tensor? c0=None, {_RECURRENT}, int proj_size=0) -> "
+        "(Tensor, Tensor, Tensor)"
+    ),
     f"gru(Tensor input, Tensor? h0=None, {_RECURRENT}) -> (Tensor, Tensor)",
     f'rnn(Tensor input, Tensor? h0=None, {_RECURRENT}, str nonlinearity="tanh") -> (Tensor, Tensor)',
 )
@@ -255,29 +312,40 @@ def _parameter(operation: str, text: str, keyword: bool) -> OperationParameter:
 def _fits(parameter: OperationParameter, value: Any) -> bool:
     if parameter.kind == "tensor":
         shape = isinstance(value, tuple) and all(type(side) is int and side >= 0 for side in value)
-        number = type(value) in (int, float, bool) or (isinstance(value, str) and is_number_text(value))
+        number = type(value) in (int, float, bool) or (
+            isinstance(value, str) and is_number_text(value)
+        )
         return shape or (number and not parameter.listed)
+
     if parameter.name == "dtype":
         return value in DTYPES
+
     if isinstance(value, tuple):
         return parameter.listed and all(_is(parameter.kind, one) for one in value)
+
     return _is(parameter.kind, value)
 
 
 def _is(kind: str, value: Any) -> bool:
     if isinstance(value, str) and kind in ("size", "number"):
-        return is_size(value) or (kind == "number" and (value in INFINITIES or is_number_text(value)))
+        return is_size(value) or (
+            kind == "number" and (value in INFINITIES or is_number_text(value))
+        )
+
     if kind == "number":
         # Elements of a tensor of truth values are numbers as well.
         return type(value) in (int, float, bool)
+
     if kind == "size":
         return type(value) is int
+
     return type(value) is {"flag": bool, "text": str}[kind]
 
 
 def _wanted(parameter: OperationParameter) -> str:
     if parameter.name == "dtype":
         return f"one of {', '.join(DTYPES)}"
+
     noun = {
         "tensor": "the shape of a tensor or a number",
         "size": "a whole number",

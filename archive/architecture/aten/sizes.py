@@ -1,7 +1,7 @@
 """Sizes that depend on the number of inputs in a batch, as texts: `64*batch`, `batch + 1`.
 
-Grammar: whole numbers, `batch`, +, -, *, // and parentheses. Real numbers have decimals, / and ** as well: `1/batch`,
-`batch**0.5`. A text may come from anywhere, so it is never evaluated as Python.
+Grammar: whole numbers, `batch`, +, -, *, // and parentheses. Real numbers have decimals, / and **
+as well: `1/batch`, `batch**0.5`. A text may come from anywhere, so it is never evaluated as Python.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ def _power(base: Any, exponent: Any) -> Any:
     return float(base) ** float(exponent)
 
 
-_REAL: dict[type, Callable[[Any, Any], Any]] = {**_OPERATORS, ast.Div: operator.truediv, ast.Pow: _power}
+_REAL: dict[type, Callable[[Any, Any], Any]] = {
+    **_OPERATORS,
+    ast.Div: operator.truediv,
+    ast.Pow: _power,
+}
 
 T = TypeVar("T")
 
@@ -53,16 +57,20 @@ def _is_text(text: str, *, real: bool) -> bool:
         _tree(text, real)
     except InvalidArchitectureError:
         return False
+
     return True
 
 
-def evaluate(text: str, batch: T, apply: Callable[[Callable[[Any, Any], Any], Any, Any], Any] | None = None) -> T | int:
+def evaluate(
+    text: str, batch: T, apply: Callable[[Callable[[Any, Any], Any], Any, Any], Any] | None = None
+) -> T | int:
     """Return the value of a size, or of a real number.
 
     Args:
         text: The text.
         batch: Value of `batch`: a number, or a symbol.
-        apply: Called with an operator and its operands where they are symbols; None computes with numbers.
+        apply: Called with an operator and its operands where they are symbols; None computes with
+            numbers.
 
     Raises:
         InvalidArchitectureError: The text is no size.
@@ -79,6 +87,7 @@ def evaluate(text: str, batch: T, apply: Callable[[Callable[[Any, Any], Any], An
                 return call(operator.mul, -1, value(operand))
             case ast.BinOp(left=left, op=symbol, right=right):
                 return call(_REAL[type(symbol)], value(left), value(right))
+
         raise AssertionError(node)
 
     return value(_tree(text, True))  # type: ignore[no-any-return]
@@ -91,20 +100,27 @@ def _tree(text: str, real: bool) -> ast.expr:
             tree = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             tree = None
+
         if tree is not None and all(_allowed(node, real) for node in ast.walk(tree)):
             return tree
-    raise InvalidArchitectureError(f"a size is a whole number, or such as 64*{BATCH}, got {text!r:.60}")
+
+    raise InvalidArchitectureError(
+        f"a size is a whole number, or such as 64*{BATCH}, got {text!r:.60}"
+    )
 
 
 def _allowed(node: ast.AST, real: bool) -> bool:
     operators = _REAL if real else _OPERATORS
     match node:
         case ast.Constant(value=value):
-            return (type(value) is int and abs(value) < 2**63) or (real and type(value) is float and isfinite(value))
+            return (type(value) is int and abs(value) < 2**63) or (
+                real and type(value) is float and isfinite(value)
+            )
         case ast.Name(id=name):
             return name == BATCH
         case ast.UnaryOp(op=ast.USub()):
             return True
         case ast.BinOp(op=symbol):
             return type(symbol) in operators
+
     return isinstance(node, (ast.Load, ast.USub, *operators))

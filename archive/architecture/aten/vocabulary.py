@@ -1,7 +1,8 @@
 """The vocabulary of the open space `torch`: PyTorch's operations, by their role in a network.
 
-The words are those of `signatures.txt`: the core set of ATen, to which PyTorch reduces every model, and the few beside
-it that are one layer of a network or behave differently in training. Further ones:
+The words are those of `signatures.txt`: the core set of ATen, to which PyTorch reduces every model,
+and the few beside it that are one layer of a network or behave differently in training. Further
+ones:
 
 | word                     | meaning                                                                              |
 |--------------------------|--------------------------------------------------------------------------------------|
@@ -13,8 +14,9 @@ it that are one layer of a network or behave differently in training. Further on
 | `lstm`, `gru`, `rnn`     | a recurrent layer with all its layers and directions (see `recurrent`)               |
 | `block_start`, `block_end` | ends of a block that is repeated, each time with its own weights                   |
 
-The input of a network is `ip`, whose attribute `input` has the shapes. It also feeds layers without inputs, such as
-parameters, by edges without arguments: so every layer is on a path from the input to the output.
+The input of a network is `ip`, whose attribute `input` has the shapes. It also feeds layers without
+inputs, such as parameters, by edges without arguments: so every layer is on a path from the input
+to the output.
 """
 
 from __future__ import annotations

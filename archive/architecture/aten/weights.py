@@ -1,7 +1,10 @@
-"""Tensors that a layer owns, and quantities that follow from them: channels, window, computation, parameters.
+"""Tensors that a layer owns, and quantities that follow from them: channels, window, computation,
+parameters.
 
-A weight is an attribute with the name of a tensor parameter of the operation, and the tensor's shape as its value:
-`weight: [64, 3, 7, 7]`. Trained tensors of other operations, or of several layers, are layers `parameter`.
+A weight is an attribute with the name of a tensor parameter of the operation, and the tensor's
+shape as its value:
+`weight: [64, 3, 7, 7]`. Trained tensors of other operations, or of several layers, are layers
+`parameter`.
 """
 
 from __future__ import annotations
@@ -43,57 +46,85 @@ def shape(layer: Layer, name: str) -> tuple[int, ...]:
     """Return the shape of an owned tensor; empty if the layer does not own it."""
     if layer.op in recurrent.GATES:
         return recurrent.shapes(layer.op, layer.attributes).get(name, ())
+
     value = layer.attributes.get(name)
-    return tuple(side for side in value if isinstance(side, int)) if isinstance(value, tuple) else ()
+    return (
+        tuple(side for side in value if isinstance(side, int)) if isinstance(value, tuple) else ()
+    )
 
 
 def owned(layer: Layer) -> list[str]:
     """Return the names of the tensors that a layer owns."""
     if layer.op in recurrent.GATES:
         return list(recurrent.shapes(layer.op, layer.attributes))
-    return [name for name in OWNED.get(layer.op, ()) if isinstance(layer.attributes.get(name), tuple)]
+
+    return [
+        name for name in OWNED.get(layer.op, ()) if isinstance(layer.attributes.get(name), tuple)
+    ]
 
 
 def units(layer: Layer) -> int | None:
-    """Return the channels or features that a layer's own weights give its output; None without such weights."""
+    """Return the channels or features that a layer's own weights give its output;
+
+    None without such weights.
+    """
     if layer.op == "convolution":
         sides = shape(layer, "weight")
         if len(sides) < 3:
             return None
-        return sides[1] * _whole(layer, "groups") if layer.attributes.get("transposed") else sides[0]
+
+        return (
+            sides[1] * _whole(layer, "groups") if layer.attributes.get("transposed") else sides[0]
+        )
+
     if layer.op in recurrent.GATES:
         return recurrent.features(layer.attributes)
+
     if layer.op in ("embedding", "_embedding_bag"):
         return next(iter(shape(layer, "weight")[1:]), None)
+
     name, at = _LAST.get(layer.op, ("", 0))
     return next(iter(shape(layer, name)[at:]), None)
 
 
 def unit_axis(layer: Layer, name: str) -> int | None:
-    """Return the axis of a layer's matrix or kernel along which its units lie; None for other tensors.
+    """Return the axis of a layer's matrix or kernel along which its units lie; None for other
+    tensors.
 
     The units of an embedding are its indices, each with a vector of its own.
     """
     if layer.op in ("convolution", "embedding", "_embedding_bag"):
         transposed = layer.op == "convolution" and bool(layer.attributes.get("transposed"))
         return int(transposed) if name == "weight" else None
+
     matrix, axis = _LAST.get(layer.op, ("", 0))
     return axis if name == matrix else None
 
 
 def input_groups(layer: Layer) -> int:
-    """Return the number of groups of a transposed convolution, whose kernel has the inputs first; 1 for others."""
+    """Return the number of groups of a transposed convolution, whose kernel has the inputs first;
+
+    1 for others.
+    """
     transposed = layer.op == "convolution" and layer.attributes.get("transposed")
     return max(_whole(layer, "groups"), 1) if transposed else 1
 
 
 def fan_in(layer: Layer) -> int:
-    """Return the number of input channels or features of each output channel of a weighted layer."""
+    """Return the number of input channels or features of each output channel of a weighted
+    layer.
+    """
     if layer.op == "convolution":
         sides = shape(layer, "weight")
-        return sides[0] // max(_whole(layer, "groups"), 1) if layer.attributes.get("transposed") else sides[1]
+        return (
+            sides[0] // max(_whole(layer, "groups"), 1)
+            if layer.attributes.get("transposed")
+            else sides[1]
+        )
+
     if layer.op in recurrent.GATES:
         return max(trained(layer) // recurrent.features(layer.attributes), 1)
+
     name, at = _FIRST.get(layer.op, ("", 0))
     return next(iter(shape(layer, name)[at:]), 1)
 
@@ -107,25 +138,35 @@ def parameters(architecture: Architecture) -> int:
     """Return the number of trained numbers of a network of the space `torch`."""
     from archive.architecture.aten.blocks import repeats
 
-    return sum(times * trained(layer) for layer, times in zip(architecture.layers, repeats(architecture), strict=True))
+    return sum(
+        times * trained(layer)
+        for layer, times in zip(architecture.layers, repeats(architecture), strict=True)
+    )
 
 
 def trained(layer: Layer) -> int:
     """Return the number of trained numbers that a layer owns."""
     if layer.op == "parameter":
         return math.prod(shape(layer, "shape"))
+
     if layer.op in recurrent.GATES:
-        return sum(math.prod(sides) for sides in recurrent.shapes(layer.op, layer.attributes).values())
-    owned = [name for name in OWNED.get(layer.op, ()) if name not in BUFFERS and name in layer.attributes]
+        return sum(
+            math.prod(sides) for sides in recurrent.shapes(layer.op, layer.attributes).values()
+        )
+
+    owned = [
+        name for name in OWNED.get(layer.op, ()) if name not in BUFFERS and name in layer.attributes
+    ]
     return sum(math.prod(shape(layer, name)) for name in owned)
 
 
 def computations(architecture: Architecture, groups: list[str]) -> list[float]:
-    """Return the computation of each layer, as `archive.architecture.layer_mass` defines it for other spaces.
+    """Return the computation of each layer, as `archive.architecture.layer_mass` defines it for
+    other spaces.
 
-    Weighted layers count their output channels times the inputs of each, without the window: as in NASBOT. Operations
-    without weights count their channels, like its pools. Operations that move data count nothing. A layer of a repeated
-    block counts as often as it is repeated.
+    Weighted layers count their output channels times the inputs of each, without the window: as in
+    NASBOT. Operations without weights count their channels, like its pools. Operations that move
+    data count nothing. A layer of a repeated block counts as often as it is repeated.
 
     Args:
         architecture: The network.
@@ -146,6 +187,7 @@ def computations(architecture: Architecture, groups: list[str]) -> list[float]:
         else:
             emitted.append(channels)
             computed.append(float(times * channels) if group in _PASSES else 0.0)
+
     return computed
 
 

@@ -40,10 +40,16 @@ def read_input(text: str) -> Input:
     """
     match = _INPUT.fullmatch(text)
     if match is None or (match[2] or "float32") not in DTYPES:
-        raise InvalidArchitectureError(f"an input is given as 3x224x224, or as 128:int64 for indices, got {text!r:.60}")
+        raise InvalidArchitectureError(
+            f"an input is given as 3x224x224, or as 128:int64 for indices, got {text!r:.60}"
+        )
+
     shape = () if match[1] == "scalar" else tuple(map(int, match[1].split("x")))
     if any(side < 1 or side >= 2**31 for side in shape):
-        raise InvalidArchitectureError(f"the sides of an input must be in [1, 2^31), got {text!r:.60}")
+        raise InvalidArchitectureError(
+            f"the sides of an input must be in [1, 2^31), got {text!r:.60}"
+        )
+
     return Input(shape, match[2] or "float32")
 
 
@@ -55,7 +61,10 @@ def inputs(architecture: Architecture) -> list[Input]:
     """
     text = architecture.layers[0].attributes.get("input")
     if not isinstance(text, str):
-        raise InvalidArchitectureError("the attribute input must have the shapes of the inputs, as in 3x224x224", 0)
+        raise InvalidArchitectureError(
+            "the attribute input must have the shapes of the inputs, as in 3x224x224", 0
+        )
+
     return [read_input(part) for part in text.split(" ")]
 
 
@@ -70,9 +79,16 @@ def values(architecture: Architecture, layer: int) -> dict[int, int]:
     for parent in architecture.parents[layer]:
         for number in of[parent, layer]:
             # Two inputs in either order both have the number 0.
-            if number == 0 in parents and 1 not in parents and architecture.layers[layer].op in COMMUTATIVE:
+            if (
+                number == 0 in parents
+                and 1 not in parents
+                and architecture.layers[layer].op in COMMUTATIVE
+            ):
                 number = 1
+
             if number in parents:
                 raise InvalidArchitectureError(f"two edges have the argument {number}", layer)
+
             parents[number] = parent
+
     return parents

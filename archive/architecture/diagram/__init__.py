@@ -1,4 +1,5 @@
-"""Pictures of architectures: `diagram` makes one, `svg` draws it; `merged` and `beside` compare two networks.
+"""Pictures of architectures: `diagram` makes one, `svg` draws it; `merged` and `beside` compare two
+networks.
 
 `archive.drawing` draws diagrams, which know no architectures.
 """

@@ -1,10 +1,13 @@
 """Diagrams of architectures: which boxes, junctions, frames and panels a network has.
 
-- Cells of a genotype are panels side by side. Their nodes, sums of two operations, are circles with the node's number,
-  as in the published pictures; the circles, and the output of each cell, are no layers.
-- In spaces without arguments, layers that are fed by the same several layers are fed through one junction.
+- Cells of a genotype are panels side by side. Their nodes, sums of two operations, are circles with
+  the node's number, as in the published pictures; the circles, and the output of each cell, are no
+  layers.
+- In spaces without arguments, layers that are fed by the same several layers are fed through one
+  junction.
 - In spaces that have dead ends, layers on no way from the input to the output are pale, and say so.
-- Repeated parts are drawn once, in a frame with their number (`archive.architecture.diagram.folding`).
+- Repeated parts are drawn once, in a frame with their number
+  (`archive.architecture.diagram.folding`).
 """
 
 from __future__ import annotations
@@ -19,14 +22,19 @@ from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.drawing.diagram import Diagram, DiagramNode, Frame, Link, Panel
 
-NO_OUTPUT, NO_INPUT = "reaches no output", "gets no input"
+NO_OUTPUT = "reaches no output"
+NO_INPUT = "gets no input"
 """What the box of a dead layer says."""
 
 _NO_NOTES: Mapping[int, str] = {}
 
 
 def diagram(
-    architecture: Architecture, *, fold: bool = True, notes: Mapping[int, str] = _NO_NOTES, heading: Sequence[str] = ()
+    architecture: Architecture,
+    *,
+    fold: bool = True,
+    notes: Mapping[int, str] = _NO_NOTES,
+    heading: Sequence[str] = (),
 ) -> Diagram:
     """Return an architecture as a diagram, the same for all of its relabellings.
 
@@ -35,7 +43,8 @@ def diagram(
     Args:
         architecture: The network.
         fold: Whether repeated parts are drawn once.
-        notes: Second line of a layer's box, by the position of the layer in `architecture`: image sizes, parameters.
+        notes: Second line of a layer's box, by the position of the layer in `architecture`: image
+            sizes, parameters.
         heading: Lines of text above the picture.
     """
     notes = {at: notes[u] for at, u in enumerate(architecture.canonical_order) if u in notes}
@@ -44,6 +53,7 @@ def diagram(
         drawn = _cells(architecture, notes)
     else:
         drawn = _one_graph(architecture, fold, notes)
+
     return Diagram(
         tuple(drawn.nodes),
         tuple(drawn.links),
@@ -63,7 +73,9 @@ class _Parts:
 
 
 def _title(architecture: Architecture) -> str:
-    return f"{architecture.space} network of {len(architecture.layers)} layers, {architecture.key[:8]}"
+    return (
+        f"{architecture.space} network of {len(architecture.layers)} layers, {architecture.key[:8]}"
+    )
 
 
 def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str]) -> _Parts:
@@ -81,12 +93,15 @@ def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str])
             drawn.nodes.append(DiagramNode("", "join", junction=True))
         else:
             drawn.nodes.append(node(architecture, item, width[item], notes.get(item, "")))
+
     drawn.links = [Link(at[tail], at[head]) for tail, head in feeds]
     if words.dead_ends:
         _mark_dead(architecture, drawn)
+
     for times, inside in graph.repeats:
         members = {at[item] for item in items if _inside(item, inside)}
         drawn.frames.append(Frame(f"× {times}", frozenset(members)))
+
     return drawn
 
 
@@ -96,11 +111,13 @@ def _mark_dead(architecture: Architecture, drawn: _Parts) -> None:
     for place, box in enumerate(drawn.nodes):
         if box.layer is not None and architecture.layers[box.layer].op in last:
             last[architecture.layers[box.layer].op] = place
+
     fed = _reached(last[INPUT], [(link.tail, link.head) for link in drawn.links])
     used = _reached(last[OUTPUT], [(link.head, link.tail) for link in drawn.links])
     for place, box in enumerate(drawn.nodes):
         if place in last.values() or (place in fed and place in used):
             continue
+
         reason = NO_OUTPUT if place not in used else NO_INPUT
         note = "" if box.junction else ", ".join(part for part in (box.note, reason) if part)
         tip = f"{box.tip}: {reason}" if box.tip else reason
@@ -112,12 +129,15 @@ def _reached(start: int, ways: Sequence[tuple[int, int]]) -> set[int]:
     heads: dict[int, list[int]] = {}
     for tail, head in ways:
         heads.setdefault(tail, []).append(head)
-    reached, waiting = {start}, [start]
+
+    reached = {start}
+    waiting = [start]
     while waiting:
         for head in heads.get(waiting.pop(), ()):
             if head not in reached:
                 reached.add(head)
                 waiting.append(head)
+
     return reached
 
 
@@ -130,27 +150,35 @@ def _inside(item: Item, layers: frozenset[int]) -> bool:
 
 
 def _with_junctions(edges: Sequence[Edge], joins: bool) -> list[tuple[Item, Item]]:
-    """Return edges between layers and junctions; several layers with the same several parents share a junction."""
+    """Return edges between layers and junctions; several layers with the same several parents share
+    a junction.
+    """
     parents: dict[int, list[int]] = {}
     for tail, head in edges:
         parents.setdefault(head, []).append(tail)
+
     of: dict[int, tuple[int, ...]] = {head: tuple(sorted(tails)) for head, tails in parents.items()}
     shared = [feeders for feeders in of.values() if len(feeders) > 1]
     junctions = {feeders for feeders in shared if joins and shared.count(feeders) > 1}
     feeds: list[tuple[Item, Item]] = []
     for feeders in sorted(junctions):
         feeds += [(tail, feeders) for tail in feeders]
+
     for head in sorted(of):
         tails = of[head]
         feeds += [(tails, head)] if tails in junctions else [(tail, head) for tail in tails]
+
     return feeds
 
 
 def _in_order(layers: Sequence[int], feeds: Sequence[tuple[Item, Item]]) -> list[Item]:
-    """Return layers and junctions in topological order: a junction behind the last layer that feeds it."""
+    """Return layers and junctions in topological order: a junction behind the last layer that feeds
+    it.
+    """
     behind: dict[int, list[Item]] = {}
     for junction in dict.fromkeys(head for _, head in feeds if isinstance(head, tuple)):
         behind.setdefault(max(junction), []).append(junction)
+
     return [item for u in layers for item in (u, *behind.get(u, ()))]
 
 
@@ -163,40 +191,56 @@ def _cells(architecture: Architecture, notes: Mapping[int, str]) -> _Parts:
             first = len(drawn.nodes)
             _cell(architecture, part, own, notes, drawn)
             drawn.panels.append(Panel(f"{part} cell", frozenset(range(first, len(drawn.nodes)))))
+
     return drawn
 
 
-def _cell(architecture: Architecture, part: str, own: list[int], notes: Mapping[int, str], drawn: _Parts) -> None:
+def _cell(
+    architecture: Architecture, part: str, own: list[int], notes: Mapping[int, str], drawn: _Parts
+) -> None:
     """Add a cell: entries and operations as boxes, sums as circles, the output of the cell."""
     words = vocabulary(architecture.space)
     groups = {u: words[architecture.layers[u].op].group for u in own}
     labels = list(words.operations)
-    entries = sorted((u for u in own if groups[u] == "entry"), key=lambda u: labels.index(architecture.layers[u].op))
+    entries = sorted(
+        (u for u in own if groups[u] == "entry"),
+        key=lambda u: labels.index(architecture.layers[u].op),
+    )
     own = [*entries, *(u for u in own if groups[u] != "entry")]
     sums = _sums(architecture, own, groups)
     cell = _CellDrawing(architecture, notes, drawn)
     for u in own:
         if groups[u] != "exit":
             cell.add_layer(u)
+
         for feeders, layer in sums.items():
             if feeders not in cell.places and all(p in cell.at for p in feeders):
                 cell.add_sum(feeders, layer)
+
     exits = [feeders for feeders, layer in sums.items() if layer is not None]
     concatenated = [cell.places[feeders] for feeders in exits if feeders in cell.places]
     if concatenated:
         drawn.links += [Link(tail, len(drawn.nodes)) for tail in sorted(concatenated)]
-        drawn.nodes.append(DiagramNode("c_k", "ends", tip=f"output of the {part} cell: its nodes, concatenated"))
+        drawn.nodes.append(
+            DiagramNode("c_k", "ends", tip=f"output of the {part} cell: its nodes, concatenated")
+        )
 
 
 def _sums(
     architecture: Architecture, own: Sequence[int], groups: Mapping[int, str]
 ) -> dict[tuple[int, ...], int | None]:
-    """Return the sums of a cell: the layers that are added, and the exit that adds them; None for an inner sum."""
-    sums: dict[tuple[int, ...], int | None] = {architecture.parents[u]: u for u in own if groups[u] == "exit"}
+    """Return the sums of a cell: the layers that are added, and the exit that adds them;
+
+    None for an inner sum.
+    """
+    sums: dict[tuple[int, ...], int | None] = {
+        architecture.parents[u]: u for u in own if groups[u] == "exit"
+    }
     for u in own:
         feeders = architecture.parents[u]
         if groups[u] == "cell" and len(feeders) > 1:
             sums.setdefault(feeders, None)
+
     return sums
 
 
@@ -222,14 +266,22 @@ class _CellDrawing:
         """Add an entry or an operation, fed by a sum or by layers."""
         feeders = self.architecture.parents[u]
         self.at[u] = len(self.drawn.nodes)
-        tails = [self.places[feeders]] if feeders in self.places else [self.at[p] for p in feeders if p in self.at]
+        tails = (
+            [self.places[feeders]]
+            if feeders in self.places
+            else [self.at[p] for p in feeders if p in self.at]
+        )
         self.drawn.links += [Link(tail, self.at[u]) for tail in tails]
         self.drawn.nodes.append(node(self.architecture, u, None, self.notes.get(u, "")))
 
     def add_sum(self, feeders: tuple[int, ...], layer: int | None) -> None:
-        """Add the circle of a sum; sums are numbered in this order, like the nodes of published cells."""
+        """Add the circle of a sum; sums are numbered in this order, like the nodes of published
+        cells.
+        """
         number = len(self.places)
         self.places[feeders] = len(self.drawn.nodes)
         self.drawn.links += [Link(self.at[p], self.places[feeders]) for p in feeders]
         tip = f"node {number}: the sum of its operations"
-        self.drawn.nodes.append(DiagramNode(str(number), "join", tip=tip, layer=layer, junction=True))
+        self.drawn.nodes.append(
+            DiagramNode(str(number), "join", tip=tip, layer=layer, junction=True)
+        )

@@ -1,7 +1,7 @@
 """Diagrams of two networks that are compared: one over the other, or side by side.
 
-`merged` draws layers that belong together once, which needs an order of layers that suits both networks. `beside` draws
-both networks, with a line between layers that belong together.
+`merged` draws layers that belong together once, which needs an order of layers that suits both
+networks. `beside` draws both networks, with a line between layers that belong together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from archive.architecture.operations import vocabulary
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Link, Panel, Status
 
 Pair = tuple[int | None, int | None]
-"""Position of a layer in the first and in the second network; None for a layer without a partner."""
+"""Position of a layer in the first and in the second network;
+
+None for a layer without a partner.
+"""
 
 
 def merged(
@@ -46,19 +49,30 @@ def merged(
         for which, u in enumerate(pair):
             if u is not None:
                 at[which][u] = place
+
     old, new = (
-        {(places[tail], places[head]) for tail, head in network.edges if tail in places and head in places}
+        {
+            (places[tail], places[head])
+            for tail, head in network.edges
+            if tail in places and head in places
+        }
         for network, places in zip((first, second), at, strict=True)
     )
     links = [Link(*edge, _link_status(edge in old, edge in new)) for edge in sorted(old | new)]
     panels = [
-        Panel(f"{part} cell", frozenset(place for place, pair in enumerate(drawn) if parts[pair] == part))
+        Panel(
+            f"{part} cell",
+            frozenset(place for place, pair in enumerate(drawn) if parts[pair] == part),
+        )
         for part in sorted({part for part in parts.values() if part})
     ]
     title = f"difference of {first.key[:8]} and {second.key[:8]}"
-    whole = Diagram(tuple(nodes), tuple(links), (), tuple(panels), (), title, tuple(heading), legend=True)
+    whole = Diagram(
+        tuple(nodes), tuple(links), (), tuple(panels), (), title, tuple(heading), legend=True
+    )
     if vocabulary(first.space).arguments:
         return whole
+
     return gathered(whole, [place for place, node in enumerate(nodes) if node.junction])
 
 
@@ -75,13 +89,16 @@ def beside(
         first: A network.
         second: The network that it is compared with.
         statuses: What happens to each layer of the first and of the second network.
-        flows: Lines between them: positions in the first and in the second network, strength in [0, 1], words.
+        flows: Lines between them: positions in the first and in the second network, strength in [0,
+            1], words.
         heading: Lines of text above the picture.
     """
     n = len(first.layers)
     nodes = [
         replace(each, status=status)
-        for each, status in zip((*_nodes(first), *_nodes(second)), (*statuses[0], *statuses[1]), strict=True)
+        for each, status in zip(
+            (*_nodes(first), *_nodes(second)), (*statuses[0], *statuses[1]), strict=True
+        )
     ]
     links = [Link(tail, head) for tail, head in first.edges]
     links += [Link(n + tail, n + head) for tail, head in second.edges]
@@ -95,7 +112,14 @@ def beside(
     ]
     title = f"{first.key[:8]} beside {second.key[:8]}"
     return Diagram(
-        tuple(nodes), tuple(links), (), panels, tuple(lines), title=title, heading=tuple(heading), legend=True
+        tuple(nodes),
+        tuple(links),
+        (),
+        panels,
+        tuple(lines),
+        title=title,
+        heading=tuple(heading),
+        legend=True,
     )
 
 
@@ -106,14 +130,19 @@ def _nodes(architecture: Architecture) -> list[DiagramNode]:
     nodes = []
     for u, layer in enumerate(architecture.layers):
         box = node(architecture, u, widths[u])
-        nodes.append(replace(box, label="Σ", junction=True) if words[layer.op].group == "exit" else box)
+        nodes.append(
+            replace(box, label="Σ", junction=True) if words[layer.op].group == "exit" else box
+        )
+
     return nodes
 
 
 def _parts(first: Architecture, second: Architecture, pairs: Sequence[Pair]) -> dict[Pair, str]:
-    """Return the cell of each pair, empty for input and output; no pairs where there is one cell, or a pair is of two.
+    """Return the cell of each pair, empty for input and output; no pairs where there is one cell,
+    or a pair is of two.
 
-    The input feeds every cell, and every cell feeds the output: these two are not drawn with panels.
+    The input feeds every cell, and every cell feeds the output: these two are not drawn with
+    panels.
     """
     words = vocabulary(first.space)
     parts: dict[Pair, str] = {}
@@ -122,32 +151,44 @@ def _parts(first: Architecture, second: Architecture, pairs: Sequence[Pair]) -> 
         own |= {words[second.layers[v].op].part} if v is not None else set()
         if len(own) > 1:
             return {}
+
         (parts[u, v],) = own
+
     return parts if any(parts.values()) else {}
 
 
 def _both(
-    first: Architecture, second: Architecture, pair: Pair, nodes: tuple[list[DiagramNode], list[DiagramNode]]
+    first: Architecture,
+    second: Architecture,
+    pair: Pair,
+    nodes: tuple[list[DiagramNode], list[DiagramNode]],
 ) -> DiagramNode:
     u, v = pair
     status = _status(first, second, pair)
     before = nodes[0][u] if u is not None else nodes[1][v or 0]
     after = nodes[1][v] if v is not None else before
     tip = after.tip if before.tip == after.tip else f"{before.tip}\n→\n{after.tip}"
-    label, detail = _arrow(before.label, after.label), _arrow(before.detail, after.detail)
+    label = _arrow(before.label, after.label)
+    detail = _arrow(before.detail, after.detail)
     if status == "changed" and before.label == after.label and before.detail == after.detail:
         detail = " ".join(part for part in (detail, _other_attribute(first, second, pair)) if part)
+
     return replace(after, label=label, detail=detail, tip=tip, status=status)
 
 
 def _other_attribute(first: Architecture, second: Architecture, pair: Pair) -> str:
     """Return the first attribute that differs between two layers whose labels do not."""
-    before, after = first.layers[pair[0] or 0].attributes, second.layers[pair[1] or 0].attributes
+    before = first.layers[pair[0] or 0].attributes
+    after = second.layers[pair[1] or 0].attributes
     names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
     if not names:
         return ""
+
     more = ", …" if len(names) > 1 else ""
-    return f"{names[0]} {value_text(before.get(names[0], '–'))} → {value_text(after.get(names[0], '–'))}{more}"
+    return (
+        f"{names[0]} {value_text(before.get(names[0], '–'))} → "
+        f"{value_text(after.get(names[0], '–'))}{more}"
+    )
 
 
 def _arrow(before: str, after: str) -> str:
@@ -158,8 +199,10 @@ def _status(first: Architecture, second: Architecture, pair: Pair) -> Status:
     u, v = pair
     if u is None:
         return "inserted"
+
     if v is None:
         return "removed"
+
     return "matched" if first.layers[u] == second.layers[v] else "changed"
 
 

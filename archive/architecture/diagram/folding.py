@@ -1,7 +1,7 @@
 """Repeated parts of a network for a picture: the first copy with the number of copies.
 
-Repeats are those of `archive.architecture.repeats`; blocks of the space `torch` are repeats that the network itself
-tells (`archive.architecture.aten.blocks`), and their two ends are not drawn.
+Repeats are those of `archive.architecture.repeats`; blocks of the space `torch` are repeats that
+the network itself tells (`archive.architecture.aten.blocks`), and their two ends are not drawn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Folded:
     Attributes:
         layers: Positions of the drawn layers, ascending.
         edges: Edges between them.
-        repeats: Number of copies and the layers of the first copy; an outer repeat before those within it.
+        repeats: Number of copies and the layers of the first copy; an outer repeat before those
+            within it.
     """
 
     layers: tuple[int, ...]
@@ -35,21 +36,29 @@ def folded(architecture: Architecture) -> Folded:
     whole = with_blocks(architecture)
     if whole.repeats:
         return whole
+
     repeated_parts = repeated(architecture)
     if not repeated_parts:
         return whole
+
     hidden: set[int] = set()
     instead: dict[int, int] = {}
     repeats: list[tuple[int, frozenset[int]]] = []
     for repeat in repeated_parts:
         _hide(repeat, hidden, instead, repeats)
+
     layers = tuple(u for u in whole.layers if u not in hidden)
     edges = {(_shown(tail, instead), head) for tail, head in whole.edges if head not in hidden}
     kept = tuple(sorted(edge for edge in edges if edge[0] not in hidden))
     return Folded(layers, kept, tuple(repeats))
 
 
-def _hide(repeat: Repeat, hidden: set[int], instead: dict[int, int], repeats: list[tuple[int, frozenset[int]]]) -> None:
+def _hide(
+    repeat: Repeat,
+    hidden: set[int],
+    instead: dict[int, int],
+    repeats: list[tuple[int, frozenset[int]]],
+) -> None:
     """Hide the further copies of a repeat; what the last copy feeds is fed by the first one."""
     hidden.update(repeat.copies)
     instead[repeat.end] = repeat.first_end
@@ -61,6 +70,7 @@ def _hide(repeat: Repeat, hidden: set[int], instead: dict[int, int], repeats: li
 def _shown(tail: int, instead: dict[int, int]) -> int:
     while tail in instead:
         tail = instead[tail]
+
     return tail
 
 
@@ -71,15 +81,21 @@ def with_blocks(architecture: Architecture) -> Folded:
     edges: list[Edge] = []
     for head, layer in enumerate(architecture.layers):
         for tail in architecture.parents[head]:
-            if vocabulary(architecture.space).arguments and not architecture.argument_of[tail, head]:
+            if (
+                vocabulary(architecture.space).arguments
+                and not architecture.argument_of[tail, head]
+            ):
                 continue
+
             tail = source.get(tail, tail)
             if layer.op in (START, END):
                 source[head] = tail
             else:
                 edges.append((tail, head))
+
     if len(drawn) == len(architecture.layers):
         return Folded(tuple(drawn), tuple(edges))
+
     kept = frozenset(drawn)
     repeats = [
         (architecture.layers[start].attributes.get("times", 0), inside & kept)
@@ -87,4 +103,8 @@ def with_blocks(architecture: Architecture) -> Folded:
         if inside & kept
     ]
     repeats.sort(key=lambda each: -len(each[1]))
-    return Folded(tuple(drawn), tuple(sorted(edges)), tuple((int(str(times)), inside) for times, inside in repeats))
+    return Folded(
+        tuple(drawn),
+        tuple(sorted(edges)),
+        tuple((int(str(times)), inside) for times, inside in repeats),
+    )

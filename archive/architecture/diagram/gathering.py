@@ -12,20 +12,24 @@ Group = tuple[tuple[int, ...], Status]
 
 
 def gathered(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
-    """Return a diagram with junctions where several nodes have the same several inputs of one status.
+    """Return a diagram with junctions where several nodes have the same several inputs of one
+    status.
 
     Args:
         diagram: A diagram without frames.
-        sums: Nodes that are the sum of their inputs: where one has these inputs and no others, it is the junction.
+        sums: Nodes that are the sum of their inputs: where one has these inputs and no others, it
+            is the junction.
     """
     heads = _heads(diagram)
-    nodes, links = list(diagram.nodes), list[Link]()
+    nodes = list(diagram.nodes)
+    links = list[Link]()
     member = {u: at for at, panel in enumerate(diagram.panels) for u in panel.nodes}
     keys = [float(u) for u in range(len(nodes))]
     for (tails, status), fed in heads.items():
         if len(tails) < 2 or len(fed) < 2:
             links += [Link(tail, head, status) for head in fed for tail in tails]
             continue
+
         only = [head for head in fed if head in sums and _inputs(diagram, head) == list(tails)]
         junction = only[0] if only else len(nodes)
         if not only:
@@ -33,8 +37,10 @@ def gathered(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
             keys.append(max(tails) + 0.5)
             if tails[0] in member:
                 member[junction] = member[tails[0]]
+
         links += [Link(tail, junction, status) for tail in tails]
         links += [Link(junction, head, status) for head in fed if head != junction]
+
     return _sorted(diagram, nodes, links, keys, member)
 
 
@@ -43,9 +49,11 @@ def _heads(diagram: Diagram) -> dict[Group, list[int]]:
     tails: dict[tuple[int, Status], list[int]] = {}
     for link in sorted(diagram.links, key=lambda link: (link.head, link.tail)):
         tails.setdefault((link.head, link.status), []).append(link.tail)
+
     heads: dict[Group, list[int]] = {}
     for (head, status), own in tails.items():
         heads.setdefault((tuple(own), status), []).append(head)
+
     return heads
 
 
@@ -54,7 +62,11 @@ def _inputs(diagram: Diagram, head: int) -> list[int]:
 
 
 def _sorted(
-    diagram: Diagram, nodes: list[DiagramNode], links: list[Link], keys: list[float], member: dict[int, int]
+    diagram: Diagram,
+    nodes: list[DiagramNode],
+    links: list[Link],
+    keys: list[float],
+    member: dict[int, int],
 ) -> Diagram:
     """Return nodes and links in a topological order near that of the keys."""
     waiting = [0] * len(nodes)
@@ -62,6 +74,7 @@ def _sorted(
     for link in links:
         waiting[link.head] += 1
         below[link.tail].append(link.head)
+
     ready = [(keys[u], u) for u, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
     at: dict[int, int] = {}
@@ -72,6 +85,7 @@ def _sorted(
             waiting[head] -= 1
             if not waiting[head]:
                 heapq.heappush(ready, (keys[head], head))
+
     panels = tuple(
         Panel(panel.title, frozenset(at[u] for u, own in member.items() if own == number))
         for number, panel in enumerate(diagram.panels)

@@ -36,7 +36,8 @@ _NAMES = {
     "max_pool2d_with_indices": "max_pool2d",
     "max_pool3d_with_indices": "max_pool3d",
 }
-_LONGEST_VALUE, _MOST_VALUES = 60, 12
+_LONGEST_VALUE = 60
+_MOST_VALUES = 12
 
 
 def node(architecture: Architecture, u: int, channels: int | None, note: str = "") -> DiagramNode:
@@ -62,7 +63,10 @@ def node(architecture: Architecture, u: int, channels: int | None, note: str = "
 
 
 def channels(architecture: Architecture) -> list[int | None]:
-    """Return the channels of each layer's output: its own units, or those that reach it; None where there are none."""
+    """Return the channels of each layer's output: its own units, or those that reach it;
+
+    None where there are none.
+    """
     operations = vocabulary(architecture.space)
     emitted: list[int | None] = []
     for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
@@ -75,6 +79,7 @@ def channels(architecture: Architecture) -> list[int | None]:
             # Inputs of a layer without arguments are concatenated.
             joined = layer.op == "cat" or not operations.arguments
             emitted.append(sum(incoming) if joined else max(incoming))
+
     return emitted
 
 
@@ -89,9 +94,12 @@ def _kind(operation: Operation, inputs: int) -> str:
     if operation.group == "cell":
         if operation.zero:
             return "zero"
+
         return "pool" if operation.pools else "conv" if operation.kernel else "identity"
+
     if operation.group in _KINDS:
         return _KINDS[operation.group]
+
     return "join" if inputs > 1 else "other"
 
 
@@ -99,12 +107,14 @@ def _label(layer: Layer, operation: Operation) -> str:
     name = layer.op.removeprefix(f"{operation.part}.") if operation.part else layer.op
     if not layer.attributes:
         return _NAMES.get(name, name)
+
     if name == "convolution":
         name = "conv_transpose" if layer.attributes.get("transposed") else "conv"
         window = _sides(layer, "weight")[2:]
     else:
         name = _NAMES.get(name, name.lstrip("_"))
         window = _sides(layer, "kernel_size")
+
     return f"{name} {_window(window)}" if window else name
 
 
@@ -117,11 +127,14 @@ def _detail(layer: Layer) -> str:
     stride = max(_sides(layer, "stride"), default=layer.stride)
     if stride > 1:
         parts.append(f"/{stride}")
+
     groups = layer.attributes.get("groups", 1)
     if isinstance(groups, int) and groups > 1:
         parts.append("depthwise" if groups == layer.units else f"{groups} groups")
+
     if layer.op == INPUT:
         parts.append(str(layer.attributes.get("input", "")))
+
     return " ".join(part for part in parts if part)
 
 
@@ -129,6 +142,7 @@ def _sides(layer: Layer, name: str) -> tuple[int, ...]:
     value = layer.attributes.get(name)
     if isinstance(value, tuple):
         return tuple(side for side in value if isinstance(side, int))
+
     return (value,) if isinstance(value, int) and not isinstance(value, bool) else ()
 
 
@@ -136,7 +150,12 @@ def _tip(layer: Layer, u: int) -> str:
     lines = [f"layer {u}: {layer.op}"]
     if layer.units is not None:
         lines.append(f"units: {layer.units}")
+
     if layer.stride != 1:
         lines.append(f"stride: {layer.stride}")
-    lines += [f"{name}: {value_text(value)}" for name, value in list(layer.attributes.items())[:_MOST_VALUES]]
+
+    lines += [
+        f"{name}: {value_text(value)}"
+        for name, value in list(layer.attributes.items())[:_MOST_VALUES]
+    ]
     return "\n".join(lines)

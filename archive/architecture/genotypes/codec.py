@@ -1,7 +1,7 @@
 """Genotypes as architectures, and back: the conventions of the spaces `darts` and `nasnet`.
 
-A normal and a reduction cell are one architecture: two graphs side by side between `ip` and `op`. Labels begin with the
-name of the cell, `normal.` or `reduce.`:
+A normal and a reduction cell are one architecture: two graphs side by side between `ip` and `op`.
+Labels begin with the name of the cell, `normal.` or `reduce.`:
 
 | layer            | published form                              | fed by                                          |
 |------------------|---------------------------------------------|-------------------------------------------------|
@@ -11,23 +11,26 @@ name of the cell, `normal.` or `reduce.`:
 | `sum`            | a node in the output of the cell            | both operations of the node                     |
 | `op`             | the outputs of both cells                   | every `sum`                                     |
 
-For example, with node 2 the sum of a on state 0 and b on state 1, and node 3 the sum of c on state 0 and d on node 2:
+For example, with node 2 the sum of a on state 0 and b on state 1, and node 3 the sum of c on state
+0 and d on node 2:
 
     c_k-2 ─> a, c       a ─> d, sum of node 2       c ─> sum of node 3       both sums ─> op
     c_k-1 ─> b          b ─> d, sum of node 2       d ─> sum of node 3
 
-- An operation of the normal cell and one of the reduction cell are different choices, hence the names of the cells.
-- Operations feed operations directly, as in `nasbench201`: paths, n-grams and Cypher patterns of consecutive operations
-  have no layers between them. The two operations of a node feed the same layers, and are known by that.
-- Entries and sums compute nothing and have no mass. Strides are not stored: in the reduction cell, an operation on an
-  entry has stride 2.
-- `none` is a layer, so that a genotype round-trips exactly. Its output is zero, so no path passes it:
-  `Architecture.functional` lacks it, and everything that depends on it alone, whose outputs are constant. That form is
-  read as a genotype too, with `none` for absent operations.
-- `from_genotype` lists the layers cell by cell and node by node, in the order of the genotype, and `to_genotype` reads
-  them in the order of the architecture: `to_genotype(from_genotype(genotype)) == genotype`. Isomorphic genotypes, with
-  the pairs of a node exchanged or nodes renumbered, have one `key`; `to_genotype(architecture.canonical)` is the same
-  for all of them.
+- An operation of the normal cell and one of the reduction cell are different choices, hence the
+  names of the cells.
+- Operations feed operations directly, as in `nasbench201`: paths, n-grams and Cypher patterns of
+  consecutive operations have no layers between them. The two operations of a node feed the same
+  layers, and are known by that.
+- Entries and sums compute nothing and have no mass. Strides are not stored: in the reduction cell,
+  an operation on an entry has stride 2.
+- `none` is a layer, so that a genotype round-trips exactly. Its output is zero, so no path passes
+  it: `Architecture.functional` lacks it, and everything that depends on it alone, whose outputs are
+  constant. That form is read as a genotype too, with `none` for absent operations.
+- `from_genotype` lists the layers cell by cell and node by node, in the order of the genotype, and
+  `to_genotype` reads them in the order of the architecture: `to_genotype(from_genotype(genotype))
+  == genotype`. Isomorphic genotypes, with the pairs of a node exchanged or nodes renumbered, have
+  one `key`; `to_genotype(architecture.canonical)` is the same for all of them.
 """
 
 from __future__ import annotations
@@ -51,7 +54,8 @@ def from_genotype(described: Any, space: str | None = None) -> Architecture:
     """Return the architecture of a genotype.
 
     Args:
-        described: Whatever `archive.architecture.genotypes.genotype.parse` reads: a genotype, its text or its JSON.
+        described: Whatever `archive.architecture.genotypes.genotype.parse` reads: a genotype, its
+            text or its JSON.
         space: `darts` or `nasnet`; None for the first of them that has the genotype.
 
     Raises:
@@ -63,7 +67,10 @@ def from_genotype(described: Any, space: str | None = None) -> Architecture:
     faults = {rules.space: rules.fault(genotype) for rules in candidates}
     chosen = next((name for name, fault in faults.items() if fault is None), None)
     if chosen is None:
-        raise CodecError("; ".join(f"no genotype of {name}: {fault}" for name, fault in faults.items()))
+        raise CodecError(
+            "; ".join(f"no genotype of {name}: {fault}" for name, fault in faults.items())
+        )
+
     return assembled(genotype, chosen)
 
 
@@ -79,35 +86,46 @@ def to_genotype(architecture: Architecture) -> Genotype:
 
     Raises:
         CodecError: The architecture is of another space.
-        InvalidArchitectureError: It is no pair of cells; the message gives the reason. Whether the space has the
-            genotype is not checked: see `archive.architecture.genotypes.rules`.
+        InvalidArchitectureError: It is no pair of cells; the message gives the reason. Whether the
+            space has the genotype is not checked: see `archive.architecture.genotypes.rules`.
     """
     if architecture.space not in RULES:
-        raise CodecError(f"the architecture must be of space {' or '.join(RULES)}, got {architecture.space}")
+        raise CodecError(
+            f"the architecture must be of space {' or '.join(RULES)}, got {architecture.space}"
+        )
+
     _check_ends(architecture)
-    normal, reduce = (_CellReader(architecture, name).read(RULES[architecture.space]) for name in CELLS)
+    normal, reduce = (
+        _CellReader(architecture, name).read(RULES[architecture.space]) for name in CELLS
+    )
     return Genotype(*normal, *reduce)
 
 
 def _graph(genotype: Genotype) -> tuple[list[Layer], list[Edge]]:
     """Return layers in topological order, so that the constructor of `Architecture` keeps it."""
-    layers, edges, exits = [Layer(INPUT)], list[Edge](), []
+    layers = [Layer(INPUT)]
+    edges = list[Edge]()
+    exits = []
     for cell, choices, concat in zip(CELLS, genotype[::2], genotype[1::2], strict=True):
         states: list[Node] = []
         for entry in ENTRIES:
             states.append((len(layers),))
             edges.append((0, len(layers)))
             layers.append(Layer(label(cell, entry)))
+
         for at in range(0, len(choices), 2):
             node = (len(layers), len(layers) + 1)
             for operation, state in choices[at : at + 2]:
                 edges += [(tail, len(layers)) for tail in states[state]]
                 layers.append(Layer(label(cell, operation)))
+
             if len(states) in concat:
                 edges += [(tail, len(layers)) for tail in node]
                 exits.append(len(layers))
                 layers.append(Layer(label(cell, EXIT)))
+
             states.append(node)
+
     edges += [(tail, len(layers)) for tail in exits]
     return [*layers, Layer(OUTPUT)], edges
 
@@ -119,26 +137,34 @@ def _check_ends(architecture: Architecture) -> None:
     groups = [words[op].group for op in ops]
     for tail, head in architecture.edges:
         if (tail == 0) != (groups[head] == "entry"):
-            raise InvalidArchitectureError(f"the input, and only it, feeds entries, got {ops[tail]}→{ops[head]}", head)
+            raise InvalidArchitectureError(
+                f"the input, and only it, feeds entries, got {ops[tail]}→{ops[head]}", head
+            )
+
         if (groups[tail] == "exit") != (groups[head] == "output"):
-            raise InvalidArchitectureError(f"sums, and only they, feed the output, got {ops[tail]}→{ops[head]}", tail)
+            raise InvalidArchitectureError(
+                f"sums, and only they, feed the output, got {ops[tail]}→{ops[head]}", tail
+            )
 
 
 class _CellReader:
     """Reads one cell of an architecture.
 
     Args:
-        architecture: An architecture whose input feeds entries only, and whose output is fed by exits only.
+        architecture: An architecture whose input feeds entries only, and whose output is fed by
+            exits only.
         cell: Name of the cell.
     """
 
     def __init__(self, architecture: Architecture, cell: str) -> None:
-        self.architecture, self.cell = architecture, cell
+        self.architecture = architecture
+        self.cell = cell
         words = vocabulary(architecture.space)
         own: dict[str, list[int]] = {"entry": [], "cell": [], "exit": []}
         for u, layer in enumerate(architecture.layers):
             if words[layer.op].part == cell:
                 own[words[layer.op].group].append(u)
+
         self.entries, self.operations, self.exits = own.values()
 
     def read(self, rules: GenotypeRules) -> tuple[tuple[Choice, ...], tuple[int, ...]]:
@@ -150,18 +176,26 @@ class _CellReader:
         states: dict[Node, int] = self._entry_states()
         nodes = sorted(self._nodes(), key=max)
         if len(nodes) > rules.nodes:
-            raise InvalidArchitectureError(f"a cell has {rules.nodes} nodes, got {len(nodes)} ({self.cell})")
+            raise InvalidArchitectureError(
+                f"a cell has {rules.nodes} nodes, got {len(nodes)} ({self.cell})"
+            )
+
         choices: list[Choice] = []
         for state, node in enumerate(nodes, start=INPUTS):
             read = [self._choice(u, states) for u in node]
             choices += _completed(read, rules.sources(state))
             states[node] = state
+
         concat = [states[self.architecture.parents[u]] for u in self.exits]
         if len(set(concat)) < len(concat):
-            raise InvalidArchitectureError("a node has one sum, got two of the same operations", self.exits[-1])
+            raise InvalidArchitectureError(
+                "a node has one sum, got two of the same operations", self.exits[-1]
+            )
+
         for state in range(INPUTS + len(nodes), INPUTS + rules.nodes):
             choices += _completed([], rules.sources(state))
             concat.append(state)
+
         return tuple(choices), tuple(sorted(concat))
 
     def _entry_states(self) -> dict[Node, int]:
@@ -169,31 +203,47 @@ class _CellReader:
         for u in self.entries:
             state = ENTRIES.index(name_of(self.architecture.layers[u].op))
             if state in states.values():
-                raise InvalidArchitectureError(f"a cell has one {ENTRIES[state]}, got two ({self.cell})", u)
+                raise InvalidArchitectureError(
+                    f"a cell has one {ENTRIES[state]}, got two ({self.cell})", u
+                )
+
             states[u,] = state
+
         return states
 
     def _nodes(self) -> Iterator[Node]:
         """Yield the nodes: the sets of operations that feed one layer, each once.
 
-        Of two operations of a node, everything that one feeds is fed by the other; every operation is in a node.
+        Of two operations of a node, everything that one feeds is fed by the other; every operation
+        is in a node.
         """
         node_of: dict[int, Node] = {}
         for u in (*self.operations, *self.exits):
             node = self.architecture.parents[u]
             if len(node) == 1 and node[0] in self.entries and u not in self.exits:
                 continue
+
             for operation in node:
                 if operation not in self.operations or node_of.setdefault(operation, node) != node:
                     raise InvalidArchitectureError(
-                        f"{self._op(u)} is fed by neither one entry nor all operations of one node of its cell", u
+                        (
+                            f"{self._op(u)} is fed by neither one entry nor all operations of one "
+                            "node of its cell"
+                        ),
+                        u,
                     )
+
             if not 1 <= len(node) <= 2:
                 raise InvalidArchitectureError(
-                    f"a node is the sum of two operations, got {len(node)} that feed {self._op(u)}", u
+                    f"a node is the sum of two operations, got {len(node)} that feed {self._op(u)}",
+                    u,
                 )
+
         if lost := [u for u in self.operations if u not in node_of]:
-            raise InvalidArchitectureError(f"{self._op(lost[0])} is in no node: it feeds nothing", lost[0])
+            raise InvalidArchitectureError(
+                f"{self._op(lost[0])} is in no node: it feeds nothing", lost[0]
+            )
+
         yield from dict.fromkeys(node_of.values())
 
     def _choice(self, u: int, states: dict[Node, int]) -> Choice:
@@ -204,9 +254,12 @@ class _CellReader:
 
 
 def _completed(read: list[Choice], sources: tuple[tuple[int, int], ...]) -> list[Choice]:
-    """Return the two choices of a node, with `none` for those that are absent, on the first states that it may read."""
+    """Return the two choices of a node, with `none` for those that are absent, on the first states
+    that it may read.
+    """
     if len(read) == 2:
         return read
+
     state = read[0][1] if read else sources[0][0]
     first = read or [(NONE, state)]
     pair = next(pair for pair in sources if state in pair)

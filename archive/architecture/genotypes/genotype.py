@@ -3,9 +3,10 @@
     text    Genotype(normal=[('sep_conv_3x3', 1), ('sep_conv_3x3', 0), …], normal_concat=range(2, 6), reduce=…, …)
     JSON    {"normal": [["sep_conv_3x3", 1], ["sep_conv_3x3", 0], …], "normal_concat": [2, 3, 4, 5], "reduce": …, …}
 
-A cell has the states 0 and 1, its inputs c_{k-2} and c_{k-1}, and a state for each node: two consecutive pairs of an
-operation and the state that it reads make a node, and the first node is state 2. `…_concat` lists the nodes that the
-output of the cell concatenates. The names are those of `cnn/genotypes.py` in quark0/darts.
+A cell has the states 0 and 1, its inputs c_{k-2} and c_{k-1}, and a state for each node: two
+consecutive pairs of an operation and the state that it reads make a node, and the first node is
+state 2. `…_concat` lists the nodes that the output of the cell concatenates. The names are those of
+`cnn/genotypes.py` in quark0/darts.
 
 Text is parsed, never evaluated.
 """
@@ -53,7 +54,8 @@ class Genotype(NamedTuple):
     def __str__(self) -> str:
         """Return the published form; `parse` reads it."""
         return (
-            f"Genotype(normal={list(self.normal)}, normal_concat={_states_text(self.normal_concat)}, "
+            f"Genotype(normal={list(self.normal)}, "
+            f"normal_concat={_states_text(self.normal_concat)}, "
             f"reduce={list(self.reduce)}, reduce_concat={_states_text(self.reduce_concat)})"
         )
 
@@ -68,7 +70,9 @@ class Genotype(NamedTuple):
 
 
 def is_genotype(text: str) -> bool:
-    """Return whether a text begins like a genotype: a call of `Genotype`, or a JSON object with a field `normal`."""
+    """Return whether a text begins like a genotype: a call of `Genotype`, or a JSON object with a
+    field `normal`.
+    """
     start = text.lstrip()
     return bool(_CALL.match(start)) or bool(re.match(r'\{\s*"(?:normal|reduce)', start))
 
@@ -77,8 +81,8 @@ def parse(described: Any) -> Genotype:
     """Return a checked genotype.
 
     Args:
-        described: A `Genotype`; its text or JSON text; a mapping; or an object with the four attributes, such as the
-            named tuple of the DARTS repository.
+        described: A `Genotype`; its text or JSON text; a mapping; or an object with the four
+            attributes, such as the named tuple of the DARTS repository.
 
     Raises:
         CodecError: It describes no genotype; the message gives the reason.
@@ -97,25 +101,34 @@ def _fields(described: Any) -> Mapping[str, Any]:
         fields = described
     else:
         fields = {name: getattr(described, name) for name in _FIELDS if hasattr(described, name)}
+
     if missing := [name for name in _FIELDS if name not in fields]:
         raise CodecError(f"a genotype needs {', '.join(_FIELDS)}, got no {missing[0]}")
+
     if unknown := [name for name in fields if name not in _FIELDS]:
         raise CodecError(f"a genotype has {', '.join(_FIELDS)} only, got {shown(unknown[0])}")
+
     return fields
 
 
 def _from_text(text: str) -> Mapping[str, Any]:
     if len(text) > _MOST_TEXT:
-        raise CodecError(f"the text of a genotype has at most {_MOST_TEXT} characters, got {len(text)}")
+        raise CodecError(
+            f"the text of a genotype has at most {_MOST_TEXT} characters, got {len(text)}"
+        )
+
     call = _CALL.match(text.strip())
     try:
         if call:
             return _arguments(text.strip()[call.end() :])
+
         parsed = json.loads(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
         raise CodecError(f"no text of a genotype: {error}") from None
+
     if not isinstance(parsed, dict):
         raise CodecError(f"the JSON of a genotype is an object, got {shown(parsed)}")
+
     return parsed
 
 
@@ -124,13 +137,17 @@ def _arguments(text: str) -> dict[str, Any]:
     call = ast.parse(f"Genotype{text}", mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError("it must be one call of Genotype")
+
     if len(call.args) > len(_FIELDS) or any(keyword.arg is None for keyword in call.keywords):
         raise ValueError(f"Genotype takes {', '.join(_FIELDS)}")
+
     arguments = {name: _value(node) for name, node in zip(_FIELDS, call.args, strict=False)}
     for keyword in call.keywords:
         if keyword.arg in arguments:
             raise ValueError(f"{keyword.arg} is given twice")
+
         arguments[str(keyword.arg)] = _value(keyword.value)
+
     return arguments
 
 
@@ -139,50 +156,74 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id in ("list", "tuple") and len(node.args) == 1:
             return _value(node.args[0])
+
         if node.func.id == "range":
             return range(*(_whole(ast.literal_eval(bound)) for bound in node.args))
+
     return ast.literal_eval(node)
 
 
 def _whole(bound: Any) -> int:
     if isinstance(bound, bool) or not isinstance(bound, int) or abs(bound) > _MOST_BOUND:
-        raise ValueError(f"a bound of range must be a whole number up to {_MOST_BOUND}, got {bound!r:.80}")
+        raise ValueError(
+            f"a bound of range must be a whole number up to {_MOST_BOUND}, got {bound!r:.80}"
+        )
+
     return bound
 
 
 def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tuple[int, ...]]:
     listed = _listed(choices, name, 2 * _MOST_NODES)
     if not listed or len(listed) % 2:
-        raise CodecError(f"{name} must have two pairs of operation and state for each node, got {len(listed)}")
+        raise CodecError(
+            f"{name} must have two pairs of operation and state for each node, got {len(listed)}"
+        )
+
     checked = tuple(_choice(name, at, choice) for at, choice in enumerate(listed))
     states = INPUTS + len(listed) // 2
     joined = _listed(concat, f"{name}_concat", _MOST_NODES)
     for state in joined:
         if isinstance(state, bool) or not isinstance(state, int) or not INPUTS <= state < states:
-            raise CodecError(f"{name}_concat must have nodes from {INPUTS} to {states - 1}, got {shown(state)}")
+            raise CodecError(
+                f"{name}_concat must have nodes from {INPUTS} to {states - 1}, got {shown(state)}"
+            )
+
     if not joined or len(set(joined)) < len(joined):
-        raise CodecError(f"{name}_concat must have one or more nodes, each once, got {shown(joined)}")
+        raise CodecError(
+            f"{name}_concat must have one or more nodes, each once, got {shown(joined)}"
+        )
+
     return checked, tuple(sorted(joined))
 
 
 def _choice(name: str, at: int, choice: Any) -> Choice:
     if not isinstance(choice, (list, tuple)) or len(choice) != 2 or not isinstance(choice[0], str):
         raise CodecError(f"{name} must have pairs of operation and state, got {shown(choice)}")
+
     operation, state = choice
     node = INPUTS + at // 2
     if isinstance(state, bool) or not isinstance(state, int) or not 0 <= state < node:
-        raise CodecError(f"node {node} of {name} must read a state from 0 to {node - 1}, got {shown(state)}")
+        raise CodecError(
+            f"node {node} of {name} must read a state from 0 to {node - 1}, got {shown(state)}"
+        )
+
     return operation, state
 
 
 def _listed(value: Any, name: str, most: int) -> list[Any]:
     if not isinstance(value, (list, tuple, range)):
         raise CodecError(f"{name} must be a list, got {shown(value)}")
+
     if len(value) > most:
         raise CodecError(f"{name} must have at most {most} entries, got {len(value)}")
+
     return list(value)
 
 
 def _states_text(states: tuple[int, ...]) -> str:
     consecutive = range(states[0], states[-1] + 1)
-    return f"range({consecutive.start}, {consecutive.stop})" if len(consecutive) == len(states) else str(list(states))
+    return (
+        f"range({consecutive.start}, {consecutive.stop})"
+        if len(consecutive) == len(states)
+        else str(list(states))
+    )

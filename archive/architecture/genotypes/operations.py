@@ -1,12 +1,14 @@
-"""Vocabularies of genotypes: `darts`, the operations of DARTS' search space, and `nasnet`, with two more of NASNet's.
+"""Vocabularies of genotypes: `darts`, the operations of DARTS' search space, and `nasnet`, with two
+more of NASNet's.
 
-Liu, Simonyan, Yang: DARTS: Differentiable Architecture Search (2019), section 3.1; names as in its repository
-(quark0/darts, `cnn/operations.py`). BANANAS (section 5) searches the same eight operations, `none` among them. NASNet
-and AmoebaNet need two more: a separable convolution of side 7, and a pair of a 1x7 and a 7x1 convolution.
+Liu, Simonyan, Yang: DARTS: Differentiable Architecture Search (2019), section 3.1; names as in its
+repository (quark0/darts, `cnn/operations.py`). BANANAS (section 5) searches the same eight
+operations, `none` among them. NASNet and AmoebaNet need two more: a separable convolution of side
+7, and a pair of a 1x7 and a 7x1 convolution.
 
-An architecture has two cells, so that each operation has two labels: `normal.sep_conv_3x3` and `reduce.sep_conv_3x3`.
-Besides operations, each cell has two entries, `normal.c_k-2` and `normal.c_k-1`, and exits, `normal.sum`; see
-`archive.architecture.genotypes.codec`.
+An architecture has two cells, so that each operation has two labels: `normal.sep_conv_3x3` and
+`reduce.sep_conv_3x3`. Besides operations, each cell has two entries, `normal.c_k-2` and
+`normal.c_k-1`, and exits, `normal.sum`; see `archive.architecture.genotypes.codec`.
 """
 
 from __future__ import annotations
@@ -59,17 +61,21 @@ def _operations(primitives: Sequence[str]) -> Iterator[Operation]:
     for cell in CELLS:
         yield from (Operation(label(cell, entry), "entry", part=cell) for entry in ENTRIES)
         for name in primitives:
-            window, pools = _WINDOWS.get(name, 0), "pool" in name
-            yield Operation(label(cell, name), "cell", kernel=window, pools=pools, part=cell, zero=name == NONE)
+            window = _WINDOWS.get(name, 0)
+            pools = "pool" in name
+            yield Operation(
+                label(cell, name), "cell", kernel=window, pools=pools, part=cell, zero=name == NONE
+            )
+
         yield Operation(label(cell, EXIT), "exit", part=cell)
 
 
 def _tree(primitives: Sequence[str]) -> dict[str, Any]:
     """Return the similarity of operations.
 
-    As in the trees of the NAS-Bench cells, operations of different kinds are at distance 2, and so are operations of
-    different cells; convolutions that differ in their window are at distance 0.2, separable and dilated ones at 0.6,
-    the two pools at 0.25.
+    As in the trees of the NAS-Bench cells, operations of different kinds are at distance 2, and so
+    are operations of different cells; convolutions that differ in their window are at distance 0.2,
+    separable and dilated ones at 0.6, the two pools at 0.25.
     """
     tree: dict[str, Any] = {}
     for cell in CELLS:
@@ -78,20 +84,38 @@ def _tree(primitives: Sequence[str]) -> dict[str, Any]:
             for kind, prefix in (("separable", "sep_conv"), ("dilated", "dil_conv"))
         }
         convolutions: dict[str, Any] = {
-            label(cell, kind): {"weight": 0.2, "children": children} for kind, children in kinds.items()
+            label(cell, kind): {"weight": 0.2, "children": children}
+            for kind, children in kinds.items()
         }
         convolutions |= {label(cell, name): 0.3 for name in primitives if name.startswith("conv_")}
         pools = {label(cell, name): 0.125 for name in primitives if "pool" in name}
         tree |= {
             label(cell, "convolution"): {"weight": 0.7, "children": convolutions},
             label(cell, "pool"): {"weight": 0.875, "children": pools},
-            label(cell, "entry"): {"weight": 0.9, "children": {label(cell, entry): 0.1 for entry in ENTRIES}},
+            label(cell, "entry"): {
+                "weight": 0.9,
+                "children": {label(cell, entry): 0.1 for entry in ENTRIES},
+            },
             label(cell, "skip_connect"): 1.0,
             label(cell, NONE): 1.0,
         }
+
     return tree
 
 
-# A path passes each node of a cell at most once, by one operation: four nodes in DARTS, five in NASNet.
-DARTS = define("darts", _operations(DARTS_PRIMITIVES), dead_ends=True, tree=_tree(DARTS_PRIMITIVES), longest_path=4)
-NASNET = define("nasnet", _operations(NASNET_PRIMITIVES), dead_ends=True, tree=_tree(NASNET_PRIMITIVES), longest_path=5)
+# A path passes each node of a cell at most once, by one operation: four nodes in DARTS, five in
+# NASNet.
+DARTS = define(
+    "darts",
+    _operations(DARTS_PRIMITIVES),
+    dead_ends=True,
+    tree=_tree(DARTS_PRIMITIVES),
+    longest_path=4,
+)
+NASNET = define(
+    "nasnet",
+    _operations(NASNET_PRIMITIVES),
+    dead_ends=True,
+    tree=_tree(NASNET_PRIMITIVES),
+    longest_path=5,
+)

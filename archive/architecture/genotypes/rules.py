@@ -28,7 +28,8 @@ class GenotypeRules:
         nodes: Nodes of a cell.
         primitives: Names of the operations.
         repeats: Whether both operations of a node may read one state.
-        every_node: Whether the output of a cell concatenates all nodes, or those that no operation reads.
+        every_node: Whether the output of a cell concatenates all nodes, or those that no operation
+            reads.
     """
 
     space: str
@@ -49,24 +50,43 @@ class GenotypeRules:
     def outputs(self, choices: Sequence[Choice]) -> tuple[int, ...]:
         """Return the states that the output of a cell of these choices concatenates."""
         read = () if self.every_node else {state for _, state in choices}
-        return tuple(state for state in range(INPUTS, INPUTS + len(choices) // 2) if state not in read)
+        return tuple(
+            state for state in range(INPUTS, INPUTS + len(choices) // 2) if state not in read
+        )
 
     def fault(self, genotype: Genotype) -> str | None:
         """Return why the space does not have a genotype; None if it has it."""
-        cells = ((genotype.normal, genotype.normal_concat), (genotype.reduce, genotype.reduce_concat))
+        cells = (
+            (genotype.normal, genotype.normal_concat),
+            (genotype.reduce, genotype.reduce_concat),
+        )
         for name, (choices, concat) in zip(CELLS, cells, strict=True):
             if len(choices) != 2 * self.nodes:
                 return f"a cell has {self.nodes} nodes, got {len(choices) // 2} ({name})"
+
             for operation, _ in choices:
                 if operation not in self.primitives:
-                    return f"an operation is one of {', '.join(self.primitives)}, got {operation!r:.80} ({name})"
+                    return (
+                        f"an operation is one of {', '.join(self.primitives)}, got "
+                        f"{operation!r:.80} ({name})"
+                    )
+
             for at in range(0, len(choices), 2):
-                first, second = choices[at][1], choices[at + 1][1]
+                first = choices[at][1]
+                second = choices[at + 1][1]
                 if first == second and not self.repeats:
-                    return f"a node reads two different states, got {first} twice ({name}, node {INPUTS + at // 2})"
+                    return (
+                        f"a node reads two different states, got {first} twice ({name}, node "
+                        f"{INPUTS + at // 2})"
+                    )
+
             if concat != self.outputs(choices):
                 which = "all nodes" if self.every_node else "the nodes that no operation reads"
-                return f"the output concatenates {which}, {list(self.outputs(choices))}, got {list(concat)} ({name})"
+                return (
+                    f"the output concatenates {which}, {list(self.outputs(choices))}, got "
+                    f"{list(concat)} ({name})"
+                )
+
         return None
 
 

@@ -1,9 +1,11 @@
 """Speed of the page that shows a study with many evaluations, in a temporary archive.
 
-    fill ─> first request, later ones, looks of the news ─> the same in a browser, where there is one
+    fill ─> first request, later ones, looks of the news ─> the same in a browser, where there is
+    one
 
-The evaluations are those of a search on a table: cells of NAS-Bench-201 with synthetic values, stored through the
-queue. The browser is Chromium, driven by Playwright; without either, only the requests are measured.
+The evaluations are those of a search on a table: cells of NAS-Bench-201 with synthetic values,
+stored through the queue. The browser is Chromium, driven by Playwright; without either, only the
+requests are measured.
 """
 
 from __future__ import annotations
@@ -41,7 +43,11 @@ VIEWS = {
     "study": (f"/study?study={STUDY}", "[aria-label^='Value of each']", "tbody tr td"),
     "studies": ("/", "tbody a", "progress"),
     "comparison": (f"/compare?study={STUDY}", ".u-legend", ".u-legend"),
-    "question": ("/ask?cypher=MATCH (e:Evaluation) RETURN e LIMIT 100", "text=rows in", "text=rows in"),
+    "question": (
+        "/ask?cypher=MATCH (e:Evaluation) RETURN e LIMIT 100",
+        "text=rows in",
+        "text=rows in",
+    ),
     "workers": ("/workers", "text=nothing waits", "text=nothing waits"),
 }
 """Address of each view, and selectors of elements that are visible once it has been drawn."""
@@ -77,11 +83,15 @@ def fill(archive: Archive, count: int, study: str = STUDY) -> None:
     cells = spaces.get("nasbench201").members() or ()
     rng = np.random.default_rng(0)
     archive.studies.create(Study(study, "synthetic", "synthetic/1", "nasbench201", budget=count))
-    agents = [archive.proposals.register_agent(kind, {}, "1") for kind in ("random", "bananas", "nasbot")]
+    agents = [
+        archive.proposals.register_agent(kind, {}, "1") for kind in ("random", "bananas", "nasbot")
+    ]
     for begin in range(0, count, BATCH):
         numbers = range(begin, min(begin + BATCH, count))
         chosen = [cells[number % len(cells)] for number in numbers]
-        values = 0.9 - 0.5 * np.exp(-np.arange(begin, begin + len(chosen)) / (count / 4)) * rng.random(len(chosen))
+        values = 0.9 - 0.5 * np.exp(
+            -np.arange(begin, begin + len(chosen)) / (count / 4)
+        ) * rng.random(len(chosen))
         suggestions = [
             SyntheticSuggestion(cell, float(value + rng.normal(0, 0.02)), 0.02)
             for cell, value in zip(chosen, values, strict=True)
@@ -99,6 +109,7 @@ def serving(archive: Archive) -> Iterator[DashboardServer]:
     thread.start()
     while not server.started:
         time.sleep(0.01)
+
     try:
         yield server
     finally:
@@ -109,7 +120,9 @@ def serving(archive: Archive) -> Iterator[DashboardServer]:
 def _result(value: float, rng: np.random.Generator) -> Result:
     params = float(np.exp(rng.uniform(math.log(1e4), math.log(2e6))))
     costs = {"params": params, "flops": 90 * params, "latency_ms": float(rng.uniform(1, 20))}
-    return Result(value, {"accuracy": value, **costs}, epochs=12, seconds=float(rng.uniform(60, 600)))
+    return Result(
+        value, {"accuracy": value, **costs}, epochs=12, seconds=float(rng.uniform(60, 600))
+    )
 
 
 def _measure(own: settings.Settings, count: int) -> Iterator[Figure]:
@@ -133,7 +146,9 @@ def _requests(server: DashboardServer) -> Iterator[Figure]:
     seconds, size = _timed(lambda: _get(server, points))
     yield Figure("points of the study, later requests", seconds, "s", "<= 0.5")
     yield Figure("size of the points", size / 2**20, "MiB")
-    seconds, _ = _timed(lambda: _get(server, f"/api/study/proposals?study={STUDY}&sort=value&order=desc"))
+    seconds, _ = _timed(
+        lambda: _get(server, f"/api/study/proposals?study={STUDY}&sort=value&order=desc")
+    )
     yield Figure("first page of the table, by value", seconds, "s", "<= 0.5")
     seconds, _ = _timed(lambda: _get(server, "/api/studies"))
     yield Figure("list of studies, first request of the server", seconds, "s", "<= 2")
@@ -145,7 +160,10 @@ def _looks(server: DashboardServer, archive: Archive) -> Iterator[Figure]:
     for _ in range(10):
         news.hurry(f"study:{STUDY}")
         news.fresh(f"study:{STUDY}")
-    yield Figure("one look of the news at the study", (time.perf_counter() - begin) / 10, "s", "<= 0.05")
+
+    yield Figure(
+        "one look of the news at the study", (time.perf_counter() - begin) / 10, "s", "<= 0.05"
+    )
 
 
 def _browser(server: DashboardServer, archive: Archive, chromium: str) -> Iterator[Figure]:
@@ -161,15 +179,22 @@ def _browser(server: DashboardServer, archive: Archive, chromium: str) -> Iterat
             page.goto(server.address.rstrip("/") + path, wait_until="commit")
             page.locator(first).first.wait_for()
             page.locator(last).first.wait_for()
-            page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            page.evaluate(
+                "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+            )
             yield Figure(f"view in a browser: {name}", time.perf_counter() - begin, "s", "<= 2")
             paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"
             yield Figure(f"first paint: {name}", float(page.evaluate(paint)) / 1000, "s", "<= 1")
+
         page.goto(server.address.rstrip("/") + VIEWS["study"][0])
         page.locator("#live", has_text="live").wait_for()
         page.locator(VIEWS["study"][2]).first.wait_for()
         yield from _live(page, archive)
-        yield Figure("memory of the tab", float(page.evaluate("performance.memory.usedJSHeapSize")) / 2**20, "MiB")
+        yield Figure(
+            "memory of the tab",
+            float(page.evaluate("performance.memory.usedJSHeapSize")) / 2**20,
+            "MiB",
+        )
         browser.close()
 
 
@@ -180,7 +205,8 @@ def _live(page: Any, archive: Archive) -> Iterator[Figure]:
     archive.studies.set_budget(STUDY, study.budget + LIVE)
     agent = archive.proposals.register_agent("random", {}, "1")
     cells = spaces.get("nasbench201").members() or ()
-    done, late = sum(archive.studies.counts(STUDY).values()), []
+    done = sum(archive.studies.counts(STUDY).values())
+    late = []
     for number in range(LIVE):
         suggestion = SyntheticSuggestion(cells[number], 0.5, 0.1)
         result = Result(0.5, {"accuracy": 0.5}, epochs=1, seconds=1.0)
@@ -189,10 +215,15 @@ def _live(page: Any, archive: Archive) -> Iterator[Figure]:
         page.locator("#done", has_text=str(done + number + 1)).wait_for()
         late.append(time.perf_counter() - begin)
         time.sleep(max(0.0, 1.0 - late[-1]))
+
     frames = page.evaluate("window.frames_ms")
-    yield Figure("delay of a result until the page shows it, median", float(np.median(late)), "s", "<= 2")
+    yield Figure(
+        "delay of a result until the page shows it, median", float(np.median(late)), "s", "<= 2"
+    )
     yield Figure("delay of a result until the page shows it, longest", max(late), "s", "<= 2")
-    yield Figure("frames longer than 50 ms, of all", sum(each > 50 for each in frames) / len(frames), "")
+    yield Figure(
+        "frames longer than 50 ms, of all", sum(each > 50 for each in frames) / len(frames), ""
+    )
     yield Figure("longest frame", max(frames), "ms")
 
 
@@ -222,4 +253,5 @@ def _timed(work: Callable[[], int]) -> tuple[float, int]:
 def _chromium() -> str | None:
     if find_spec("playwright") is None:
         return None
+
     return next((path for path in CHROMIUM if Path(path).exists()), None)

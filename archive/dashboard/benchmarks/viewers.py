@@ -2,8 +2,8 @@
 
     page ─ points ─ stream of news ── news with results ──> table, curves, lineage
 
-A viewer keeps the intervals of `static/views/study.js`. Viewers run in a separate process, so that they do not hold
-the interpreter of the server.
+A viewer keeps the intervals of `static/views/study.js`. Viewers run in a separate process, so that
+they do not hold the interpreter of the server.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 PARTS: dict[str, tuple[float, dict[str, Any]]] = {
-    "proposals": (2.0, {"sort": "value", "order": "desc", "offset": 0, "limit": 50, "state": "", "find": ""}),
+    "proposals": (
+        2.0,
+        {"sort": "value", "order": "desc", "offset": 0, "limit": 50, "state": "", "find": ""},
+    ),
     "curves": (5.0, {"top": 20}),
     "lineage": (10.0, {}),
 }
-"""Least seconds between two requests of each part of the page, and the parameters of the request."""
+"""Least seconds between two requests of each part of the page, and the parameters of the
+request."""
 START_SECONDS = 60.0
 """Longest time until all viewers of a process have the study."""
 STEP = 0.2
@@ -33,7 +37,9 @@ STEP = 0.2
 
 @dataclass
 class Received:
-    """Counts of the answered requests of viewers, of their messages of news with results, and of bytes."""
+    """Counts of the answered requests of viewers, of their messages of news with results, and of
+    bytes.
+    """
 
     requests: int = 0
     news: int = 0
@@ -54,10 +60,15 @@ class Viewer:
     """
 
     def __init__(self, port: int, token: str, study: str) -> None:
-        self.received, self.opened = Received(), threading.Event()
-        self._port, self._study, self._headers = port, study, {"authorization": f"Bearer {token}"}
-        self._ended, self._changed = threading.Event(), threading.Event()
-        self._wanted, self._best = set(PARTS), b""
+        self.received = Received()
+        self.opened = threading.Event()
+        self._port = port
+        self._study = study
+        self._headers = {"authorization": f"Bearer {token}"}
+        self._ended = threading.Event()
+        self._changed = threading.Event()
+        self._wanted = set(PARTS)
+        self._best = b""
         self._stream: socket.socket | None = None
 
     def run(self) -> None:
@@ -77,6 +88,7 @@ class Viewer:
         except (OSError, HTTPException):
             if not self._ended.is_set():
                 raise
+
         connection.close()
         asking.join()
 
@@ -99,6 +111,7 @@ class Viewer:
         self.received.bytes += len(line)
         if not line.startswith(b"data:") or b'"rows"' not in line:
             return
+
         self.received.news += 1
         begin = line.find(b'"best":')
         best = line[begin : line.find(b"}", begin)]
@@ -116,11 +129,15 @@ class Viewer:
                 seconds, parameters = PARTS[name]
                 if time.monotonic() < due[name]:
                     continue
+
                 self._wanted.discard(name)
                 due[name] = time.monotonic() + seconds
                 # The server keeps an unused connection for five seconds only.
                 connection = HTTPConnection("127.0.0.1", self._port)
-                self._get(connection, f"/api/study/{name}?{urlencode({'study': self._study, **parameters})}")
+                self._get(
+                    connection,
+                    f"/api/study/{name}?{urlencode({'study': self._study, **parameters})}",
+                )
                 connection.close()
 
     def _get(self, connection: HTTPConnection, path: str) -> bytes:
@@ -148,13 +165,18 @@ def viewers(port: int, token: str, study: str, count: int) -> Iterator[Received]
     """
     context = multiprocessing.get_context("spawn")
     parent_end, child_end = context.Pipe()
-    process = context.Process(target=_watch, args=(port, token, study, count, child_end), daemon=True)
+    process = context.Process(
+        target=_watch, args=(port, token, study, count, child_end), daemon=True
+    )
     process.start()
     child_end.close()
     received = Received()
     try:
         if not parent_end.poll(START_SECONDS) or parent_end.recv() != "open":
-            raise RuntimeError(f"{count} viewers have not opened the study {study} within {START_SECONDS:g} s")
+            raise RuntimeError(
+                f"{count} viewers have not opened the study {study} within {START_SECONDS:g} s"
+            )
+
         yield received
         parent_end.send("end")
         received.requests, received.news, received.bytes = parent_end.recv()
@@ -171,13 +193,16 @@ def _watch(port: int, token: str, study: str, count: int, pipe: Any) -> None:
     threads = [threading.Thread(target=viewer.run, daemon=True) for viewer in watching]
     for thread in threads:
         thread.start()
+
     if not all(viewer.opened.wait(START_SECONDS) for viewer in watching):
         return
+
     pipe.send("open")
     pipe.recv()
     alive = all(thread.is_alive() for thread in threads)
     for viewer in watching:
         viewer.stop()
+
     if alive:
         totals = (vars(viewer.received).values() for viewer in watching)
         pipe.send(tuple(map(sum, zip(*totals, strict=True))))
@@ -188,4 +213,5 @@ def _answer(connection: HTTPConnection, path: str, headers: dict[str, str]) -> H
     answer = connection.getresponse()
     if answer.status != 200:
         raise RuntimeError(f"{path.partition('?')[0]} answered {answer.status}")
+
     return answer

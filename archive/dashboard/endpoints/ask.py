@@ -1,8 +1,8 @@
 """Questions: saved queries, and Cypher that can only read.
 
-Every query passes the guard of `archive.database.user_query`, also on a page that may write: the page's own changes
-have endpoints of their own. A query ends after the server's limit of time, and only a few run at once, so that no
-browser can keep the database busy.
+Every query passes the guard of `archive.database.user_query`, also on a page that may write: the
+page's own changes have endpoints of their own. A query ends after the server's limit of time, and
+only a few run at once, so that no browser can keep the database busy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from archive.database.user_query import QueryResult
 from archive.errors import ReadOnlyError, UnknownStatementError, UsageError
 from archive.queries import catalogue, saved
 
-ROWS, MOST_ROWS = 1000, 10_000
+ROWS = 1000
+MOST_ROWS = 10_000
 AT_ONCE = 4
 """Number of queries that run at once."""
 PATIENCE_SECONDS = 10.0
@@ -49,8 +50,10 @@ def _catalogue(request: Request) -> Response:
 
 async def _query(request: Request) -> Response:
     """Run Cypher, or a saved query by its name."""
-    archive, document = archive_of(request), await body(request)
-    values, options = _parameters(document), _options(document)
+    archive = archive_of(request)
+    document = await body(request)
+    values = _parameters(document)
+    options = _options(document)
     options["timeout"] = options_of(request).query_seconds
     if "name" in document:
         name = text_of(document, "name", longest=200)
@@ -70,16 +73,26 @@ async def _query(request: Request) -> Response:
             except ReadOnlyError as error:
                 # The rest of the message has the option of another command.
                 refused = str(error).partition(";")[0]
-                raise ReadOnlyError(f"{refused}; the page only reads: archive query --write can change") from None
+                raise ReadOnlyError(
+                    f"{refused}; the page only reads: archive query --write can change"
+                ) from None
 
     result, why = await run_in_threadpool(_in_turn, answer)
-    about = {"columns": result.columns, "rows": result.rows, "truncated": result.truncated, "why_empty": why}
+    about = {
+        "columns": result.columns,
+        "rows": result.rows,
+        "truncated": result.truncated,
+        "why_empty": why,
+    }
     return json_response(about)
 
 
-def _in_turn(answer: Callable[[], tuple[QueryResult, str | None]]) -> tuple[QueryResult, str | None]:
+def _in_turn(
+    answer: Callable[[], tuple[QueryResult, str | None]],
+) -> tuple[QueryResult, str | None]:
     if not _running.acquire(timeout=PATIENCE_SECONDS):
         raise UsageError(f"{AT_ONCE} queries are running already: try again when one has ended")
+
     try:
         return answer()
     finally:
@@ -90,6 +103,7 @@ def _parameters(document: Mapping[str, Any]) -> dict[str, Any]:
     values = document.get("parameters", {})
     if not isinstance(values, dict):
         raise UsageError("parameters must be a JSON object")
+
     return values
 
 
@@ -99,6 +113,7 @@ def _options(document: Mapping[str, Any]) -> dict[str, Any]:
         value = options[name]
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise UsageError(f"{name} must be an integer between {least} and {most}, got {value!r}")
+
     return options
 
 

@@ -1,4 +1,5 @@
-"""Changes from the page, with `--write` only: stop a study; cancel, retry, prioritise or enqueue a proposal; notes.
+"""Changes from the page, with `--write` only: stop a study; cancel, retry, prioritise or enqueue a
+proposal; notes.
 
 Each function takes the JSON of a request, and returns that of its answer.
 """
@@ -43,9 +44,11 @@ def stop(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 def cancel(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
     """Cancel a proposal that waits or runs."""
-    id_, reason = text_of(document, "proposal"), document.get("reason")
+    id_ = text_of(document, "proposal")
+    reason = document.get("reason")
     if reason is not None and not isinstance(reason, str):
         raise UsageError("the reason must be a text")
+
     return {"study": study_of(id_), "changed": archive.proposals.cancel(id_, reason or None)}
 
 
@@ -56,12 +59,15 @@ def retry(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def prioritise(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """Set the priority of a proposal, or, with `first`, one above those of all other waiting proposals."""
+    """Set the priority of a proposal, or, with `first`, one above those of all other waiting
+    proposals.
+    """
     id_ = text_of(document, "proposal")
     if document.get("first") is True:
         lookups.put_first(archive.connection, id_)
     else:
         archive.proposals.prioritise(id_, _priority(document))
+
     return {"study": study_of(id_), "changed": True}
 
 
@@ -71,7 +77,8 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
     from archive.agents.ask_tell import enqueueing
     from archive.agents.ask_tell.types import EnqueuedArchitecture
 
-    study, key = archive.studies.get(text_of(document, "study")), text_of(document, "network")
+    study = archive.studies.get(text_of(document, "study"))
+    key = text_of(document, "network")
     network = archive.architectures.get(archive.architectures.find(key))
     costs = NO_COSTS
     if study.constraints:
@@ -79,24 +86,34 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
         from archive.trainer.tasks import known_costs
 
         costs = known_costs.of_study(study, archive.connection.settings.home)
+
     space = enqueueing.space_of(archive, study, costs)
     requested = EnqueuedArchitecture(network, _priority(document))
     made, new = enqueueing.add(archive, study.name, space, requested, AGENT)
     if made is None:
         raise enqueueing.budget_spent(study)
+
     if not new:
-        raise UsageError(f"the study {study.name} has this network already, as number {made.number}")
+        raise UsageError(
+            f"the study {study.name} has this network already, as number {made.number}"
+        )
+
     return {"study": study.name, "proposal": made.id, "number": made.number}
 
 
 def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """Set the note and the tags of a study, or of a network; with `seen`, only in place of that note."""
+    """Set the note and the tags of a study, or of a network; with `seen`, only in place of that
+    note.
+    """
     note = _note(document)
     seen = None if document.get("seen") is None else _note(document["seen"])
     if "network" in document:
         key = archive.architectures.find(text_of(document, "network"))
-        stored = notes.write(archive.connection, "Architecture", key, note.text, note.tags, seen=seen)
+        stored = notes.write(
+            archive.connection, "Architecture", key, note.text, note.tags, seen=seen
+        )
         return {"network": key, "note": stored.text, "tags": stored.tags}
+
     study = text_of(document, "study")
     stored = notes.write(archive.connection, "Study", study, note.text, note.tags, seen=seen)
     return {"study": study, "note": stored.text, "tags": stored.tags}
@@ -104,17 +121,30 @@ def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 def _note(document: Any) -> notes.UserNote:
     fields = document if isinstance(document, dict) else {"note": document}
-    text, tags = fields.get("note", ""), fields.get("tags", [])
-    if not isinstance(text, str) or not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+    text = fields.get("note", "")
+    tags = fields.get("tags", [])
+    if (
+        not isinstance(text, str)
+        or not isinstance(tags, list)
+        or not all(isinstance(tag, str) for tag in tags)
+    ):
         raise UsageError("the note must be a text, and the tags a list of texts")
+
     return notes.UserNote(text, tuple(tags))
 
 
 def _priority(document: dict[str, Any]) -> float:
     value = document.get("priority", 0)
     # An integer may be too large for a float, whose error would have no name of the value.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST <= value <= LARGEST:
-        raise UsageError(f"priority must be a number between {-LARGEST:g} and {LARGEST:g}, got {str(value)[:40]}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not -LARGEST <= value <= LARGEST
+    ):
+        raise UsageError(
+            f"priority must be a number between {-LARGEST:g} and {LARGEST:g}, got {str(value)[:40]}"
+        )
+
     return float(value)
 
 
@@ -124,6 +154,7 @@ def _endpoint(change: Change) -> Callable[..., Any]:
         done = await run_in_threadpool(change, archive_of(request), document)
         if "study" in done:
             news_of(request).hurry(f"study:{done['study']}")
+
         return json_response(done)
 
     return answer

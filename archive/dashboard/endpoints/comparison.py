@@ -1,4 +1,5 @@
-"""Comparison of two networks: their difference as a picture and in parts, and their distances by each kernel.
+"""Comparison of two networks: their difference as a picture and in parts, and their distances by
+each kernel.
 
 Studies are compared by their points.
 """
@@ -37,8 +38,10 @@ def _networks(request: Request) -> Response:
         except InvalidArchitectureError as error:
             left_out[name] = str(error)
             continue
+
         for component, value in zip(kernel.components, stack[:, 0, 0], strict=True):
             rows.append({"kernel": name, "component": component, "distance": float(value)})
+
     return json_response(
         {
             "keys": [first.key, second.key],
@@ -50,7 +53,9 @@ def _networks(request: Request) -> Response:
 
 
 def _difference(request: Request) -> Response:
-    """Return the parts of a distance: layers matched, changed, inserted and removed, with their costs."""
+    """Return the parts of a distance: layers matched, changed, inserted and removed, with their
+    costs.
+    """
     explained = _explained(request)
     parts = [
         {
@@ -67,7 +72,11 @@ def _difference(request: Request) -> Response:
         {"subject": subject, "change": change, "parts": count, "cost": cost}
         for subject, change, count, cost in explained.totals()
     ]
-    about = {"kernel": explained.kernel, "component": explained.component, "distance": explained.distance}
+    about = {
+        "kernel": explained.kernel,
+        "component": explained.component,
+        "distance": explained.distance,
+    }
     return json_response({**about, "parts": parts, "totals": totals})
 
 
@@ -75,20 +84,25 @@ def _picture(request: Request) -> Response:
     from archive.kernels.differences.picture import pictured
 
     drawn = drawing.svg(pictured(_explained(request)), theme=theme_of(request))
-    return Response(drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml")
+    return Response(
+        drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml"
+    )
 
 
 def _explained(request: Request) -> Difference:
     from archive.kernels.differences import difference
 
     first, second = _pair(request)
-    return difference(first.canonical, second.canonical, choice(request, "kernel", EXPLAINED, EXPLAINED[0]))
+    return difference(
+        first.canonical, second.canonical, choice(request, "kernel", EXPLAINED, EXPLAINED[0])
+    )
 
 
 def _pair(request: Request) -> tuple[Architecture, Architecture]:
     asked = request.query_params.getlist("network")
     if len(asked) != 2:
         raise UsageError(f"two networks are compared, got {len(asked)}")
+
     architectures = archive_of(request).architectures
     first, second = (architectures.get(architectures.find(key)) for key in asked)
     return first, second
@@ -97,7 +111,11 @@ def _pair(request: Request) -> tuple[Architecture, Architecture]:
 def _words(network: Architecture, ends: tuple[int, ...]) -> str:
     from archive.kernels.differences.base import words
 
-    return f"{ends[0]} {words(network.layers[ends[0]])}" if len(ends) == 1 else " → ".join(map(str, ends))
+    return (
+        f"{ends[0]} {words(network.layers[ends[0]])}"
+        if len(ends) == 1
+        else " → ".join(map(str, ends))
+    )
 
 
 ROUTES = [

@@ -38,7 +38,8 @@ def options_of(request: Request) -> Options:
 def named_study(request: Request) -> str:
     """Return the name of the study that a request is about.
 
-    It is a parameter: in a path, browsers resolve a study called `..`, and proxies decode one called `a%2Fb`.
+    It is a parameter: in a path, browsers resolve a study called `..`, and proxies decode one
+    called `a%2Fb`.
 
     Raises:
         UsageError: None is named.
@@ -46,6 +47,7 @@ def named_study(request: Request) -> str:
     name = request.query_params.get("study")
     if not name:
         raise UsageError("the address needs a study: ?study=NAME")
+
     return name
 
 
@@ -60,8 +62,10 @@ def integer(request: Request, name: str, default: int, *, least: int = 0, most: 
         value = int(text)
     except ValueError:
         raise UsageError(f"{name} must be an integer, got {text!r}") from None
+
     if not least <= value <= most:
         raise UsageError(f"{name} must be between {least} and {most}, got {value}")
+
     return value
 
 
@@ -74,6 +78,7 @@ def choice(request: Request, name: str, known: Collection[str], default: str) ->
     text = request.query_params.get(name, default)
     if text not in known:
         raise UsageError(f"{name} must be one of {', '.join(known)}, got {text!r}")
+
     return text
 
 
@@ -97,16 +102,22 @@ async def body(request: Request) -> dict[str, Any]:
         content += part
         if len(content) > LONGEST_BODY:
             raise UsageError(f"a request has at most {LONGEST_BODY} bytes")
+
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
         raise UsageError("the request has no JSON") from None
+
     if not isinstance(document, dict):
         raise UsageError(f"the request must be a JSON object, got {type(document).__name__}")
+
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise UsageError("the request has half a character (a lone surrogate), which no database can store") from None
+        raise UsageError(
+            "the request has half a character (a lone surrogate), which no database can store"
+        ) from None
+
     return document
 
 
@@ -119,6 +130,8 @@ def text_of(document: dict[str, Any], name: str, *, longest: int = 100_000) -> s
     value = document.get(name)
     if not isinstance(value, str) or not value:
         raise UsageError(f"the request needs a text {name!r}")
+
     if len(value) > longest:
         raise UsageError(f"{name} has at most {longest} characters, got {len(value)}")
+
     return value

@@ -1,7 +1,9 @@
-"""The map of the networks of a space, with searches as paths over it (`archive.plots.data.network_map`).
+"""The map of the networks of a space, with searches as paths over it
+(`archive.plots.data.network_map`).
 
-The places of all networks of a space are computed once for each distance, and again when the archive has further
-networks. A kernel may take minutes for many networks: the answer is then its progress, with the status 202.
+The places of all networks of a space are computed once for each distance, and again when the
+archive has further networks. A kernel may take minutes for many networks: the answer is then its
+progress, with the status 202.
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ KEPT = 4
 
 PATIENCE_SECONDS = 2.0
 """Time that an answer waits for the places before it is the progress."""
-TOO_LONG = "choose the distance profile, which takes seconds, or plot it by archive study plot --kind network-map --own"
+TOO_LONG = (
+    "choose the distance profile, which takes seconds, or plot it by archive study plot "
+    "--kind network-map --own"
+)
 
 
 @dataclass
@@ -75,33 +80,41 @@ def _choices(request: Request) -> Response:
     spaces, studies = archive_of(request).connection.read(
         lambda tx: (tx.run(SPACES).data(), tx.run(STUDIES).data()),
     )
-    return json_response({"spaces": spaces, "studies": studies, "distances": [PROFILE, *kernels.names()]})
+    return json_response(
+        {"spaces": spaces, "studies": studies, "distances": [PROFILE, *kernels.names()]}
+    )
 
 
 def _map(request: Request) -> Response:
     """Return the places of the networks of a space, with the best value of each in some studies.
 
-    `study` is the number of the first study that has evaluated a network, from 1; 0 for none. A key is four numbers of
-    32 bits.
+    `study` is the number of the first study that has evaluated a network, from 1; 0 for none. A key
+    is four numbers of 32 bits.
     """
-    archive, names = archive_of(request), request.query_params.getlist("study")
+    archive = archive_of(request)
+    names = request.query_params.getlist("study")
     distance = choice(request, "distance", (PROFILE, *kernels.names()), PROFILE)
     space = request.query_params.get("space")
     if space is None and names:
         space = studies.read(archive.connection, names[0]).space
+
     made = _current(archive, space, distance, options_of(request).map_seconds)
-    job, places = made.job, made.job.outcome(PATIENCE_SECONDS)
+    job = made.job
+    places = made.job.outcome(PATIENCE_SECONDS)
     if places is None:
         return json_response({"share": job.share, "seconds": job.seconds, "limit": job.limit}, 202)
+
     made.shown = True
     # Results are read at each call; the places are those of the networks.
     drawn = with_paths(archive, places, names)
     count = len(drawn.architecture)
-    owner, values = np.zeros(count), np.full(count, np.nan)
+    owner = np.zeros(count)
+    values = np.full(count, np.nan)
     better = np.fmin if drawn.direction == "minimise" else np.fmax
     for number, path in reversed(list(enumerate(drawn.paths, 1))):
         owner[path.at] = number
         better.at(values, path.at, path.value)
+
     keys = np.array([_words(key) for key in drawn.architecture], np.uint32).reshape(count, 4)
     head = {
         "space": drawn.space,
@@ -109,27 +122,36 @@ def _map(request: Request) -> Response:
         "kept": drawn.kept,
         "objective": drawn.objective,
         "direction": drawn.direction,
-        "paths": [{"study": path.study, "incumbents": path.incumbents.tolist()} for path in drawn.paths],
+        "paths": [
+            {"study": path.study, "incumbents": path.incumbents.tolist()} for path in drawn.paths
+        ],
     }
     columns: dict[str, Any] = {"x": ("f4", drawn.places[:, 0]), "y": ("f4", drawn.places[:, 1])}
     columns |= {"study": ("u1", owner), "value": ("f8", values)}
-    return binary_response(table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}}))
+    return binary_response(
+        table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}})
+    )
 
 
 def _current(archive: Archive, space: str | None, distance: str, limit: float) -> _Made:
     """Return the map of a space, which is done or has begun.
 
-    A map that was shown is made again once the space has other networks. One that is being made is finished first: the
-    space may grow faster than a map is made.
+    A map that was shown is made again once the space has other networks. One that is being made is
+    finished first: the space may grow faster than a map is made.
     """
-    count = archive.connection.read(lambda tx: tx.run(NETWORKS, space=space).single(strict=True)["networks"])
+    count = archive.connection.read(
+        lambda tx: tx.run(NETWORKS, space=space).single(strict=True)["networks"]
+    )
     key = (archive.connection.address, space, distance)
     with _making:
         made = _made.get(key)
         if made is None or made.job.failed or (made.shown and made.networks != count):
-            _made[key] = _Made(count, Job(partial(_placed, archive, space, distance), limit, TOO_LONG))
+            _made[key] = _Made(
+                count, Job(partial(_placed, archive, space, distance), limit, TOO_LONG)
+            )
             while len(_made) > KEPT:
                 _made.popitem(last=False)
+
         _made.move_to_end(key)
         return _made[key]
 

@@ -65,7 +65,8 @@ RETURN a.key AS key, a.space AS space, a.layers AS layers ORDER BY key LIMIT 20
 """
 
 MOST_RELATIVES = 200
-NEIGHBOURS, MOST_NEIGHBOURS = 10, 100
+NEIGHBOURS = 10
+MOST_NEIGHBOURS = 100
 LAYERS_SHOWN = 2000
 
 
@@ -78,12 +79,20 @@ def _find(request: Request) -> Response:
 def _network(request: Request) -> Response:
     archive = archive_of(request)
     key = archive.architectures.find(request.path_params["key"])
-    network, details = archive.architectures.get(key), archive.architectures.details(key)
+    network = archive.architectures.get(key)
+    details = archive.architectures.details(key)
     evaluations = archive.connection.read(lambda tx: tx.run(EVALUATIONS, key=key).data())
     for row in evaluations:
-        row["metrics"] = {name.removeprefix("metric_"): value for name, value in row["metrics"] or ()}
+        row["metrics"] = {
+            name.removeprefix("metric_"): value for name, value in row["metrics"] or ()
+        }
+
     proposed = archive.connection.read(lambda tx: tx.run(PROPOSED, key=key).data())
-    about = {name: value for name, value in details.items() if name not in ("revision", "parents", "children")}
+    about = {
+        name: value
+        for name, value in details.items()
+        if name not in ("revision", "parents", "children")
+    }
     return json_response(
         {
             **about,
@@ -100,13 +109,23 @@ def _relatives(archive: Archive, key: str) -> dict[str, Any]:
     steps = archive.connection.read(lambda tx: tx.run(STEPS, key=key).single(strict=True).data())
     parents, children = (_named(steps[side]) for side in ("parents", "children"))
     keys = sorted({key for key, _ in (*parents, *children)})
-    known = archive.connection.read(lambda tx: {row["key"]: row.data() for row in tx.run(RELATIVES, keys=keys)})
+    known = archive.connection.read(
+        lambda tx: {row["key"]: row.data() for row in tx.run(RELATIVES, keys=keys)}
+    )
     for row in known.values():
         # A network without evaluations has one range without a task.
-        named = (dict(zip(("task", "objective", "lowest", "largest"), each, strict=True)) for each in row.pop("ranges"))
+        named = (
+            dict(zip(("task", "objective", "lowest", "largest"), each, strict=True))
+            for each in row.pop("ranges")
+        )
         row["values"] = [each for each in named if each["task"] is not None]
+
     return {
-        side: [{**known[each], "operations": operations} for each, operations in relatives if each in known]
+        side: [
+            {**known[each], "operations": operations}
+            for each, operations in relatives
+            if each in known
+        ]
         for side, relatives in (("parents", parents), ("children", children))
     }
 
@@ -120,23 +139,29 @@ def _named(pairs: Iterable[Any]) -> list[tuple[str, list[str]]]:
 def _nearest(request: Request) -> Response:
     from archive import kernels
 
-    archive, k = archive_of(request), integer(request, "k", NEIGHBOURS, least=1, most=MOST_NEIGHBOURS)
+    archive = archive_of(request)
+    k = integer(request, "k", NEIGHBOURS, least=1, most=MOST_NEIGHBOURS)
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
     kernel = request.query_params.get("kernel") or _usual_kernel(network)
     answer = _index(archive).similar(network, k, kernel)
     rows = [vars(neighbour) for neighbour in answer.neighbours]
     about = {name: getattr(answer, name) for name in ("certain", "compared", "among")}
-    return json_response({"kernel": kernel, "kernels": kernels.names(), "neighbours": rows, **about})
+    return json_response(
+        {"kernel": kernel, "kernels": kernels.names(), "neighbours": rows, **about}
+    )
 
 
 def _usual_kernel(network: Architecture) -> str:
-    """Return OTMANN where it is defined, which is for networks with units; else a kernel that is defined anywhere."""
+    """Return OTMANN where it is defined, which is for networks with units; else a kernel that is
+    defined anywhere.
+    """
     from archive import kernels
 
     try:
         kernels.get("otmann").prepare(network)
     except InvalidArchitectureError:
         return "weisfeiler-lehman"
+
     return "otmann"
 
 
@@ -151,7 +176,9 @@ def _picture(request: Request) -> Response:
     archive = archive_of(request)
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
     drawn = diagram.svg(network, theme=theme_of(request))
-    return Response(drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml")
+    return Response(
+        drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml"
+    )
 
 
 ROUTES = [

@@ -1,4 +1,6 @@
-"""Objectives of a study that has several: the best of each, the Pareto set, and its hypervolume over time."""
+"""Objectives of a study that has several: the best of each, the Pareto set, and its hypervolume
+over time.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ STEPS = 1000
 
 
 def _objectives(request: Request) -> Response:
-    """Return the objectives with their best results, the Pareto set, the other results and the hypervolume."""
+    """Return the objectives with their best results, the Pareto set, the other results and the
+    hypervolume.
+    """
     snapshot = archive_of(request).studies.snapshot(named_study(request))
     objectives: list[dict[str, Any]] = [
         {"name": each.name, "direction": each.direction} for each in snapshot.study.objectives
@@ -32,9 +36,13 @@ def _objectives(request: Request) -> Response:
     pareto = pareto_set(snapshot) if len(objectives) > 1 else None
     if pareto is None:
         return json_response({"objectives": objectives})
+
     for at, each in enumerate(objectives):
         each["best"] = _best(pareto, at)
-    front = [_result(view, values) for view, values in zip(pareto.proposals, pareto.values, strict=True)]
+
+    front = [
+        _result(view, values) for view, values in zip(pareto.proposals, pareto.values, strict=True)
+    ]
     others = _others(snapshot, {view.number for view in pareto.proposals})
     return json_response(
         {
@@ -64,13 +72,25 @@ def _result(view: ProposalView, values: tuple[float, ...]) -> dict[str, Any]:
 def _others(snapshot: Snapshot, front: set[int]) -> list[dict[str, Any]]:
     """Return the other results that the hypervolume is of."""
     study = snapshot.study
-    others = [view for view in snapshot.proposals if view.state is State.COMPLETE and view.number not in front]
-    known = ((view, values_of(view, study.objectives)) for view in others if not violation_of(study, view))
-    return [{"number": view.number, "values": values} for view, values in known if values is not None]
+    others = [
+        view
+        for view in snapshot.proposals
+        if view.state is State.COMPLETE and view.number not in front
+    ]
+    known = (
+        (view, values_of(view, study.objectives))
+        for view in others
+        if not violation_of(study, view)
+    )
+    return [
+        {"number": view.number, "values": values} for view, values in known if values is not None
+    ]
 
 
 def _steps(history: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
-    """Return the results at which the hypervolume changes, of many some in even steps, and the last result."""
+    """Return the results at which the hypervolume changes, of many some in even steps, and the last
+    result.
+    """
     volumes = np.array([volume for _, volume in history])
     changes = np.flatnonzero(np.diff(volumes, prepend=-1.0) != 0)
     kept = changes[evenly(len(changes), STEPS)].tolist()

@@ -29,4 +29,7 @@ def _view(request: Request, name: str, title: str) -> Response:
     return page("view.html", view=name, title=title, write=options_of(request).write, place=place)
 
 
-ROUTES = [Route(path, partial(_view, name=name, title=title), methods=["GET"]) for path, (name, title) in VIEWS.items()]
+ROUTES = [
+    Route(path, partial(_view, name=name, title=title), methods=["GET"])
+    for path, (name, title) in VIEWS.items()
+]

@@ -1,4 +1,5 @@
-"""Plots that read more than the points of a study: hyperparameters, gains of operations, the time line of workers.
+"""Plots that read more than the points of a study: hyperparameters, gains of operations, the time
+line of workers.
 
 The numbers are those of `archive.plots.data`, which `archive study plot` draws.
 """
@@ -17,20 +18,25 @@ from archive.dashboard.wire import json_response
 from archive.errors import UnknownNameError, UsageError
 from archive.plots.data import gains, hyperparameters, timeline
 
-LINES, MOST_LINES = 300, 1000
+LINES = 300
+MOST_LINES = 1000
 """Lines of the parallel view."""
 LONGEST = 10 * 365 * 86_400
 """Seconds of the longest time line."""
 
 
 def _parallel(request: Request) -> Response:
-    """Return hyperparameters, decisions or sizes of the networks beside the value; places on an axis are in [0, 1]."""
+    """Return hyperparameters, decisions or sizes of the networks beside the value; places on an
+    axis are in [0, 1].
+    """
     most = integer(request, "most", LINES, least=1, most=MOST_LINES)
-    study, names = named_study(request), request.query_params.getlist("axis")
+    study = named_study(request)
+    names = request.query_params.getlist("axis")
     try:
         data = hyperparameters.parallel_coordinates(archive_of(request), study, names, most=most)
     except UsageError as error:
         return _nothing(error)
+
     axes = [
         {
             "name": axis.name,
@@ -42,16 +48,21 @@ def _parallel(request: Request) -> Response:
         for axis in data.axes
     ]
     about = {name: getattr(data, name) for name in ("objective", "direction", "results", "known")}
-    return json_response({**about, "number": data.number.tolist(), "value": data.value.tolist(), "axes": axes})
+    return json_response(
+        {**about, "number": data.number.tolist(), "value": data.value.tolist(), "axes": axes}
+    )
 
 
 def _gains(request: Request) -> Response:
-    """Return the gains of each operation of the agents: quantiles, and the share of the raises of the best."""
+    """Return the gains of each operation of the agents: quantiles, and the share of the raises of
+    the best.
+    """
     study = named_study(request)
     try:
         data = gains.operation_gains(archive_of(request), study)
     except UsageError as error:
         return _nothing(error)
+
     operations: list[dict[str, Any]] = [
         {
             "operation": one.operation,
@@ -62,11 +73,15 @@ def _gains(request: Request) -> Response:
         }
         for one in data.operations
     ]
-    return json_response({"objective": data.objective, "steps": data.steps, "operations": operations})
+    return json_response(
+        {"objective": data.objective, "steps": data.steps, "operations": operations}
+    )
 
 
 def _timeline(request: Request) -> Response:
-    """Return which worker held which proposal: of one study or of all, of so many seconds up to now or of all time."""
+    """Return which worker held which proposal: of one study or of all, of so many seconds up to now
+    or of all time.
+    """
     seconds = integer(request, "seconds", 0, most=LONGEST)
     most = integer(request, "most", timeline.MOST, least=1, most=timeline.MOST)
     study = [named_study(request)] if "study" in request.query_params else []
@@ -80,6 +95,7 @@ def _nothing(reason: UsageError) -> Response:
     """Return why a study has nothing to plot, which is no error of the request."""
     if isinstance(reason, UnknownNameError):
         raise reason
+
     return json_response({"nothing": str(reason)})
 
 

@@ -1,4 +1,6 @@
-"""Studies: the list, the points of one, its proposals as a table, curves, and the lineage of its best network."""
+"""Studies: the list, the points of one, its proposals as a table, curves, and the lineage of its
+best network.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.dashboard.endpoints.inputs import archive_of, choice, integer, named_study, news_of
-from archive.dashboard.feeds.fields import FEASIBLE_AT, FIELDS, NUMBER, OF_OBJECTIVES, STATE, VALUE, Row
+from archive.dashboard.feeds.fields import (
+    FEASIBLE_AT,
+    FIELDS,
+    NUMBER,
+    OF_OBJECTIVES,
+    STATE,
+    VALUE,
+    Row,
+)
 from archive.dashboard.feeds.study import ABOUT, RUNS, StudyFeed
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import UsageError
@@ -27,12 +37,17 @@ STATES = ("WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAILED")
 """States in the order of their numbers in the column `state`."""
 NUMBERS = {
     **dict.fromkeys(("value", "finished"), "f8"),
-    **dict.fromkeys(("mean", "std", "epochs", "seconds", "params", "flops", "latency_ms", "peak_memory_bytes"), "f4"),
+    **dict.fromkeys(
+        ("mean", "std", "epochs", "seconds", "params", "flops", "latency_ms", "peak_memory_bytes"),
+        "f4",
+    ),
     "feasible": "f4",
 }
 """Columns of numbers with their types."""
-PAGE, LARGEST_PAGE = 50, 1000
-CURVES, MOST_CURVES = 20, 500
+PAGE = 50
+LARGEST_PAGE = 1000
+CURVES = 20
+MOST_CURVES = 500
 GENERATIONS = 40
 
 CURVES_OF = """
@@ -68,11 +83,13 @@ def _points(request: Request) -> Response:
     news = news_of(request)
     with news.study(named_study(request)) as feed:
         content = feed.remembered("points", lambda: _table_of(feed, news.version))
+
     return binary_response(content)
 
 
 def _table_of(feed: StudyFeed, version: str) -> bytes:
-    rows, places = list(feed.rows.values()), {name: at for at, name in enumerate(FIELDS)}
+    rows = list(feed.rows.values())
+    places = {name: at for at, name in enumerate(FIELDS)}
 
     def column(name: str) -> list[Any]:
         at = places[name]
@@ -84,13 +101,22 @@ def _table_of(feed: StudyFeed, version: str) -> bytes:
     states = {name: at for at, name in enumerate(STATES)}
     kinds = {**NUMBERS, **dict.fromkeys([*OF_OBJECTIVES][: len(feed.study.further)], "f8")}
     return table(
-        {"version": version, ABOUT: feed.entry(ABOUT), RUNS: feed.entry(RUNS), "states": STATES, "agents": agents},
+        {
+            "version": version,
+            ABOUT: feed.entry(ABOUT),
+            RUNS: feed.entry(RUNS),
+            "states": STATES,
+            "agents": agents,
+        },
         {
             "number": ("u4", column("number")),
             "state": ("u1", [states[name] for name in column("state")]),
             "agent": ("u4", [numbers[name] for name in of_agents]),
             "reused": ("u1", [source is not None for source in column("answered_from")]),
-            **{name: (kind, np.array(column(name), dtype=np.float64)) for name, kind in kinds.items()},
+            **{
+                name: (kind, np.array(column(name), dtype=np.float64))
+                for name, kind in kinds.items()
+            },
         },
     )
 
@@ -106,22 +132,36 @@ def _proposals(request: Request) -> Response:
     with news_of(request).study(named_study(request)) as feed:
         rows, total = feed.remembered(
             ("proposals", by, order, offset, limit, state, find),
-            lambda: _part(_found(feed.rows.values(), state, find), by, order == "desc", offset, offset + limit),
+            lambda: _part(
+                _found(feed.rows.values(), state, find), by, order == "desc", offset, offset + limit
+            ),
         )
-    return json_response({"proposals": [dict(zip(FIELDS, row, strict=True)) for row in rows], "total": total})
+
+    return json_response(
+        {"proposals": [dict(zip(FIELDS, row, strict=True)) for row in rows], "total": total}
+    )
 
 
-_SEARCHED = [list(FIELDS).index(name) for name in ("number", "architecture", "agent", "worker", "reason")]
+_SEARCHED = [
+    list(FIELDS).index(name) for name in ("number", "architecture", "agent", "worker", "reason")
+]
 
 
 def _found(rows: Iterable[Row], state: str, find: str) -> list[Row]:
     chosen = [row for row in rows if state in ("", row[STATE])]
     if not find:
         return chosen
-    return [row for row in chosen if any(find in str(row[at]).lower() for at in _SEARCHED if row[at] is not None)]
+
+    return [
+        row
+        for row in chosen
+        if any(find in str(row[at]).lower() for at in _SEARCHED if row[at] is not None)
+    ]
 
 
-def _part(rows: Sequence[Row], by: str, descending: bool, begin: int, end: int) -> tuple[list[Row], int]:
+def _part(
+    rows: Sequence[Row], by: str, descending: bool, begin: int, end: int
+) -> tuple[list[Row], int]:
     """Return rows `begin` to `end` of those sorted by a field, and the number of all.
 
     Rows without a value come last in either order.
@@ -130,12 +170,16 @@ def _part(rows: Sequence[Row], by: str, descending: bool, begin: int, end: int) 
     known = [row for row in rows if row[at] is not None and row[at] == row[at]]
     if 10 * end < len(known):
         # The first rows of many are found in a fraction of the time that it takes to sort all.
-        first = (heapq.nlargest if descending else heapq.nsmallest)(end, known, key=itemgetter(at))[begin:]
+        first = (heapq.nlargest if descending else heapq.nsmallest)(end, known, key=itemgetter(at))[
+            begin:
+        ]
     else:
         first = sorted(known, key=itemgetter(at), reverse=descending)[begin:end]
+
     if end > len(known):
         missing = [row for row in rows if row[at] is None or row[at] != row[at]]
         first += missing[max(0, begin - len(known)) : end - len(known)]
+
     return first, len(rows)
 
 
@@ -146,14 +190,20 @@ def _curves(request: Request) -> Response:
     with news_of(request).study(named_study(request)) as feed:
         study = feed.study
         numbers = _numbers(asked) if asked else _best(feed, count)
+
     ids = [proposal_id(study.name, number) for number in numbers[:MOST_CURVES]]
-    rows = archive_of(request).connection.read(lambda tx: tx.run(CURVES_OF, ids=ids).data()) if ids else []
+    rows = (
+        archive_of(request).connection.read(lambda tx: tx.run(CURVES_OF, ids=ids).data())
+        if ids
+        else []
+    )
     curves = []
     for row in rows:
         curve = with_prefix(CURVE, dict(row["curve"]))
         epochs = curve.pop(EPOCH, [])
         if epochs:
             curves.append({"number": row["number"], "epochs": epochs, "curve": curve})
+
     return json_response({"objective": study.objective, "curves": curves})
 
 
@@ -166,15 +216,23 @@ def _numbers(text: str) -> list[int]:
 
 def _best(feed: StudyFeed, count: int) -> list[int]:
     better = sign(feed.study.direction)
-    known = (row for row in feed.rows.values() if row[VALUE] is not None and math.isfinite(row[VALUE]))
+    known = (
+        row for row in feed.rows.values() if row[VALUE] is not None and math.isfinite(row[VALUE])
+    )
     rows = [row for row in known if row[FEASIBLE_AT]]
     whole = [row for row in rows if row[STATE] == "COMPLETE"] or rows
-    return [row[NUMBER] for row in heapq.nsmallest(count, whole, key=lambda row: (-better * row[VALUE], row[NUMBER]))]
+    return [
+        row[NUMBER]
+        for row in heapq.nsmallest(
+            count, whole, key=lambda row: (-better * row[VALUE], row[NUMBER])
+        )
+    ]
 
 
 def _proposal(request: Request) -> Response:
     """Return everything about one proposal, with its events."""
-    archive, id_ = archive_of(request), proposal_id(named_study(request), integer(request, "number", -1))
+    archive = archive_of(request)
+    id_ = proposal_id(named_study(request), integer(request, "number", -1))
     view = read_view(archive.connection, id_)
     details = archive.connection.read(lambda tx: tx.run(DETAILS, id=id_).single(strict=True).data())
     entries = event_log.read(archive.connection, named_study(request), id_)
@@ -193,15 +251,21 @@ def _proposal(request: Request) -> Response:
 
 
 def _lineage(request: Request) -> Response:
-    """Return the steps that led to a study's best network, or to another one, with the values on the way."""
-    archive, name = archive_of(request), named_study(request)
+    """Return the steps that led to a study's best network, or to another one, with the values on
+    the way.
+    """
+    archive = archive_of(request)
+    name = named_study(request)
     key = request.query_params.get("network")
     if key is None:
         with news_of(request).study(name) as feed:
             best = feed.entry(ABOUT)["best"]
+
         if best is None:
             return json_response({"key": None, "steps": [], "networks": []})
+
         key = str(best["architecture"])
+
     steps = archive.lineage.of(key, GENERATIONS)
     keys = sorted({key, *(step.parent for step in steps), *(step.child for step in steps)})
     rows = archive.connection.read(lambda tx: tx.run(VALUES, keys=keys, study=name).data())

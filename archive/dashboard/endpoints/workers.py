@@ -38,9 +38,12 @@ def _queue(request: Request) -> Response:
     )
     blocked = reachability.unreachable(connection, workers.statuses(connection))
     unreachable = [
-        {"study": one.study, "proposals": one.proposals, "first": one.first, "why": str(one)} for one in blocked
+        {"study": one.study, "proposals": one.proposals, "first": one.first, "why": str(one)}
+        for one in blocked
     ]
-    return json_response({"waiting": waiting, "failed": failed, "unreachable": unreachable, "shown": SHOWN})
+    return json_response(
+        {"waiting": waiting, "failed": failed, "unreachable": unreachable, "shown": SHOWN}
+    )
 
 
 ROUTES = [Route("/api/queue", _queue)]

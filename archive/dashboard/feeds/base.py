@@ -2,9 +2,10 @@
 
     look() ──> changed entries ──> stamped with the version of the news ──> since(version)
 
-A feed has entries by key. It keeps the current value of each, and the version at which it changed last. A browser that
-was away asks for everything since the last version that it has seen: it gets each changed entry once, in its current
-form. Nothing is missed, however long it was away, and no queue grows meanwhile.
+A feed has entries by key. It keeps the current value of each, and the version at which it changed
+last. A browser that was away asks for everything since the last version that it has seen: it gets
+each changed entry once, in its current form. Nothing is missed, however long it was away, and no
+queue grows meanwhile.
 """
 
 from __future__ import annotations
@@ -30,18 +31,21 @@ class Feed(ABC):
 
     Attributes:
         topic: Name of the topic, as browsers ask for it.
-        began: Version before its first entries; a browser that has seen less must load everything again.
+        began: Version before its first entries; a browser that has seen less must load everything
+            again.
         trouble: Why the last look failed; None after a success.
         due: Time of `time.monotonic` of the next look.
         reading: Lock that the reading thread holds.
-        memo: Results of computations over the entries, by name; empty after a change. Protected by `reading`.
+        memo: Results of computations over the entries, by name; empty after a change. Protected by
+            `reading`.
         asked: Time of `time.monotonic` at which the present look began; None between two looks.
     """
 
     pause: float = 1.0
     """Seconds between two looks."""
     bulky: bool = False
-    """Whether a browser loads the entries by a separate request, and receives only the changes from the news."""
+    """Whether a browser loads the entries by a separate request, and receives only the changes from
+    the news."""
 
     def __init__(self, topic: str) -> None:
         """Start without entries."""
@@ -57,12 +61,14 @@ class Feed(ABC):
 
     @abstractmethod
     def look(self) -> Entries | None:
-        """Read the archive, and return entries that may have changed; a value of None removes an entry.
+        """Read the archive, and return entries that may have changed; a value of None removes an
+        entry.
 
         One thread at a time calls this. The first call returns all entries.
 
         Returns:
-            The entries; None if all earlier entries are void: the next call then returns all entries.
+            The entries; None if all earlier entries are void: the next call then returns all
+            entries.
 
         Raises:
             ArchiveError: The archive does not answer, or has no such entry any more.
@@ -73,23 +79,34 @@ class Feed(ABC):
         """Return changed entries as the JSON that the page's modules expect."""
 
     def take(self, entries: Entries, version: int) -> bool:
-        """Store the entries that changed, under the number of the version; return whether any did."""
+        """Store the entries that changed, under the number of the version; return whether any
+        did.
+        """
         changed = False
         for key, value in entries.items():
-            if (key in self._entries or value is not None) and self._entries.get(key, (0, None))[1] != value:
+            if (key in self._entries or value is not None) and self._entries.get(key, (0, None))[
+                1
+            ] != value:
                 self._entries[key] = (version, value)
                 self._entries.move_to_end(key)
                 changed = True
+
         if changed:
             self.memo.clear()
+
         return changed
 
     def remembered(self, name: Hashable, compute: Callable[[], T]) -> T:
-        """Return the result of `compute`, which is called once between two changes. The caller holds `reading`."""
+        """Return the result of `compute`, which is called once between two changes.
+
+        The caller holds `reading`.
+        """
         if name not in self.memo:
             if len(self.memo) >= REMEMBERED:
                 self.memo.clear()
+
             self.memo[name] = compute()
+
         return cast(T, self.memo[name])
 
     def since(self, version: int) -> dict[Any, Any]:
@@ -98,7 +115,9 @@ class Feed(ABC):
         for key, (at, value) in reversed(self._entries.items()):
             if at <= version:
                 break
+
             changed.append((key, value))
+
         return dict(reversed(changed))
 
     def entry(self, key: Hashable) -> Any:
@@ -112,10 +131,12 @@ class Feed(ABC):
         self.began = version
 
     def postpone(self, begin: float, *, failed: bool = False) -> None:
-        """Set the time of the next look, after one that began at `begin`: looks take a tenth of the time at most.
+        """Set the time of the next look, after one that began at `begin`: looks take a tenth of the
+        time at most.
 
-        The shorter of the last two looks counts. One look alone may have waited for a server that was starting again,
-        or have read everything for the first time; a failed one has only waited.
+        The shorter of the last two looks counts. One look alone may have waited for a server that
+        was starting again, or have read everything for the first time; a failed one has only
+        waited.
         """
         now = time.monotonic()
         took = 0.0 if failed else now - begin

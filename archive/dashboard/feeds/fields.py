@@ -9,8 +9,11 @@ from archive.store.studies.creation import FEASIBLE, MOST_OBJECTIVES, WHOLE
 
 Row = tuple[Any, ...]
 
-OF_OBJECTIVES = {f"objective_{at + 1}": f"e['metric_' + $objectives[{at}]]" for at in range(1, MOST_OBJECTIVES)}
-"""Values of the objectives beside the first one, whose value is `value`; a study that has fewer reads null."""
+OF_OBJECTIVES = {
+    f"objective_{at + 1}": f"e['metric_' + $objectives[{at}]]" for at in range(1, MOST_OBJECTIVES)
+}
+"""Values of the objectives beside the first one, whose value is `value`; a study that has fewer
+reads null."""
 
 FIELDS: Mapping[str, str] = {
     "number": "p.number",
@@ -32,14 +35,17 @@ FIELDS: Mapping[str, str] = {
     "reason": "p.reason",
     "answered_from": "e.answered_from",
     **OF_OBJECTIVES,
-    # Parameters stand for the study's node: these queries start from proposals, and it would cost a look-up each.
+    # Parameters stand for the study's node: these queries start from proposals, and it would cost a
+    # look-up each.
     "feasible": f"coalesce({FEASIBLE.replace('s.', '$')}, false)",
     "whole": f"coalesce({WHOLE.replace('s.', '$')}, false)",
 }
 """Fields of a row with their places in the database."""
 
 NUMBER, STATE, VALUE = (list(FIELDS).index(name) for name in ("number", "state", "value"))
-AGENT, REASON, FEASIBLE_AT, WHOLE_AT = (list(FIELDS).index(name) for name in ("agent", "reason", "feasible", "whole"))
+AGENT, REASON, FEASIBLE_AT, WHOLE_AT = (
+    list(FIELDS).index(name) for name in ("agent", "reason", "feasible", "whole")
+)
 
 COLLECTED = f"collect([{', '.join(FIELDS.values())}])"
 """The rows of several proposals `p` with their evaluations `e`."""

@@ -1,7 +1,8 @@
 """Feed of the list of studies.
 
-Counts and best value of a study cost a read of all its proposals. They are read again when the study's node or the
-number of its open proposals has changed; these reads take at most a twentieth of the time.
+Counts and best value of a study cost a read of all its proposals. They are read again when the
+study's node or the number of its open proposals has changed; these reads take at most a twentieth
+of the time.
 """
 
 from __future__ import annotations
@@ -79,28 +80,45 @@ class StudiesFeed(Feed):
         """Return the studies; deleted ones as None."""
         rows = self._connection.read(lambda tx: tx.run(STUDIES).data())
         names = [row["study"]["name"] for row in rows]
-        counted = self._connection.read(lambda tx: tx.run(OPEN, studies=names).data()) if names else []
-        unended = {row["study"]: {"running": row["running"], "waiting": row["waiting"]} for row in counted}
+        counted = (
+            self._connection.read(lambda tx: tx.run(OPEN, studies=names).data()) if names else []
+        )
+        unended = {
+            row["study"]: {"running": row["running"], "waiting": row["waiting"]} for row in counted
+        }
         entries = {}
         for row in rows:
-            study, now = study_from(row), unended.get(row["study"]["name"], {})
+            study = study_from(row)
+            now = unended.get(row["study"]["name"], {})
             stored = row["study"]
-            counters = (stored.get("admitted"), stored.get("next_number"), stored.get("rewritten"), now)
+            counters = (
+                stored.get("admitted"),
+                stored.get("next_number"),
+                stored.get("rewritten"),
+                now,
+            )
             signature = (study.created, *counters)
             if study.created != self._signatures.get(study.name, signature)[0]:
-                self._forget(study.name)  # Another study of this name, which may have as many proposals.
+                # Another study of this name, which may have as many proposals.
+                self._forget(study.name)
+
             known = self._known.get(study.name, {})
-            if signature != self._signatures.get(study.name) and time.monotonic() >= self._due.get(study.name, 0.0):
+            if signature != self._signatures.get(study.name) and time.monotonic() >= self._due.get(
+                study.name, 0.0
+            ):
                 known = self._counted(study)
                 self._signatures[study.name] = signature
+
             entries[study.name] = self._known[study.name] = {
                 **known,
                 **_settings(study, self._agents.get(study.name, ())),
                 "tags": stored.get("tags") or [],
             }
+
         gone = set(self._known) - set(entries)
         for name in gone:
             self._forget(name)
+
         return {**entries, **dict.fromkeys(gone)}
 
     def message(self, entries: Entries) -> dict[str, Any]:
@@ -115,12 +133,16 @@ class StudiesFeed(Feed):
         begin = time.monotonic()
         rows = self._connection.read(lambda tx: tx.run(COUNTS, study=study.name).data())
         self._due[study.name] = time.monotonic() + SECONDS_OF_REST * (time.monotonic() - begin)
-        self._agents[study.name] = [row["agent"] for row in sorted(rows, key=lambda row: row["first"])]
+        self._agents[study.name] = [
+            row["agent"] for row in sorted(rows, key=lambda row: row["first"])
+        ]
         counts: dict[str, int] = defaultdict(int)
         for row in rows:
             counts[row["state"].lower()] += row["proposals"]
+
         if cancelled := sum(row["cancelled"] for row in rows):
             counts |= {"cancelled": cancelled, "failed": counts["failed"] - cancelled}
+
         return {
             "counts": {name: count for name, count in sorted(counts.items()) if count},
             "best": best_of(study, rows),
@@ -130,7 +152,21 @@ class StudiesFeed(Feed):
 
 
 def _settings(study: Study, agents: Iterable[str | None]) -> dict[str, Any]:
-    names = ("name", "task", "protocol", "space", "objective", "direction", "budget", "seed", "created")
+    names = (
+        "name",
+        "task",
+        "protocol",
+        "space",
+        "objective",
+        "direction",
+        "budget",
+        "seed",
+        "created",
+    )
     settings = {name: getattr(study, name) for name in names}
     constraints = [str(each) for each in study.constraints]
-    return {**settings, "agent": ", ".join(agent_names(study, agents)) or None, "constraints": constraints}
+    return {
+        **settings,
+        "agent": ", ".join(agent_names(study, agents)) or None,
+        "constraints": constraints,
+    }

@@ -1,16 +1,17 @@
 """Feed of one study: its proposals as rows, what runs, and how far it is.
 
-The first look reads all proposals with results, a thousand in one list (as `archive.store.result_columns`, and for the
-same reason), and then the others, which are the missing numbers. Later ones read what may have changed only, whatever
-the size of the study:
+The first look reads all proposals with results, a thousand in one list (as
+`archive.store.result_columns`, and for the same reason), and then the others, which are the missing
+numbers. Later ones read what may have changed only, whatever the size of the study:
 
 - the open proposals, by the index of claims;
 - new ones, by their numbers, which have no gaps;
 - those that were open at one of the last looks;
 - a share of the failed and pruned ones, to which a late result may come.
 
-A load and a user's query that writes increase `Study.rewritten`: all proposals are read again. Other clients of the
-database do not, so all are read again from time to time, for a fiftieth of the time at most.
+A load and a user's query that writes increase `Study.rewritten`: all proposals are read again.
+Other clients of the database do not, so all are read again from time to time, for a fiftieth of the
+time at most.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN {COLLECTED} AS rows
 """
 
-# In a list, because ArcadeDB would seek by state, through the entries of all studies (`archive.queue.claims`).
+# In a list, because ArcadeDB would seek by state, through the entries of all studies
+# (`archive.queue.claims`).
 RUNNING = """
 MATCH (p:Proposal {open: $study})
 USING INDEX SEEK p:Proposal(open)
@@ -91,9 +93,12 @@ RETURN p.number AS number, p.architecture AS architecture, p.agent AS agent, p.w
 ORDER BY number
 """
 
-COUNT = "MATCH (p:Proposal {study: $study}) USING INDEX SEEK p:Proposal(study) RETURN count(p) AS count"
+COUNT = (
+    "MATCH (p:Proposal {study: $study}) USING INDEX SEEK p:Proposal(study) RETURN count(p) AS count"
+)
 
-ABOUT, RUNS = "about", "running"
+ABOUT = "about"
+RUNS = "running"
 """Keys of the two entries that are no rows."""
 
 AT_ONCE = 10_000
@@ -103,7 +108,10 @@ WHOLE_SECONDS = 60.0
 RECHECKED = 200
 """Number of failed and pruned proposals that a look reads again."""
 LOOKS = 3
-"""Number of looks that read a proposal again after it was open: ArcadeDB may expose a commit half-way."""
+"""Number of looks that read a proposal again after it was open:
+
+ArcadeDB may expose a commit half-way.
+"""
 
 
 class StudyFeed(Feed):
@@ -139,6 +147,7 @@ class StudyFeed(Feed):
         """The study, as of the last look."""
         if self._study is None:
             raise RuntimeError(f"nothing was read of the study {self.name} yet")
+
         return self._study
 
     def look(self) -> Entries | None:
@@ -149,18 +158,29 @@ class StudyFeed(Feed):
         if self._study is not None and study.created != self._study.created:
             self._forget()
             return None
-        whole = time.monotonic() >= self._whole_due or extent.get("rewritten") != self._extent.get("rewritten")
+
+        whole = time.monotonic() >= self._whole_due or extent.get("rewritten") != self._extent.get(
+            "rewritten"
+        )
         if extent.get("next") is None:
             # The next number is unknown after a load; the index still knows how many there are.
-            count = self._connection.read(lambda tx: tx.run(COUNT, study=self.name).single(strict=True)["count"])
+            count = self._connection.read(
+                lambda tx: tx.run(COUNT, study=self.name).single(strict=True)["count"]
+            )
             whole = whole or count != len(self.rows)
+
         self._study, known = study, self._extent.get("next") or 0
         running = self._connection.read(lambda tx: tx.run(RUNNING, study=self.name).data())
-        rows = self._read_all(extent.get("next")) if whole else self._read_some(extent.get("next"), known)
+        rows = (
+            self._read_all(extent.get("next"))
+            if whole
+            else self._read_some(extent.get("next"), known)
+        )
         self._extent = extent
         for number in sorted(rows):
             if (row := rows[number]) is not None:
                 self._agents[row[AGENT]] = None
+
         entries: dict[Any, Any] = dict(rows)
         entries[RUNS] = [_run(row) for row in running]
         entries[ABOUT] = self._about()
@@ -172,25 +192,41 @@ class StudyFeed(Feed):
         numbered = {key: row for key, row in entries.items() if isinstance(key, int)}
         if rows := [row for row in numbered.values() if row is not None]:
             document["rows"] = rows
+
         if gone := [number for number, row in numbered.items() if row is None]:
             document["gone"] = gone
+
         return document
 
     def _forget(self) -> None:
-        self._study, self._extent, self._best = None, {}, None
-        self.rows, self._counts, self._whole_due = {}, Counter(), -math.inf
+        self._study = None
+        self._extent = {}
+        self._best = None
+        self.rows = {}
+        self._counts = Counter()
+        self._whole_due = -math.inf
         self._agents.clear()
         self._lately.clear()
         self._recheck.clear()
 
     def _read_all(self, free: int | None) -> dict[int, Row | None]:
         begin = time.monotonic()
-        read = {row[NUMBER]: row for row in self._rows(ALL if free is None else EVALUATED, study=self.name)}
-        missing = [proposal_id(self.name, number) for number in range(free or 0) if number not in read]
+        read = {
+            row[NUMBER]: row
+            for row in self._rows(ALL if free is None else EVALUATED, study=self.name)
+        }
+        missing = [
+            proposal_id(self.name, number) for number in range(free or 0) if number not in read
+        ]
         for at in range(0, len(missing), AT_ONCE):
             read |= {row[NUMBER]: row for row in self._rows(SOME, ids=missing[at : at + AT_ONCE])}
+
         changed: dict[int, Row | None] = {}
-        changed |= {number: row for number, row in read.items() if self.rows.get(number) != row} if self.rows else read
+        changed |= (
+            {number: row for number, row in read.items() if self.rows.get(number) != row}
+            if self.rows
+            else read
+        )
         changed |= {number: None for number in self.rows if number not in read}
         self.rows = dict(sorted(read.items()))
         others = [row for row in self.rows.values() if row[STATE] != "COMPLETE"]
@@ -204,21 +240,28 @@ class StudyFeed(Feed):
     def _read_some(self, free: int | None, known: int) -> dict[int, Row | None]:
         rows = self._rows(OPEN, study=self.name)
         now = {int(row[NUMBER]) for row in rows}
-        numbers = set().union(*self._lately, range(known, free or known), self._some_doubtful()) - now
+        numbers = (
+            set().union(*self._lately, range(known, free or known), self._some_doubtful()) - now
+        )
         self._lately.append(now | set(range(known, free or known)))
         ids = [proposal_id(self.name, number) for number in sorted(numbers)]
         rows += self._rows(SOME, ids=ids) if ids else []
         changed: dict[int, Row | None] = {}
         for row in rows:
-            number, before = int(row[NUMBER]), self.rows.get(int(row[NUMBER]))
+            number = int(row[NUMBER])
+            before = self.rows.get(int(row[NUMBER]))
             if before == row:
                 continue
+
             if before is not None:
                 self._counts[_kind(before)] -= 1
+
             self._counts[_kind(row)] += 1
             if _is_doubtful(row) and (before is None or not _is_doubtful(before)):
                 self._recheck.append(number)
+
             self.rows[number] = changed[number] = row
+
         self._improve(row for row in changed.values() if row is not None)
         return changed
 
@@ -231,24 +274,41 @@ class StudyFeed(Feed):
         # Reading three properties by a computed name adds a sixth to the time of all others.
         for unused in [*OF_OBJECTIVES.values()][len(self.study.further) :]:
             query = query.replace(unused, "null")
+
         parameters |= {**constraint_lists(self.study), "objectives": objective_names(self.study)}
-        read = self._connection.read(lambda tx: [row for part in tx.run(query, **parameters) for row in part["rows"]])
+        read = self._connection.read(
+            lambda tx: [row for part in tx.run(query, **parameters) for row in part["rows"]]
+        )
         return [tuple(row) for row in read]
 
     def _improve(self, rows: Iterable[Row]) -> None:
-        better, best = sign(self.study.direction), self._best
+        better = sign(self.study.direction)
+        best = self._best
         if best is not None and self.rows.get(best[NUMBER]) is not best:
-            best, rows = None, self.rows.values()  # its value was corrected, say: all are candidates
-        known = [row for row in rows if row[VALUE] is not None and row[VALUE] == row[VALUE] and row[FEASIBLE_AT]]
-        # Results of rungs, and those that lack an objective, count only without others. Of equal ones, the first.
+            best = None
+            rows = self.rows.values()  # its value was corrected, say: all are candidates
+
+        known = [
+            row
+            for row in rows
+            if row[VALUE] is not None and row[VALUE] == row[VALUE] and row[FEASIBLE_AT]
+        ]
+        # Results of rungs, and those that lack an objective, count only without others. Of equal
+        # ones, the first.
         self._best = max(
             known if best is None else [best, *known],
-            key=lambda row: (row[STATE] == "COMPLETE", row[WHOLE_AT], better * row[VALUE], -row[NUMBER]),
+            key=lambda row: (
+                row[STATE] == "COMPLETE",
+                row[WHOLE_AT],
+                better * row[VALUE],
+                -row[NUMBER],
+            ),
             default=None,
         )
 
     def _about(self) -> dict[str, Any]:
-        study, best = self.study, self._best
+        study = self.study
+        best = self._best
         agents = agent_names(study, self._agents)
         return {
             "study": study.name,
@@ -258,7 +318,9 @@ class StudyFeed(Feed):
             "objective": study.objective,
             "direction": study.direction,
             "unit": units_of(study),
-            "objectives": [{"name": each.name, "direction": each.direction} for each in study.objectives],
+            "objectives": [
+                {"name": each.name, "direction": each.direction} for each in study.objectives
+            ],
             "budget": study.budget,
             "seed": study.seed,
             "agent": ", ".join(agents) or None,

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 GRAIN = 5
-"""Seconds to which the time of a heartbeat is rounded, so that a healthy worker is not news every second."""
+"""Seconds to which the time of a heartbeat is rounded, so that a healthy worker is not news every
+second."""
 
 
 class WorkersFeed(Feed):
@@ -35,9 +36,15 @@ class WorkersFeed(Feed):
         entries: dict[str, Any] = {}
         for status in workers.statuses(self._connection):
             seen = GRAIN * round((time.time() - status.silent_seconds) / GRAIN)
-            about = {name: getattr(status, name) for name in ("id", "state", "host", "pid", "device", "slots", "study")}
+            about = {
+                name: getattr(status, name)
+                for name in ("id", "state", "host", "pid", "device", "slots", "study")
+            }
             trials = [
-                {name: getattr(trial, name) for name in ("proposal", "study", "architecture_key", "attempt", "epochs")}
+                {
+                    name: getattr(trial, name)
+                    for name in ("proposal", "study", "architecture_key", "attempt", "epochs")
+                }
                 for trial in status.trials
             ]
             entries[status.id] = {
@@ -47,6 +54,7 @@ class WorkersFeed(Feed):
                 "seen": seen,
                 "trials": trials,
             }
+
         gone = self._known - set(entries)
         self._known = set(entries)
         return {**entries, **dict.fromkeys(gone)}

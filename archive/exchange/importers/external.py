@@ -1,7 +1,7 @@
 """External results, imported as evaluations without a study: rows of tables and benchmark files.
 
-An evaluation's id contains its origin, so importing the same file again, or a longer version, adds new results only. A
-batch is one transaction. Repeating an interrupted import completes it.
+An evaluation's id contains its origin, so importing the same file again, or a longer version, adds
+new results only. A batch is one transaction. Repeating an interrupted import completes it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def add(
         task: Name of the task.
         protocol: Name of the training protocol.
         results: Any number of results; they are read one batch at a time.
-        direction: Whether larger or smaller values are better; None leaves it to the task's other results.
+        direction: Whether larger or smaller values are better; None leaves it to the task's other
+            results.
         notify: Receives a line for each quantity that is left out of a result.
 
     Raises:
@@ -76,15 +77,26 @@ def add(
     evaluations = Evaluations(archive.connection, archive.architectures)
     for part in batched((_usable(result, left_out) for result in results), BATCH):
         networks = [external.architecture for external in part]
-        sizes = {external.architecture.key: {"params": external.params, "flops": external.flops} for external in part}
-        known = [{"key": key, **sizes[key]} for key in sorted(sizes) if set(sizes[key].values()) != {None}]
+        sizes = {
+            external.architecture.key: {"params": external.params, "flops": external.flops}
+            for external in part
+        }
+        known = [
+            {"key": key, **sizes[key]}
+            for key in sorted(sizes)
+            if set(sizes[key].values()) != {None}
+        ]
         archive.connection.write(partial(_networks, networks=networks, rows=known), alone=True)
         rows = [(external.id, external.architecture.key, external.result) for external in part]
         evaluations.add(task, protocol, rows, direction=direction)
         count += len(part)
+
     if notify is not None:
         for name, number in left_out.items():
-            notify(f"{name} of {counted(number, 'result')} are left out: they must be {_FORMS[name]}")
+            notify(
+                f"{name} of {counted(number, 'result')} are left out: they must be {_FORMS[name]}"
+            )
+
     return count
 
 
@@ -96,21 +108,28 @@ _FORMS = {
 
 
 def _usable(external: ExternalResult, left_out: Counter[str]) -> ExternalResult:
-    """Return a result without quantities that the store does not take, which are counted by name."""
+    """Return a result without quantities that the store does not take, which are counted by
+    name.
+    """
     seconds = external.result.seconds
     if seconds is not None and not is_duration(seconds):
         left_out["seconds"] += 1
         external = replace(external, result=replace(external.result, seconds=None))
+
     if external.params is not None and not is_size(external.params):
         left_out["params"] += 1
         external = replace(external, params=None)
+
     if external.flops is not None and not is_size(external.flops):
         left_out["flops"] += 1
         external = replace(external, flops=None)
+
     return external
 
 
-def _networks(tx: ManagedTransaction, networks: Sequence[Architecture], rows: Sequence[Mapping[str, Any]]) -> None:
+def _networks(
+    tx: ManagedTransaction, networks: Sequence[Architecture], rows: Sequence[Mapping[str, Any]]
+) -> None:
     store(tx, networks)
     if rows:
         costs.add(tx, rows)

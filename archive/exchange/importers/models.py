@@ -7,7 +7,8 @@
 | yes    | yes   | a proposal of the study with its evaluation                                       |
 | no     | yes   | a proposal of the study that waits for a trainer                                  |
 
-Importing the same model with the same result again changes nothing. A study has one proposal of a network at most.
+Importing the same model with the same result again changes nothing. A study has one proposal of a
+network at most.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Place:
         task: Name of the task.
         protocol: Name of the training protocol.
         objective: Name of the metric that is the value.
-        direction: Whether larger or smaller values are better; None leaves it to the task's other results.
+        direction: Whether larger or smaller values are better; None leaves it to the task's other
+            results.
         study: Name of the study; None for none.
     """
 
@@ -95,19 +97,24 @@ def add_model(
         Id of the proposal or of the evaluation; None for an architecture alone.
 
     Raises:
-        UsageError: The study has the network already, or the task is on record with the other direction.
-        StudyConflictError: The study exists with another task, protocol, space, objective or direction.
+        UsageError: The study has the network already, or the task is on record with the other
+            direction.
+        StudyConflictError: The study exists with another task, protocol, space, objective or
+            direction.
     """
     archive.architectures.add([architecture])
     row = {"key": architecture.key, "params": params, "flops": flops}
     archive.connection.write(lambda tx: costs.add(tx, [row]))
     if place is None:
         return None
+
     token = _token(architecture, place, result)
     if place.study is not None:
         return _proposed(archive, architecture, place, place.study, token, result)
+
     if result is None:
         raise UsageError("a task needs a result, or a study in which the model is to be trained")
+
     external = ExternalResult(token, architecture, result, params, flops)
     add(archive, place.task, place.protocol, [external], direction=place.direction)
     return token
@@ -121,23 +128,37 @@ def _token(architecture: Architecture, place: Place, result: Result | None) -> s
 
 
 def _proposed(
-    archive: Archive, architecture: Architecture, place: Place, name: str, token: str, result: Result | None
+    archive: Archive,
+    architecture: Architecture,
+    place: Place,
+    name: str,
+    token: str,
+    result: Result | None,
 ) -> str:
     direction: Direction = place.direction or "maximise"
     if name not in archive.studies.names():
         check_new_name(name)
-    archive.studies.create(Study(name, place.task, place.protocol, architecture.space, place.objective, direction))
+
+    archive.studies.create(
+        Study(name, place.task, place.protocol, architecture.space, place.objective, direction)
+    )
     agent = archive.proposals.register_agent(KIND, {}, __version__)
-    request = Request(name, agent, [_Suggestion(architecture)], None, True, token, outcomes=[result])
+    request = Request(
+        name, agent, [_Suggestion(architecture)], None, True, token, outcomes=[result]
+    )
     # Another process may take the room that was made.
     while not (made := admit(archive.connection, request, again=True)):
         if archive.connection.read(lambda tx: known(tx, name, [architecture])):
             raise UsageError(f"the study {name!r} has this network already: {architecture.key}")
+
         _make_room(archive, name)
+
     return made[0].id
 
 
 def _make_room(archive: Archive, study: str) -> None:
     """Raise the budget of a study if there is no room for another proposal; never lower it."""
-    total = sum(count for state, count in archive.studies.counts(study).items() if state.name != "FAILED")
+    total = sum(
+        count for state, count in archive.studies.counts(study).items() if state.name != "FAILED"
+    )
     archive.connection.write(lambda tx: tx.run(RAISE, study=study, budget=total + 1).consume())

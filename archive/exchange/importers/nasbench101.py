@@ -33,11 +33,16 @@ def external_results(path: Path, epochs: int) -> Iterator[ExternalResult]:
 
 def _result(training: CellTraining) -> ExternalResult:
     last = training.stages[-1]
-    curve = {name: [stage[name] for stage in training.stages] for name in last if name not in ("seconds", "epoch")}
+    curve = {
+        name: [stage[name] for stage in training.stages]
+        for name in last
+        if name not in ("seconds", "epoch")
+    }
     try:
         epochs = [round(stage["epoch"]) for stage in training.stages]
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{training.place} is no record of NAS-Bench-101: {error}") from None
+
     digest = hashlib.blake2b(training.data, digest_size=6).hexdigest()
     return ExternalResult(
         # The three trainings of a cell have one name, so the id includes their results.

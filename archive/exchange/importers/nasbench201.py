@@ -34,7 +34,9 @@ TASKS = {
 """Task to the data set in the file with the benchmark's values for searches."""
 
 
-def external_results(path: Path, cells: Iterable[CellTrainings], task: str, epochs: int) -> Iterator[ExternalResult]:
+def external_results(
+    path: Path, cells: Iterable[CellTrainings], task: str, epochs: int
+) -> Iterator[ExternalResult]:
     """Yield the trainings of one length on one data set.
 
     Args:
@@ -66,6 +68,7 @@ def external_results(path: Path, cells: Iterable[CellTrainings], task: str, epoc
 def _result(result: Mapping[str, Any], split: Split, epochs: int, seed: int) -> Result:
     if int(result["epochs"]) != epochs:
         raise UsageError(f"it was trained for {int(result['epochs'])} epochs, not {epochs}")
+
     last = epochs - 1
     evaluated = result["eval_acc1es"]
     metrics = {
@@ -76,8 +79,10 @@ def _result(result: Mapping[str, Any], split: Split, epochs: int, seed: int) -> 
     # Some trainings have no test result at their end.
     if f"{split.test}@{last}" in evaluated:
         metrics["test_accuracy"] = float(evaluated[f"{split.test}@{last}"]) / 100
+
     if latencies := result.get("latency"):
         metrics["latency_ms"] = 1000 * sum(map(float, latencies)) / len(latencies)
+
     times = result.get("train_times")
     return Result(
         value=metrics[OBJECTIVE],
@@ -91,7 +96,11 @@ def _result(result: Mapping[str, Any], split: Split, epochs: int, seed: int) -> 
 
 
 def _curve(result: Mapping[str, Any], split: Split, epochs: int) -> dict[str, list[float]]:
-    steps = [step for step in range(epochs) if step in result["train_acc1es"] and step in result["train_losses"]]
+    steps = [
+        step
+        for step in range(epochs)
+        if step in result["train_acc1es"] and step in result["train_losses"]
+    ]
     curve = {
         "epoch": [float(step + 1) for step in steps],
         "train_accuracy": [float(result["train_acc1es"][step]) / 100 for step in steps],
@@ -100,4 +109,5 @@ def _curve(result: Mapping[str, Any], split: Split, epochs: int) -> dict[str, li
     valid = [result["eval_acc1es"].get(f"{split.valid}@{step}") for step in steps]
     if None not in valid:
         curve[OBJECTIVE] = [float(value) / 100 for value in valid]
+
     return curve

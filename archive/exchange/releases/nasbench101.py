@@ -4,8 +4,9 @@
     metrics   protocol buffer: 1 repeated {1 epoch, 2 seconds, 3 train, 4 validation, 5 test accuracy}, 2 parameters,
               3 total seconds; doubles, but for the parameters
 
-Source: Ying et al., "NAS-Bench-101" (2019), https://github.com/google-research/nasbench, `nasbench/api.py` and
-`model_metrics.proto`. Each record is one training: a cell has three of each length. Accuracies are fractions.
+Source: Ying et al., "NAS-Bench-101" (2019), https://github.com/google-research/nasbench,
+`nasbench/api.py` and `model_metrics.proto`. Each record is one training: a cell has three of each
+length. Accuracies are fractions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ from archive.exchange.releases.tfrecord import records
 LENGTHS = (4, 12, 36, 108)
 """Epochs of the trainings."""
 
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, binascii.Error)
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    RecursionError,
+    OverflowError,
+    binascii.Error,
+)
 _FIELDS = {1: "epoch", 2: "seconds", 3: "train_accuracy", 4: "valid_accuracy", 5: "test_accuracy"}
 
 
@@ -61,7 +70,9 @@ class CellTraining(NamedTuple):
             UsageError: The record describes none.
         """
         n = len(self.labels)
-        matrix = [[int(digit) for digit in self.adjacency[at : at + n]] for at in range(0, n * n, n)]
+        matrix = [
+            [int(digit) for digit in self.adjacency[at : at + n]] for at in range(0, n * n, n)
+        ]
         try:
             return codec.from_nasbench101(matrix, self.labels)
         except ArchiveError as error:
@@ -84,11 +95,22 @@ def trainings(path: Path, epochs: int | None = None) -> Iterator[CellTraining]:
             module, length, adjacency, labels, metrics = json.loads(data)
             if epochs is not None and length != epochs:
                 continue
+
             if length not in LENGTHS:
                 raise UsageError(f"its length must be one of {LENGTHS} epochs, got {length!r:.20}")
-            found = _training(place, data, module, length, adjacency, labels, base64.b64decode(metrics, validate=True))
+
+            found = _training(
+                place,
+                data,
+                module,
+                length,
+                adjacency,
+                labels,
+                base64.b64decode(metrics, validate=True),
+            )
         except (*_UNREADABLE, ArchiveError) as error:
             raise _no_record(place, error) from None
+
         yield found
 
 
@@ -102,9 +124,11 @@ def _training(
     n = math.isqrt(len(adjacency))
     if n * n != len(adjacency) or set(adjacency) - {"0", "1"}:
         raise UsageError(f"the adjacency must be n² digits 0 and 1, got {adjacency[:60]!r}")
+
     names = labels.split(",")
     if len(names) != n:
         raise UsageError(f"it has {len(names)} labels for {n} vertices")
+
     return CellTraining(place, data, str(module), epochs, adjacency, names, *_metrics(metrics))
 
 
@@ -118,8 +142,10 @@ def _metrics(data: bytes) -> tuple[list[dict[str, float]], int | None]:
             stages.append({name: float(stage.get(name, 0.0)) for name in _FIELDS.values()})
         elif field == 2 and isinstance(value, int):
             params = value
+
     if not stages:
         raise UsageError("it has no evaluation")
+
     return stages, params
 
 
@@ -136,11 +162,13 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
             (value,), at = struct.unpack_from("<d", _slice(data, at, 8)), at + 8
         elif kind == 2:
             length, at = _varint(data, at)
-            value, at = _slice(data, at, length), at + length
+            value = _slice(data, at, length)
+            at = at + length
         elif kind == 5:
             (value,), at = struct.unpack_from("<f", _slice(data, at, 4)), at + 4
         else:
             raise UsageError(f"its metrics have a field of the kind {kind}")
+
         yield tag >> 3, value
 
 
@@ -148,13 +176,16 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         byte = _slice(data, at, 1)[0]
-        value, at = value | (byte & 0x7F) << shift, at + 1
+        value = value | (byte & 0x7F) << shift
+        at = at + 1
         if not byte & 0x80 and value < 2**63:
             return value, at
+
     raise UsageError("its metrics have a number without end, or beyond 63 bits")
 
 
 def _slice(data: bytes, at: int, length: int) -> bytes:
     if at + length > len(data):
         raise UsageError("its metrics are cut off")
+
     return data[at : at + length]

@@ -1,4 +1,5 @@
-"""Releases as tables of `archive.spaces.tables`: one row a network, the mean over the trainings of a release.
+"""Releases as tables of `archive.spaces.tables`: one row a network, the mean over the trainings of
+a release.
 
 | table            | columns of numbers                                                                            |
 |------------------|-----------------------------------------------------------------------------------------------|
@@ -8,9 +9,9 @@
 | `nbmacro`        | `mean_acc`, `std`, `acc1` to `acc3`, `params`, `flops`                                        |
 | `transnas-micro` | the tasks: `class_scene`, `class_object`, `autoencoder`, …                                    |
 
-Numbers keep the unit of the release. Validation accuracy of `cifar10` is that of networks that were trained without the
-validation part, test accuracy that of networks that were trained with it, as the authors of NAS-Bench-201 report them.
-A column that the release has no number of is left out.
+Numbers keep the unit of the release. Validation accuracy of `cifar10` is that of networks that were
+trained without the validation part, test accuracy that of networks that were trained with it, as
+the authors of NAS-Bench-201 report them. A column that the release has no number of is left out.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ Row = Mapping[str, Any]
 
 
 class Measure(NamedTuple):
-    """A column of accuracies of NAS-Bench-201: the data set of the trainings, and the part they are evaluated on."""
+    """A column of accuracies of NAS-Bench-201: the data set of the trainings, and the part they are
+    evaluated on.
+    """
 
     column: str
     dataset: str
@@ -78,11 +81,13 @@ def nb101(path: Path) -> Iterator[Row]:
         at = numbers.setdefault(training.module, len(cells))
         if at == len(cells):
             cells.append(_nb101_cell(training))
+
         last = training.stages[-1]
         means.add(f"val_acc_{training.epochs}ep", at, last["valid_accuracy"])
         means.add(f"test_acc_{training.epochs}ep", at, last["test_accuracy"])
         if training.epochs == max(nasbench101.LENGTHS):
             means.add(f"train_time_{training.epochs}ep_s", at, last["seconds"])
+
     for at, cell in enumerate(cells):
         yield {**cell, **means.row(at)}
 
@@ -129,7 +134,12 @@ RELEASES: Mapping[str, OfficialRelease] = MappingProxyType(
     {
         "nb101": OfficialRelease(("nasbench_only108.tfrecord", "nasbench_full.tfrecord"), nb101),
         "nb201": OfficialRelease(
-            ("NAS-Bench-201-v1_1-096897.pth", "NATS-tss-v1_0-3ffb9.pickle.pbz2", "NATS-tss-v1_0-3ffb9-simple"), nb201
+            (
+                "NAS-Bench-201-v1_1-096897.pth",
+                "NATS-tss-v1_0-3ffb9.pickle.pbz2",
+                "NATS-tss-v1_0-3ffb9-simple",
+            ),
+            nb201,
         ),
         "nbmacro": OfficialRelease(("nas-bench-macro_cifar10.json",), nbmacro),
         "transnas-micro": OfficialRelease(("transnas-bench_v10141024.pth",), transnas_micro),
@@ -139,7 +149,10 @@ RELEASES: Mapping[str, OfficialRelease] = MappingProxyType(
 
 
 class _Means:
-    """Means of columns over the trainings of many cells, in little memory: NAS-Bench-101 has five million trainings."""
+    """Means of columns over the trainings of many cells, in little memory:
+
+    NAS-Bench-101 has five million trainings.
+    """
 
     def __init__(self) -> None:
         """Begin without columns."""
@@ -148,11 +161,13 @@ class _Means:
 
     def add(self, column: str, at: int, value: float) -> None:
         """Count a value in a column for the cell with a number."""
-        sums, counts = self._sums.setdefault(column, array("d")), self._counts.setdefault(column, array("L"))
+        sums = self._sums.setdefault(column, array("d"))
+        counts = self._counts.setdefault(column, array("L"))
         if at >= len(sums):
             missing = at + 1 - len(sums)
             sums.extend([0.0] * missing)
             counts.extend([0] * missing)
+
         sums[at] += value
         counts[at] += 1
 
@@ -180,10 +195,13 @@ def _nb201_row(by_epochs: Mapping[int, Mapping[str, Any]]) -> Row:
     for epochs, trainings in sorted(by_epochs.items()):
         for column, dataset, part in NB201_MEASURES:
             name = f"{part}@{epochs - 1}"
-            accuracies = [each["eval_acc1es"] for each in nasbench201.results(trainings, dataset).values()]
+            accuracies = [
+                each["eval_acc1es"] for each in nasbench201.results(trainings, dataset).values()
+            ]
             found = [each[name] for each in accuracies if name in each]
             if found:
                 row[f"{column}_{epochs}ep"] = _mean(found)
+
     return {**row, **_nb201_costs(by_epochs)}
 
 
@@ -194,10 +212,19 @@ def _nb201_costs(by_epochs: Mapping[int, Mapping[str, Any]]) -> Row:
     costs: dict[str, Any] = {}
     if by_seed:
         costs["params_millions"], costs["flops_millions"] = nasbench201.sizes(by_seed)
-    if seconds := [sum(map(float, each["train_times"].values())) for each in by_seed.values() if each["train_times"]]:
+
+    if seconds := [
+        sum(map(float, each["train_times"].values()))
+        for each in by_seed.values()
+        if each["train_times"]
+    ]:
         costs[f"train_seconds_{epochs}ep"] = _mean(seconds)
-    if latencies := [value for each in by_seed.values() for value in each["latency"] or () if value > 0]:
+
+    if latencies := [
+        value for each in by_seed.values() for value in each["latency"] or () if value > 0
+    ]:
         costs["latency_ms"] = 1000 * _mean(latencies)
+
     return costs
 
 

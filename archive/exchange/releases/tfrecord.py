@@ -48,10 +48,14 @@ def crc32c(data: bytes) -> int:
     """Return the Castagnoli CRC of data."""
     table = _table()
     if len(data) > _LONG:
-        return int(_compiled()(np.frombuffer(data, dtype=np.uint8), np.array(table, dtype=np.uint32)))
+        return int(
+            _compiled()(np.frombuffer(data, dtype=np.uint8), np.array(table, dtype=np.uint32))
+        )
+
     crc = 0xFFFFFFFF
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+
     return crc ^ 0xFFFFFFFF
 
 
@@ -60,6 +64,7 @@ def _table() -> tuple[int, ...]:
     def entry(value: int) -> int:
         for _ in range(8):
             value = (value >> 1) ^ (_CASTAGNOLI if value & 1 else 0)
+
         return value
 
     return tuple(entry(byte) for byte in range(256))
@@ -67,13 +72,15 @@ def _table() -> tuple[int, ...]:
 
 @cache
 def _compiled() -> Callable[..., Any]:
-    # Half a gigabyte of records takes a quarter of an hour in plain Python, and a second when compiled.
+    # Half a gigabyte of records takes a quarter of an hour in plain Python, and a second when
+    # compiled.
     from numba import njit
 
     def step(data: Any, table: Any) -> Any:
         crc = np.uint32(0xFFFFFFFF)
         for byte in data:
             crc = table[(crc ^ byte) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
+
         return crc ^ np.uint32(0xFFFFFFFF)
 
     made: Callable[..., Any] = njit(step, cache=True)
@@ -83,12 +90,18 @@ def _compiled() -> Callable[..., Any]:
 def _record(path: Path, file: IO[bytes], number: int, head: bytes) -> bytes:
     if len(head) < 12:
         raise UsageError(f"{path} is cut off in record {number}")
+
     length, check = struct.unpack("<QI", head)
     if masked_crc(head[:8]) != check or length > _MOST_BYTES:
-        raise UsageError(f"{path} is no TFRecord file, or altered: record {number} does not begin as one")
+        raise UsageError(
+            f"{path} is no TFRecord file, or altered: record {number} does not begin as one"
+        )
+
     data = file.read(length + 4)
     if len(data) < length + 4:
         raise UsageError(f"{path} is cut off in record {number}")
+
     if masked_crc(data[:length]) != struct.unpack("<I", data[length:])[0]:
         raise UsageError(f"{path} was altered: record {number} does not have its checksum")
+
     return data[:length]

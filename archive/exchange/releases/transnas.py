@@ -4,8 +4,8 @@
     training  {"metrics": {"valid_top1": [value of each epoch], …}, …}
     cell      `64-41414-1_02_333`: the operations on the edges into the nodes 1, 2 and 3, by number
 
-Source: Duan et al., "TransNAS-Bench-101" (2021), https://github.com/yawen-d/TransNASBench. A cell is one of
-NAS-Bench-201 without pooling.
+Source: Duan et al., "TransNAS-Bench-101" (2021), https://github.com/yawen-d/TransNASBench. A cell
+is one of NAS-Bench-201 without pooling.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, Over
 
 
 def cells(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the cells as NAS-Bench-201 strings, each with the metric of each task after its last epoch.
+    """Yield the cells as NAS-Bench-201 strings, each with the metric of each task after its last
+    epoch.
 
     Raises:
         UsageError: The file has another format, or names objects that could run code.
@@ -38,6 +39,7 @@ def cells(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
     micro = data.get("micro") if isinstance(data, dict) else None
     if not isinstance(micro, dict):
         raise UsageError(f"{path} is no file of {BENCHMARK}: it has no data of the micro space")
+
     for name, tasks in micro.items():
         try:
             yield _text(name), {task: _last(training) for task, training in tasks.items()}
@@ -51,6 +53,7 @@ def _text(name: str) -> str:
     match = _CELL.fullmatch(name)
     if match is None:
         raise ValueError("a cell of the micro space looks like 64-41414-1_02_333")
+
     return nasbench201_text([_OPERATIONS[int(number)] for number in "".join(match.groups())])
 
 

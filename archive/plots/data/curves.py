@@ -1,7 +1,7 @@
 """Learning curves of chosen trainings: the best ones, others in even steps, and those that run.
 
-A study of a hundred thousand trainings has gigabytes of curves. The choice is made from the values alone, and the
-curves of the chosen trainings are read by their ids.
+A study of a hundred thousand trainings has gigabytes of curves. The choice is made from the values
+alone, and the curves of the chosen trainings are read by their ids.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 Role = Literal["best", "other", "running"]
 
-BEST, OTHERS, RUNNING = 10, 100, 50
+BEST = 10
+OTHERS = 100
+RUNNING = 50
 """Default numbers of curves: of the best trainings, of others, and most running ones."""
 
 _FINISHED = """
@@ -33,7 +35,8 @@ USING INDEX SEEK e:Evaluation(id)
 RETURN id, [name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]] AS curve
 """
 
-# In a list, because ArcadeDB would seek by state, through the entries of all studies (`archive.queue.claims`).
+# In a list, because ArcadeDB would seek by state, through the entries of all studies
+# (`archive.queue.claims`).
 _IN_TRAINING = """
 MATCH (p:Proposal {open: $study})
 USING INDEX SEEK p:Proposal(open)
@@ -52,8 +55,8 @@ class LearningCurve:
         number: Number of the proposal.
         role: Whether it is one of the best, another one, or still running.
         epochs: (k,) float64.
-        values: (k,) float64, the metric after each epoch; NaN where it was not measured or cannot be drawn
-            (`archive.plots.data.drawable`).
+        values: (k,) float64, the metric after each epoch; NaN where it was not measured or cannot
+            be drawn (`archive.plots.data.drawable`).
         value: The objective at the end; NaN while it runs.
         left_out: Number of values that cannot be drawn.
     """
@@ -74,8 +77,8 @@ class LearningCurves:
         study: Name of the study.
         metric: Name of the metric of the curves.
         direction: Whether larger or smaller values of the objective are better.
-        curves: The others by number, then the running ones, then the best ones with the best last: drawn in this
-            order, the best are on top.
+        curves: The others by number, then the running ones, then the best ones with the best last:
+            drawn in this order, the best are on top.
         results: Number of results of the study.
     """
 
@@ -92,14 +95,20 @@ class LearningCurves:
 
 
 def learning_curves(
-    archive: Archive, study: str, metric: str | None = None, *, best: int = BEST, others: int = OTHERS
+    archive: Archive,
+    study: str,
+    metric: str | None = None,
+    *,
+    best: int = BEST,
+    others: int = OTHERS,
 ) -> LearningCurves:
     """Return curves of a study.
 
     Args:
         archive: The archive.
         study: Name of the study.
-        metric: Name of the metric; None for the objective, or for the nearest metric that the curves have.
+        metric: Name of the metric; None for the objective, or for the nearest metric that the
+            curves have.
         best: Number of curves of the best trainings.
         others: Most curves of other trainings.
 
@@ -109,11 +118,22 @@ def learning_curves(
     """
     (results,) = read(archive, study, ["id"])
     roles = choice(results, best, others)
-    finished = [(results.columns["id"][row], int(results.number[row]), float(results.value[row])) for row in roles]
-    rows = archive.connection.read(lambda tx: tx.run(_FINISHED, ids=[id_ for id_, _, _ in finished]).data())
+    finished = [
+        (results.columns["id"][row], int(results.number[row]), float(results.value[row]))
+        for row in roles
+    ]
+    rows = archive.connection.read(
+        lambda tx: tx.run(_FINISHED, ids=[id_ for id_, _, _ in finished]).data()
+    )
     by_id = {row["id"]: with_prefix(CURVE, dict(row["curve"])) for row in rows}
-    running = archive.connection.read(lambda tx: tx.run(_IN_TRAINING, study=study, limit=RUNNING).data())
-    name = _metric(results, metric, [*by_id.values(), *(with_prefix(CURVE, dict(row["curve"])) for row in running)])
+    running = archive.connection.read(
+        lambda tx: tx.run(_IN_TRAINING, study=study, limit=RUNNING).data()
+    )
+    name = _metric(
+        results,
+        metric,
+        [*by_id.values(), *(with_prefix(CURVE, dict(row["curve"])) for row in running)],
+    )
     drawn = [
         *(_curve(number, role, by_id.get(id_, {}), name, value)
           for (id_, number, value), role in zip(finished, roles.values(), strict=True)),
@@ -125,7 +145,9 @@ def learning_curves(
 
 
 def choice(results: RecordedResults, best: int, others: int) -> dict[int, Role]:
-    """Return the positions of chosen results: others in even steps by position, then the best ones, the best last."""
+    """Return the positions of chosen results: others in even steps by position, then the best ones,
+    the best last.
+    """
     top = ranked(results)[:best]
     rest = np.setdiff1d(np.arange(len(results)), top)
     chosen: dict[int, Role] = {int(at): "other" for at in rest[evenly(len(rest), others)]}
@@ -133,34 +155,50 @@ def choice(results: RecordedResults, best: int, others: int) -> dict[int, Role]:
 
 
 def ranked(results: RecordedResults) -> Integers:
-    """Return the positions of the comparable results, the best first; of equal values, the earlier number first."""
+    """Return the positions of the comparable results, the best first; of equal values, the earlier
+    number first.
+    """
     usable = np.flatnonzero(results.comparable)
     order: Integers = usable[np.lexsort((results.number[usable], -results.score[usable]))]
     return order
 
 
 def evenly(count: int, most: int) -> Integers:
-    """Return at most so many positions among `count`, in even steps, the first and the last one included."""
+    """Return at most so many positions among `count`, in even steps, the first and the last one
+    included.
+    """
     if count <= most:
         return np.arange(count)
+
     return np.unique(np.linspace(0, count - 1, max(most, 0)).round().astype(np.int64))
 
 
-def _metric(results: RecordedResults, metric: str | None, curves: Sequence[Mapping[str, Any]]) -> str:
+def _metric(
+    results: RecordedResults, metric: str | None, curves: Sequence[Mapping[str, Any]]
+) -> str:
     known = {name for curve in curves for name in curve} - {EPOCH}
     if not known:
         raise UsageError(f"the study {results.study.name!r} has no learning curve")
+
     if metric is None:
-        # The objective may be a value that no curve has, such as one that is measured after the training.
+        # The objective may be a value that no curve has, such as one that is measured after the
+        # training.
         objective = results.study.objective
         usual = (objective, f"valid_{objective}", "valid_loss", "train_loss", *sorted(known))
         return next(name for name in usual if name in known)
+
     if metric not in known:
         raise UnknownNameError("metric of the curves", metric, known)
+
     return metric
 
 
-def _curve(number: int, role: Role, curve: Mapping[str, Any], name: str, value: float) -> LearningCurve:
-    values, epochs = floats(curve.get(name, [])), floats(curve.get(EPOCH, []))
+def _curve(
+    number: int, role: Role, curve: Mapping[str, Any], name: str, value: float
+) -> LearningCurve:
+    values = floats(curve.get(name, []))
+    epochs = floats(curve.get(EPOCH, []))
     left_out = drawable.count(values)
-    return LearningCurve(number, role, epochs[: len(values)], drawable.kept(values), value, left_out)
+    return LearningCurve(
+        number, role, epochs[: len(values)], drawable.kept(values), value, left_out
+    )

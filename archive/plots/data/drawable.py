@@ -1,4 +1,6 @@
-"""Numbers that can be drawn: beyond them, differences, their squares and the margins of axes are infinite."""
+"""Numbers that can be drawn: beyond them, differences, their squares and the margins of axes are
+infinite.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def count(*columns: Floats) -> int:
 
 
 def sentence(left_out: int, before: str = "") -> str:
-    """Return the sentence about numbers that are left out, without its full stop; empty where there are none.
+    """Return the sentence about numbers that are left out, without its full stop; empty where there
+    are none.
 
     Args:
         left_out: How many there are.
@@ -29,4 +32,7 @@ def sentence(left_out: int, before: str = "") -> str:
     """
     if not left_out:
         return ""
-    return f"{before}{left_out:,} number{' is' if left_out == 1 else 's are'} left out, beyond 1e150"
+
+    return (
+        f"{before}{left_out:,} number{' is' if left_out == 1 else 's are'} left out, beyond 1e150"
+    )

@@ -1,4 +1,5 @@
-"""Gain of each operation of the agents: children compared with their parents, and with the best before them.
+"""Gain of each operation of the agents: children compared with their parents, and with the best
+before them.
 
 | symbol   | meaning                                                                                         |
 |----------|-------------------------------------------------------------------------------------------------|
@@ -7,11 +8,12 @@
 | gain     | score(c) - score(p); counted for each operation of O(c, p), in full                             |
 | raise    | max(0, score(c) - best score of all earlier numbers); divided evenly over the operations of c   |
 
-Both are descriptive. A gain in full says how children with the operation compare with their parents. The raises of all
-operations add up to how far children raised the study's best score; first networks without a parent take no part. An
-agent that mutates the best network only has small gains and large raises. Scores are values, with the opposite sign
-where the study minimises, so that a positive gain is an improvement. Results that are not comparable
-(`RecordedResults.comparable`) take no part. The saved query `operators` has the mean and the largest gain.
+Both are descriptive. A gain in full says how children with the operation compare with their
+parents. The raises of all operations add up to how far children raised the study's best score;
+first networks without a parent take no part. An agent that mutates the best network only has small
+gains and large raises. Scores are values, with the opposite sign where the study minimises, so that
+a positive gain is an improvement. Results that are not comparable (`RecordedResults.comparable`)
+take no part. The saved query `operators` has the mean and the largest gain.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ class OperationGains:
         objective: Name of the metric.
         operations: The largest median gain first; of equal ones, by name.
         steps: Number of pairs of a child and a parent.
-        left_out: Number of values that cannot be drawn (`archive.plots.data.drawable`); these results take no part.
+        left_out: Number of values that cannot be drawn (`archive.plots.data.drawable`); these
+            results take no part.
     """
 
     study: str
@@ -101,11 +104,15 @@ def operation_gains(archive: Archive, study: str) -> OperationGains:
     """
     (results,) = read(archive, study, ["architecture"])
     parts = archive.connection.read(lambda tx: [row["rows"] for row in tx.run(_STEPS, study=study)])
-    return gains(results, ((number, parent, operations) for rows in parts for number, parent, operations in rows))
+    return gains(
+        results,
+        ((number, parent, operations) for rows in parts for number, parent, operations in rows),
+    )
 
 
 def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
-    """Return the gains of operations from results with the column `architecture`, and the steps of the study.
+    """Return the gains of operations from results with the column `architecture`, and the steps of
+    the study.
 
     Raises:
         UsageError: No step has a child and an earlier parent with comparable results.
@@ -114,11 +121,13 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
     left_out = drawable.count(recorded)
     usable = np.flatnonzero(np.isfinite(drawable.kept(recorded)))
     usable = usable[np.argsort(results.number[usable])]
-    numbers, scores = results.number[usable].tolist(), results.score[usable]
+    numbers = results.number[usable].tolist()
+    scores = results.score[usable]
     score_of = dict(zip(numbers, scores.tolist(), strict=True))
     number_of: dict[str, int] = {}
     for number, row in zip(numbers, usable.tolist(), strict=True):
         number_of.setdefault(results.columns["architecture"][row], number)
+
     best_before = np.concatenate([[np.inf], np.maximum.accumulate(scores)[:-1]])[: len(scores)]
     raise_of = dict(zip(numbers, np.maximum(0.0, scores - best_before).tolist(), strict=True))
     gain_of: dict[str, list[float]] = defaultdict(list)
@@ -131,15 +140,22 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
             for operation in set(made or [UNKNOWN]):
                 gain_of[operation].append(score_of[number] - score_of[before])
                 operations_of[number].add(operation)
+
     if not count:
         raise UsageError(
             f"no network of the study {results.study.name!r} has a parent in it, both with results: "
             f"its agent does not change known networks, or has not begun to{drawable.sentence(left_out, '; ')}"
         )
+
     raised: dict[str, float] = defaultdict(float)
     for number, operations in operations_of.items():
         for operation in operations:
             raised[operation] += raise_of[number] / len(operations)
-    ranked = [OperationGain(name, np.sort(np.array(each)), raised[name]) for name, each in gain_of.items()]
+
+    ranked = [
+        OperationGain(name, np.sort(np.array(each)), raised[name]) for name, each in gain_of.items()
+    ]
     ranked.sort(key=lambda one: (-float(np.median(one.gains)), one.operation))
-    return OperationGains(results.study.name, results.study.objective, tuple(ranked), count, left_out)
+    return OperationGains(
+        results.study.name, results.study.objective, tuple(ranked), count, left_out
+    )

@@ -1,14 +1,16 @@
-"""Parallel coordinates: an axis for each hyperparameter, decision or size of the network, the last one for the value.
+"""Parallel coordinates: an axis for each hyperparameter, decision or size of the network, the last
+one for the value.
 
 | symbol   | meaning                                                                       | shape  |
 |----------|-------------------------------------------------------------------------------|--------|
 | p_ij     | place of result i on axis j, from 0 at the bottom to 1 at the top             | (n, k) |
 
-The place is linear in the number, or in its logarithm where all numbers are positive and span a factor of 100. Texts
-and truth values have evenly spaced places, in their order; options of a decision in the order of the space.
+The place is linear in the number, or in its logarithm where all numbers are positive and span a
+factor of 100. Texts and truth values have evenly spaced places, in their order; options of a
+decision in the order of the space.
 
-An axis has one name: a decision that is called as a hyperparameter is `NAME (decision)`, a size that is called as
-either of them `NAME (size)`.
+An axis has one name: a decision that is called as a hyperparameter is `NAME (decision)`, a size
+that is called as either of them `NAME (size)`.
 """
 
 from __future__ import annotations
@@ -104,10 +106,11 @@ class ParallelCoordinates:
         number: (n,) numbers of the proposals, the worst first, so that the best are drawn on top.
         value: (n,) float64.
         axes: The axes; the last is the objective.
-        results: Number of comparable results, of which n are chosen: the best tenth of n, and others in even steps of
-            the ranking.
+        results: Number of comparable results, of which n are chosen: the best tenth of n, and
+            others in even steps of the ranking.
         known: Names of all hyperparameters, decisions and sizes that could be axes.
-        left_out: Number of hyperparameters and values that cannot be drawn (`archive.plots.data.drawable`).
+        left_out: Number of hyperparameters and values that cannot be drawn
+            (`archive.plots.data.drawable`).
     """
 
     study: str
@@ -129,10 +132,10 @@ def parallel_coordinates(
     Args:
         archive: The archive.
         study: Name of the study.
-        names: Names of hyperparameters, of decisions of a space `choices`, and of `layers`, `depth`, `edges`, `mass` of
-            the networks; empty for all hyperparameters and decisions that differ between results, or for the sizes
-            where none does. A list of numbers, one for each layer say, is the axis `NAME (mean)`; `NAME[0]` is its
-            first element.
+        names: Names of hyperparameters, of decisions of a space `choices`, and of `layers`,
+            `depth`, `edges`, `mass` of the networks; empty for all hyperparameters and decisions
+            that differ between results, or for the sizes where none does. A list of numbers, one
+            for each layer say, is the axis `NAME (mean)`; `NAME[0]` is its first element.
         most: Most results.
 
     Raises:
@@ -151,8 +154,11 @@ def parallel_coordinates(
     settings = [from_json(results.columns["hyperparameters"][row]) for row in rows]
     decisions = {}
     if space is not None:
-        for name, options in options_of(space, [results.columns["code"][row] for row in rows]).items():
+        for name, options in options_of(
+            space, [results.columns["code"][row] for row in rows]
+        ).items():
             decisions[name] = AxisColumn("decision", options, space.options[name])
+
     sizes = {}
     for name in _OF_NETWORKS:
         sizes[name] = AxisColumn("size", [results.columns[NETWORK + name][row] for row in rows])
@@ -180,7 +186,10 @@ def chosen(results: RecordedResults, most: int) -> Integers:
     ranking = ranking[np.isfinite(drawable.kept(results.value[ranking]))]
     if len(ranking) > most:
         top = most // 10
-        ranking = np.concatenate([ranking[:top], ranking[top:][evenly(len(ranking) - top, most - top)]])
+        ranking = np.concatenate(
+            [ranking[:top], ranking[top:][evenly(len(ranking) - top, most - top)]]
+        )
+
     return ranking[::-1]
 
 
@@ -190,11 +199,15 @@ def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> Coordin
     Args:
         name: Name of the axis.
         column: (n,) entries.
-        order: All texts that the column may have, in the order of their places; empty for those that it has, sorted.
+        order: All texts that the column may have, in the order of their places; empty for those
+            that it has, sorted.
     """
     known = [value for value in column if value is not None]
     if not order and all(_is_number(value) for value in known):
-        return _numbers(name, floats([None if value is None else _bounded(value) for value in column]))
+        return _numbers(
+            name, floats([None if value is None else _bounded(value) for value in column])
+        )
+
     texts = [None if value is None else str(value) for value in column]
     words = list(order) or sorted({text for text in texts if text is not None})
     at = {word: place / max(1, len(words) - 1) for place, word in enumerate(words)}
@@ -204,7 +217,10 @@ def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> Coordin
 
 
 def _own(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
-    """Return the hyperparameters of results as columns by name; None where a result has no such one."""
+    """Return the hyperparameters of results as columns by name;
+
+    None where a result has no such one.
+    """
     rows = [dict(_entries(each)) for each in settings]
     names = sorted({name for row in rows for name in row})
     return {name: AxisColumn("hyperparameter", [row.get(name) for row in rows]) for name in names}
@@ -218,30 +234,46 @@ def _together(*groups: Mapping[str, AxisColumn]) -> dict[str, AxisColumn]:
             free = name
             while free in columns:
                 free = f"{free} ({column.kind})"
+
             columns[free] = column
+
     return columns
 
 
-def _shown(study: str, columns: Mapping[str, AxisColumn], names: Sequence[str]) -> dict[str, AxisColumn]:
+def _shown(
+    study: str, columns: Mapping[str, AxisColumn], names: Sequence[str]
+) -> dict[str, AxisColumn]:
     """Return the columns of these names; without names, those that differ."""
     for name in names:
         if name not in columns:
             raise UnknownNameError("axis", name, columns)
+
     if names:
         return {name: columns[name] for name in dict.fromkeys(names)}
-    settings, elements, sizes = {}, {}, {}
+
+    settings = {}
+    elements = {}
+    sizes = {}
     for name, column in columns.items():
         if not column.differs:
             continue
+
         if column.kind == "size":
             sizes[name] = column
         elif column.kind == "hyperparameter" and _ELEMENT.search(name):
             elements[name] = column
         else:
             settings[name] = column
+
     if not settings and not elements and not sizes:
-        alike = " and ".join(_ALIKE[kind] for kind in dict.fromkeys(column.kind for column in columns.values()))
-        raise UsageError(f"all drawn results of the study {study!r} have the same {alike}: no axis tells them apart")
+        alike = " and ".join(
+            _ALIKE[kind] for kind in dict.fromkeys(column.kind for column in columns.values())
+        )
+        raise UsageError(
+            f"all drawn results of the study {study!r} have the same {alike}: no "
+            "axis tells them apart"
+        )
+
     # Two lists of one mean differ in their elements.
     return settings or elements or sizes
 
@@ -251,7 +283,9 @@ def _axis_of(name: str, column: AxisColumn) -> CoordinateAxis:
 
 
 def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the hyperparameters; of a list of numbers, one for each layer say, its mean and its elements."""
+    """Yield the hyperparameters; of a list of numbers, one for each layer say, its mean and its
+    elements.
+    """
     for name, value in settings.items():
         if isinstance(value, list) and value and all(_is_number(each) for each in value):
             yield f"{name} (mean)", sum(map(_bounded, value)) / len(value)
@@ -269,7 +303,11 @@ def _numbers(name: str, recorded: Floats) -> CoordinateAxis:
     ends = (math.log(low), math.log(high)) if logarithmic else (low, high)
     extent = ends[1] - ends[0]
     places = (scaled - ends[0]) / extent if extent else np.where(np.isfinite(numbers), 0.5, np.nan)
-    ticks = [(0.5, low)] if not extent else [(part, _at(part, ends, logarithmic)) for part in (0.0, 0.25, 0.5, 0.75, 1)]
+    ticks = (
+        [(0.5, low)]
+        if not extent
+        else [(part, _at(part, ends, logarithmic)) for part in (0.0, 0.25, 0.5, 0.75, 1)]
+    )
     scaling: Scaling = "logarithmic" if logarithmic else "linear"
     places = np.where(np.isfinite(places), places, np.nan)
     labels = tuple((part, f"{number:.3g}") for part, number in ticks)
@@ -285,6 +323,7 @@ def _bounded(number: float) -> float:
     """Return a number, or an infinite one in place of an integer that is too large for a float."""
     if abs(number) <= drawable.LARGEST or number != number:
         return number
+
     return math.inf if number > 0 else -math.inf
 
 

@@ -1,6 +1,8 @@
-"""Landmark multidimensional scaling: places on a plane for any number of objects, from their distances to a few.
+"""Landmark multidimensional scaling: places on a plane for any number of objects, from their
+distances to a few.
 
-de Silva, Tenenbaum: Sparse multidimensional scaling using landmark points (Stanford, 2004), section 2.
+de Silva, Tenenbaum: Sparse multidimensional scaling using landmark points (Stanford, 2004), section
+2.
 
 | symbol | meaning                                                                     | shape    |
 |--------|-----------------------------------------------------------------------------|----------|
@@ -12,8 +14,8 @@ de Silva, Tenenbaum: Sparse multidimensional scaling using landmark points (Stan
 | d_x    | squared distances of an object to the landmarks                             | (m,)     |
 | x      | -L# (d_x - mu) / 2, the place of the object                                 | (k,)     |
 
-Distances that belong to points of a k-dimensional Euclidean space are kept exactly. The cost is m distances an object,
-and O(m^3) once.
+Distances that belong to points of a k-dimensional Euclidean space are kept exactly. The cost is m
+distances an object, and O(m^3) once.
 """
 
 from __future__ import annotations
@@ -46,13 +48,15 @@ class Plane:
 
     @classmethod
     def fit(cls, distances: Floats, axes: int = 2) -> Plane:
-        """Fit an embedding to the (m, m) distances of the landmarks; axes without extent have places of 0.
+        """Fit an embedding to the (m, m) distances of the landmarks; axes without extent have
+        places of 0.
 
         Raises:
             NumericalError: A distance is not finite.
         """
         if not np.isfinite(distances).all():
             raise NumericalError(f"distances of {len(distances)} landmarks are not all finite")
+
         squares = distances**2
         means: Floats = squares.mean(axis=0)
         centred = -0.5 * (squares - means - means[:, None] + means.mean())
@@ -62,7 +66,9 @@ class Plane:
         # Rounding leaves tiny eigenvalues, whose axes would be noise.
         usable = largest > 1e-9 * max(values[-1], 0.0)
         basis = np.zeros((axes, len(distances)))
-        basis[: len(largest)][usable] = (vectors[:, ::-1][:, :axes][:, usable] / np.sqrt(largest[usable])).T
+        basis[: len(largest)][usable] = (
+            vectors[:, ::-1][:, :axes][:, usable] / np.sqrt(largest[usable])
+        ).T
         return cls(basis, means, float(largest[usable].sum() / positive) if positive > 0 else 1.0)
 
     def place(self, distances: Floats) -> Floats:
@@ -72,22 +78,35 @@ class Plane:
 
 
 def place_all(plane: Plane, count: int, distances: Callable[[slice], Floats]) -> Floats:
-    """Return the (n, k) places of objects, from their distances to the landmarks a part at a time."""
+    """Return the (n, k) places of objects, from their distances to the landmarks a part at a
+    time.
+    """
     parts = [slice(begin, min(begin + ROWS, count)) for begin in range(0, count, ROWS)]
-    return np.concatenate([plane.place(distances(part)) for part in parts]) if parts else np.zeros((0, 2))
+    return (
+        np.concatenate([plane.place(distances(part)) for part in parts])
+        if parts
+        else np.zeros((0, 2))
+    )
 
 
 def oriented(places: Floats, size: Floats) -> Floats:
-    """Return places with the sign of each axis chosen so that larger objects lie toward its positive end.
+    """Return places with the sign of each axis chosen so that larger objects lie toward its
+    positive end.
 
-    The sign of an eigenvector is arbitrary. Where size and place are unrelated, the first place other than 0 becomes
-    positive.
+    The sign of an eigenvector is arbitrary. Where size and place are unrelated, the first place
+    other than 0 becomes positive.
     """
     turned = places.copy()
     for axis in turned.T:
         tendency = float(np.dot(axis - axis.mean(), size - size.mean())) if len(axis) else 0.0
-        scale = float(np.linalg.norm(axis - axis.mean()) * np.linalg.norm(size - size.mean())) if len(axis) else 0.0
+        scale = (
+            float(np.linalg.norm(axis - axis.mean()) * np.linalg.norm(size - size.mean()))
+            if len(axis)
+            else 0.0
+        )
         if abs(tendency) <= 1e-9 * scale or not scale:
             tendency = next((float(place) for place in axis if place), 1.0)
+
         axis *= 1.0 if tendency >= 0 else -1.0
+
     return turned

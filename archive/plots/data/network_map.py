@@ -1,8 +1,8 @@
 """Map of networks: similar networks are close, and each search is a path over the map.
 
-The places are those of landmark multidimensional scaling (`archive.plots.data.landmarks`). The landmarks are the
-networks with the smallest keys: keys are digests, so that this is a random sample which is the same in every process
-and changes little while a study grows.
+The places are those of landmark multidimensional scaling (`archive.plots.data.landmarks`). The
+landmarks are the networks with the smallest keys: keys are digests, so that this is a random sample
+which is the same in every process and changes little while a study grows.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ class SearchPath:
         number: (r,) numbers of the proposals, in the order of their results.
         at: (r,) positions of their networks on the map.
         value: (r,) float64, in the task's own unit; NaN where it is not comparable.
-        incumbents: (s,) positions on the map of the best network so far, one for each improvement: the path.
-        left_out: Number of values that cannot be drawn (`archive.plots.data.drawable`), and count as not comparable.
+        incumbents: (s,) positions on the map of the best network so far, one for each improvement:
+            the path.
+        left_out: Number of values that cannot be drawn (`archive.plots.data.drawable`), and count
+            as not comparable.
     """
 
     study: str
@@ -78,7 +80,8 @@ class NetworkMap:
         space: Name of the space.
         distance: Name of the kernel, or `profile`.
         architecture: n keys, ascending.
-        places: (n, 2) float64, in units of the distance. Larger networks tend to the right and to the top.
+        places: (n, 2) float64, in units of the distance. Larger networks tend to the right and to
+            the top.
         kept: Share of the variance of the landmarks that the two axes have, in [0, 1].
         objective: Name of the metric of the paths; empty without a study.
         direction: Whether larger or smaller values are better.
@@ -112,10 +115,13 @@ def network_map(
         archive: The archive.
         studies: Studies to draw as paths.
         space: Name of the space; None for that of the studies, or the only one of the archive.
-        distance: `profile`, or the name of a kernel, which costs a distance for each network and landmark.
-        whole: Whether the map has all networks of the space in the archive, or those of the studies only.
+        distance: `profile`, or the name of a kernel, which costs a distance for each network and
+            landmark.
+        whole: Whether the map has all networks of the space in the archive, or those of the studies
+            only.
         landmarks: Most landmarks.
-        report: Called with the share that is done, in [0, 1], many times a second; it may raise to end the work.
+        report: Called with the share that is done, in [0, 1], many times a second; it may raise to
+            end the work.
         **settings: Settings of the kernel.
 
     Raises:
@@ -125,20 +131,33 @@ def network_map(
     """
     if distance != PROFILE and distance not in kernels.names():
         raise UnknownNameError("distance", distance, [PROFILE, *kernels.names()])
-    results = read(archive, studies, ["architecture", *([] if whole else ["code"])]) if studies else []
+
+    results = (
+        read(archive, studies, ["architecture", *([] if whole else ["code"])]) if studies else []
+    )
     chosen = _space(archive, results, space)
     if whole:
-        parts = archive.connection.read(lambda tx: [row["rows"] for row in tx.run(_ALL, space=chosen)])
+        parts = archive.connection.read(
+            lambda tx: [row["rows"] for row in tx.run(_ALL, space=chosen)]
+        )
         codes = {key: code for rows in parts for key, code in rows}
     else:
-        pairs = (zip(one.columns["architecture"], one.columns["code"], strict=True) for one in results)
+        pairs = (
+            zip(one.columns["architecture"], one.columns["code"], strict=True) for one in results
+        )
         codes = {key: code for each in pairs for key, code in each if code is not None}
+
     if not codes:
         none = f"the archive has no network of the space {chosen!r} yet"
         raise UsageError(
-            none if whole else f"no result of {', '.join(one.study.name for one in results)} is on record yet"
+            none
+            if whole
+            else (f"no result of {', '.join(one.study.name for one in results)} is on record yet")
         )
-    return of_codes(chosen, codes, results, distance=distance, landmarks=landmarks, report=report, **settings)
+
+    return of_codes(
+        chosen, codes, results, distance=distance, landmarks=landmarks, report=report, **settings
+    )
 
 
 def with_paths(archive: Archive, places: NetworkMap, studies: Sequence[str]) -> NetworkMap:
@@ -151,6 +170,7 @@ def with_paths(archive: Archive, places: NetworkMap, studies: Sequence[str]) -> 
     results = read(archive, studies, ["architecture"]) if studies else []
     if results:
         _space(archive, results, places.space)
+
     return _with_paths(places, results)
 
 
@@ -180,15 +200,21 @@ def of_codes(
     if distance == PROFILE:
         places, kept = _of_profiles(texts, landmarks)
     else:
-        places, kept = _of_kernel(kernels.get(distance, **settings), space, keys, texts, landmarks, report)
+        places, kept = _of_kernel(
+            kernels.get(distance, **settings), space, keys, texts, landmarks, report
+        )
+
     sizes = np.array([text.count("[") for text in texts], np.float64)
-    bare = NetworkMap(space, distance, tuple(keys), oriented(places, sizes), kept, "", "maximise", ())
+    bare = NetworkMap(
+        space, distance, tuple(keys), oriented(places, sizes), kept, "", "maximise", ()
+    )
     return _with_paths(bare, results)
 
 
 def _with_paths(places: NetworkMap, results: Sequence[RecordedResults]) -> NetworkMap:
     if not results:
         return replace(places, objective="", direction="maximise", paths=())
+
     at = {key: place for place, key in enumerate(places.architecture)}
     first = results[0].study
     paths = tuple(_path(one, at) for one in results)
@@ -203,7 +229,9 @@ def _of_profiles(texts: Sequence[str], landmarks: int) -> tuple[Floats, float]:
     def distances(rows: slice) -> Floats:
         products = (matrix[rows] @ marks.T).toarray()
         # Rounding makes a difference of equal profiles slightly negative.
-        between: Floats = np.sqrt(np.maximum(squares[rows][:, None] + squares[: marks.shape[0]] - 2 * products, 0.0))
+        between: Floats = np.sqrt(
+            np.maximum(squares[rows][:, None] + squares[: marks.shape[0]] - 2 * products, 0.0)
+        )
         return between
 
     plane = Plane.fit(distances(slice(0, marks.shape[0])))
@@ -211,12 +239,18 @@ def _of_profiles(texts: Sequence[str], landmarks: int) -> tuple[Floats, float]:
 
 
 def _of_kernel(
-    kernel: Distance[Any], space: str, keys: Sequence[str], texts: Sequence[str], landmarks: int, report: Report
+    kernel: Distance[Any],
+    space: str,
+    keys: Sequence[str],
+    texts: Sequence[str],
+    landmarks: int,
+    report: Report,
 ) -> tuple[Floats, float]:
     networks: list[Any] = []
     for at, (key, text) in enumerate(zip(keys, texts, strict=True)):
         report(PREPARATION * at / len(keys))
         networks.append(kernel.prepare(compact.decode(key, space, "", text)))
+
     marks = networks[:landmarks]
 
     def distances(rows: slice) -> Floats:
@@ -224,7 +258,10 @@ def _of_kernel(
         for begin in range(rows.start, rows.stop, BLOCK):
             report(PREPARATION + (1 - PREPARATION) * begin / len(networks))
             block = kernel.distances(networks[begin : min(begin + BLOCK, rows.stop)], marks)
-            parts.append((block.unnormalised if len(block.unnormalised) else block.normalised).mean(axis=0))
+            parts.append(
+                (block.unnormalised if len(block.unnormalised) else block.normalised).mean(axis=0)
+            )
+
         return np.concatenate(parts)
 
     plane = Plane.fit(distances(slice(0, len(marks))))
@@ -234,17 +271,30 @@ def _of_kernel(
 def _space(archive: Archive, results: Sequence[RecordedResults], requested: str | None) -> str:
     own = sorted({one.study.space for one in results})
     if len(own) > 1:
-        raise UsageError(f"a map has networks of one space, got studies of {' and '.join(own)}: plot them apart")
+        raise UsageError(
+            f"a map has networks of one space, got studies of {' and '.join(own)}: plot them apart"
+        )
+
     if own and requested not in (None, own[0]):
-        raise UsageError(f"the study {results[0].study.name!r} is of the space {own[0]!r}, got {requested!r}")
+        raise UsageError(
+            f"the study {results[0].study.name!r} is of the space {own[0]!r}, got {requested!r}"
+        )
+
     if own:
         return own[0]
+
     known = archive.connection.read(lambda tx: [str(row["space"]) for row in tx.run(_SPACES)])
     if requested is not None and requested not in known:
-        raise UnknownNameError("space with networks", requested, known, "the archive has no network yet")
+        raise UnknownNameError(
+            "space with networks", requested, known, "the archive has no network yet"
+        )
+
     if requested is None and len(known) != 1:
         named = ", ".join(known) or "none"
-        raise UsageError(f"a map has networks of one space, the archive has {named}: name a space or a study")
+        raise UsageError(
+            f"a map has networks of one space, the archive has {named}: name a space or a study"
+        )
+
     return requested or known[0]
 
 
@@ -256,4 +306,6 @@ def _path(results: RecordedResults, at: Mapping[str, int]) -> SearchPath:
     of_row = dict(zip(known, places.tolist(), strict=True))
     steps = [of_row[row] for row in best.improvements.tolist() if row in of_row]
     incumbents = np.array(steps, np.int64)
-    return SearchPath(best.study, results.number[known], places, best.value[known], incumbents, best.left_out)
+    return SearchPath(
+        best.study, results.number[known], places, best.value[known], incumbents, best.left_out
+    )

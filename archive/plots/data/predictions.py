@@ -1,4 +1,5 @@
-"""Predictions of surrogates beside the observed values, and how often their intervals hold the observation.
+"""Predictions of surrogates beside the observed values, and how often their intervals hold the
+observation.
 
 | symbol   | meaning                                                                                 | shape |
 |----------|-----------------------------------------------------------------------------------------|-------|
@@ -6,8 +7,8 @@
 | y_i      | the observed value                                                                      | (n,)  |
 | c(q)     | share of the results with abs(y_i - m_i) <= z_q s_i, z_q the normal quantile (1 + q)/2  | (k,)  |
 
-c(q) = q for all q is ideal for a normal prediction. A prediction is made before the result is known, each by a
-surrogate fitted to the results at that time.
+c(q) = q for all q is ideal for a normal prediction. A prediction is made before the result is
+known, each by a surrogate fitted to the results at that time.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class PredictedAndObserved:
         predicted: (n,) float64, in the task's own unit.
         std: (n,) float64.
         observed: (n,) float64, in the task's own unit.
-        left_out: Number of values and predictions that cannot be drawn (`archive.plots.data.drawable`); these results
-            are no part of n.
+        left_out: Number of values and predictions that cannot be drawn
+            (`archive.plots.data.drawable`); these results are no part of n.
     """
 
     studies: tuple[str, ...]
@@ -67,11 +68,19 @@ class PredictedAndObserved:
         return float(np.sqrt(np.mean((self.observed - self.predicted) ** 2)))
 
     def coverage(self, levels: Sequence[float] = LEVELS) -> Floats:
-        """Return the share of observations within the central interval of each level, (len(levels),)."""
-        distance = np.sort(np.abs(self.observed - self.predicted) / np.where(self.std > 0, self.std, np.nan))
-        widths = [np.inf if level >= 1 else NormalDist().inv_cdf((1 + level) / 2) for level in levels]
+        """Return the share of observations within the central interval of each level,
+        (len(levels),).
+        """
+        distance = np.sort(
+            np.abs(self.observed - self.predicted) / np.where(self.std > 0, self.std, np.nan)
+        )
+        widths = [
+            np.inf if level >= 1 else NormalDist().inv_cdf((1 + level) / 2) for level in levels
+        ]
         # NaN sorts last: a prediction without a width is in no interval but the last.
-        inside = np.searchsorted(distance[~np.isnan(distance)], widths, side="right") / len(distance)
+        inside = np.searchsorted(distance[~np.isnan(distance)], widths, side="right") / len(
+            distance
+        )
         return np.where(np.isinf(widths), 1.0, inside)
 
 
@@ -91,25 +100,36 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
     Raises:
         UsageError: No result has a prediction.
     """
-    study, number, predicted, std, observed, left_out = [], [], [], [], [], 0
+    study = []
+    number = []
+    predicted = []
+    std = []
+    observed = []
+    left_out = 0
     for at, one in enumerate(results):
-        mean, width = one.numbers("mean"), one.numbers("std")
+        mean = one.numbers("mean")
+        width = one.numbers("std")
         known = one.comparable & ~np.isnan(mean) & ~np.isnan(width)
         numbers = [np.where(known, column, np.nan) for column in (mean, width, one.value)]
         left_out += drawable.count(*numbers)
-        rows = np.flatnonzero(np.isfinite([drawable.kept(column) for column in numbers]).all(axis=0))
+        rows = np.flatnonzero(
+            np.isfinite([drawable.kept(column) for column in numbers]).all(axis=0)
+        )
         study.append(np.full(len(rows), at, np.int64))
         number.append(one.number[rows])
         predicted.append(sign(one.study.direction) * mean[rows])
         std.append(width[rows])
         observed.append(one.value[rows])
+
     if not sum(map(len, study)):
         check_feasible(results)
         names = ", ".join(repr(one.study.name) for one in results)
         raise UsageError(
-            f"no result of {names} has a prediction: the agent has no surrogate, or the study only its first proposals"
+            f"no result of {names} has a prediction: the agent has no surrogate, or the study "
+            "only its first proposals"
             f"{drawable.sentence(left_out, '; ')}"
         )
+
     return PredictedAndObserved(
         tuple(one.study.name for one in results),
         results[0].study.objective,

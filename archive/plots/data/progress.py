@@ -36,10 +36,13 @@ class BestSoFar:
         direction: Whether larger or smaller values are better.
         against: Quantity of `x`.
         number: (n,) numbers of the proposals, in the order of their results.
-        x: (n,) float64, results so far, or seconds or epochs of training so far. A reused result took none.
-        value: (n,) float64, the value of each result; NaN where it is not comparable (`RecordedResults.comparable`).
+        x: (n,) float64, results so far, or seconds or epochs of training so far. A reused result
+            took none.
+        value: (n,) float64, the value of each result; NaN where it is not comparable
+            (`RecordedResults.comparable`).
         best: (n,) float64, the best value so far; NaN before the first comparable one.
-        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.drawable`), and count as unknown.
+        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.drawable`),
+            and count as unknown.
     """
 
     study: str
@@ -57,7 +60,9 @@ class BestSoFar:
         """Corners (s,), (s,) of the step line of `best`: as many as improvements, and the end."""
         at = self.improvements
         ends = slice(len(self.best) - 1, len(self.best) if len(at) else len(self.best) - 1)
-        return np.concatenate([self.x[at], self.x[ends]]), np.concatenate([self.best[at], self.best[ends]])
+        return np.concatenate([self.x[at], self.x[ends]]), np.concatenate(
+            [self.best[at], self.best[ends]]
+        )
 
     @property
     def improvements(self) -> Integers:
@@ -66,15 +71,19 @@ class BestSoFar:
         return np.flatnonzero(~np.isnan(self.best) & (np.isnan(before) | (self.best != before)))
 
 
-def best_so_far(archive: Archive, studies: str | Sequence[str], against: Against = "evaluations") -> list[BestSoFar]:
+def best_so_far(
+    archive: Archive, studies: str | Sequence[str], against: Against = "evaluations"
+) -> list[BestSoFar]:
     """Return the progress of studies of one task, protocol and objective.
 
     Raises:
         UnknownNameError: There is no study of this name.
-        UsageError: The quantity is unknown, the studies are not comparable, or one has no record of the quantity.
+        UsageError: The quantity is unknown, the studies are not comparable, or one has no record of
+            the quantity.
     """
     if against not in get_args(Against):
         raise UsageError(f"against must be one of {', '.join(get_args(Against))}, got {against!r}")
+
     columns = [] if against == "evaluations" else [against, "answered_from"]
     found = read(archive, studies, columns)
     check_feasible(found)
@@ -117,9 +126,14 @@ def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
         if not len(x):
             beyond = drawable.sentence(one.left_out, "; ")
             raise UsageError(f"the study {one.study!r} has no evaluation with a value yet{beyond}")
-    begin, end = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
+
+    begin = max(x[0] for x, _ in lines)
+    end = min(x[-1] for x, _ in lines)
     if begin > end:
-        raise UsageError(f"the studies of {name!r} have no common {group[0].against}: plot them apart")
+        raise UsageError(
+            f"the studies of {name!r} have no common {group[0].against}: plot them apart"
+        )
+
     at = np.unique(np.concatenate([x for x, _ in lines]))
     at = at[(at >= begin) & (at <= end)]
     best = np.stack([y[np.searchsorted(x, at, side="right") - 1] for x, y in lines])
@@ -128,7 +142,8 @@ def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
 
 
 def progress(results: RecordedResults, against: Against = "evaluations") -> BestSoFar:
-    """Return the progress of one study from its results; against a cost, they need its column and `answered_from`.
+    """Return the progress of one study from its results; against a cost, they need its column and
+    `answered_from`.
 
     Raises:
         UsageError: No result has the cost.
@@ -137,13 +152,31 @@ def progress(results: RecordedResults, against: Against = "evaluations") -> Best
     value = drawable.kept(recorded)
     better = sign(results.study.direction)
     # -inf loses against every value, and stands for "none yet".
-    running = np.maximum.accumulate(np.where(np.isnan(value), -np.inf, better * value)) if len(value) else value
+    running = (
+        np.maximum.accumulate(np.where(np.isnan(value), -np.inf, better * value))
+        if len(value)
+        else value
+    )
     best = np.where(np.isneginf(running), np.nan, better * running)
     study = results.study
     cost = None if against == "evaluations" else _cost(results, against)
-    x = np.arange(1.0, len(results) + 1) if cost is None else np.cumsum(np.nan_to_num(drawable.kept(cost)))
+    x = (
+        np.arange(1.0, len(results) + 1)
+        if cost is None
+        else np.cumsum(np.nan_to_num(drawable.kept(cost)))
+    )
     left_out = drawable.count(recorded, *([] if cost is None else [cost]))
-    return BestSoFar(study.name, study.objective, study.direction, against, results.number, x, value, best, left_out)
+    return BestSoFar(
+        study.name,
+        study.objective,
+        study.direction,
+        against,
+        results.number,
+        x,
+        value,
+        best,
+        left_out,
+    )
 
 
 def _cost(results: RecordedResults, against: Against) -> Floats:
@@ -152,7 +185,9 @@ def _cost(results: RecordedResults, against: Against) -> Floats:
     cost = np.where(trained, results.numbers(against), np.nan)
     if len(results) and np.isnan(drawable.kept(cost)).all():
         raise UsageError(
-            f"no training of the study {results.study.name!r} has a record of its {against}: plot against evaluations"
+            f"no training of the study {results.study.name!r} has a record of its {against}: "
+            "plot against evaluations"
             f"{drawable.sentence(drawable.count(cost), '; ')}"
         )
+
     return cost

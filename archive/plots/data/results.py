@@ -38,7 +38,8 @@ class RecordedResults:
     Attributes:
         study: The study.
         number: (n,) numbers of the proposals.
-        value: (n,) float64, the objective in the task's own unit; NaN for a training that gave no number.
+        value: (n,) float64, the objective in the task's own unit; NaN for a training that gave no
+            number.
         partial: (n,) whether the value was measured before the end of the training, at a rung.
         created: (n,) time of the record, in milliseconds since 1970; NaN where it is unknown.
         columns: Further columns of n results by name, as `archive.store.result_columns` has them.
@@ -64,7 +65,8 @@ class RecordedResults:
 
     @property
     def comparable(self) -> Booleans:
-        """(n,) whether a result counts for the best: a number of a whole training that meets the constraints.
+        """(n,) whether a result counts for the best: a number of a whole training that meets the
+        constraints.
 
         Partial results count only in a study that has no whole one, as in `archive study best`.
         """
@@ -90,7 +92,9 @@ class RecordedResults:
         )
 
 
-def read(archive: Archive, studies: str | Sequence[str], columns: Sequence[str] = ()) -> list[RecordedResults]:
+def read(
+    archive: Archive, studies: str | Sequence[str], columns: Sequence[str] = ()
+) -> list[RecordedResults]:
     """Return the results of studies, in the order of their names in the call.
 
     Args:
@@ -100,15 +104,19 @@ def read(archive: Archive, studies: str | Sequence[str], columns: Sequence[str] 
 
     Raises:
         UnknownNameError: There is no study of this name.
-        UsageError: No study is named, or their values are not comparable: another task, protocol or objective.
+        UsageError: No study is named, or their values are not comparable: another task, protocol or
+            objective.
     """
     names = list(dict.fromkeys([studies] if isinstance(studies, str) else studies))
     if not names:
         raise UsageError("a plot needs at least one study")
+
     stored = [archive.studies.get(name) for name in names]
     check_comparable(stored)
     limits = dict.fromkeys(METRIC + each.name for study in stored for each in study.constraints)
-    read = result_columns.read(archive.connection, names, list(dict.fromkeys([*_ALWAYS, *columns, *limits])))
+    read = result_columns.read(
+        archive.connection, names, list(dict.fromkeys([*_ALWAYS, *columns, *limits]))
+    )
     by_name = {one.study: one.columns for one in read}
     return [_recorded(study, by_name[study.name]) for study in stored]
 
@@ -117,20 +125,23 @@ def check_comparable(studies: Sequence[Study]) -> None:
     """Raise an error for studies without a common axis of values.
 
     Raises:
-        UsageError: Two studies differ in task, protocol, objective or direction; the message names both.
+        UsageError: Two studies differ in task, protocol, objective or direction; the message names
+            both.
     """
     first = studies[0]
     for other in studies[1:]:
         for name in ("task", "protocol", "objective", "direction"):
             if (one := getattr(first, name)) != (two := getattr(other, name)):
                 raise UsageError(
-                    f"{first.name!r} and {other.name!r} have no common axis: {name} {one!r} and {two!r}; "
+                    f"{first.name!r} and {other.name!r} have no common axis: {name} {one!r} and "
+                    f"{two!r}; "
                     "plot them apart"
                 )
 
 
 def check_feasible(results: Sequence[RecordedResults]) -> None:
-    """Raise an error for results that have values, none of which meets the constraints of its study.
+    """Raise an error for results that have values, none of which meets the constraints of its
+    study.
 
     Raises:
         UsageError: It is so; the message names the constraints.
@@ -154,8 +165,11 @@ def _recorded(study: Study, columns: result_columns.Columns) -> RecordedResults:
     created = floats(columns["created"])
     # NaN sorts last.
     order = np.lexsort((number, created))
-    others = {name: [column[row] for row in order] for name, column in columns.items() if name != "number"}
-    value, partial = floats(columns["value"]), np.array([bool(each) for each in columns["partial"]], np.bool_)
+    others = {
+        name: [column[row] for row in order] for name, column in columns.items() if name != "number"
+    }
+    value = floats(columns["value"])
+    partial = np.array([bool(each) for each in columns["partial"]], np.bool_)
     recorded = (number[order], value[order], partial[order], created[order])
     feasible = np.array(result_columns.feasible(study.constraints, columns), np.bool_)
     return RecordedResults(study, *recorded, others, feasible[order])

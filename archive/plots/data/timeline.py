@@ -1,7 +1,7 @@
 """Time line of workers: which worker held which proposal, when, and how the attempt ended.
 
-Every claim is one span, also those that were lost or returned. A worker with several slots has overlapping spans, which
-are placed in as many lanes. All times are the server's.
+Every claim is one span, also those that were lost or returned. A worker with several slots has
+overlapping spans, which are placed in as many lanes. All times are the server's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ MOST = 5000
 
 _FIELDS = "[w.id, p.study, p.number, p.architecture, c.at, c.ended, c.outcome, p.state, p.finished]"
 
-# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all workers.
+# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all
+# workers.
 _OF_STUDY = f"""
 MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
@@ -89,13 +90,19 @@ class WorkerTimeline:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """First begin and last end of a span, in milliseconds since 1970; the time of the reading without a span."""
+        """First begin and last end of a span, in milliseconds since 1970; the time of the reading
+        without a span.
+        """
         begin = min((one.begin for one in self.trials), default=self.now)
         return begin, max((one.end for one in self.trials), default=self.now)
 
 
 def worker_timeline(
-    archive: Archive, studies: str | Sequence[str] = (), *, seconds: float | None = None, most: int = MOST
+    archive: Archive,
+    studies: str | Sequence[str] = (),
+    *,
+    seconds: float | None = None,
+    most: int = MOST,
 ) -> WorkerTimeline:
     """Return which worker held which proposal, when.
 
@@ -111,11 +118,16 @@ def worker_timeline(
     """
     if seconds is not None and not seconds > 0:
         raise UsageError(f"the length of time must be positive, got {seconds:g} seconds")
+
     names = list(dict.fromkeys([studies] if isinstance(studies, str) else studies))
     for name in names:
         archive.studies.get(name)
+
     now = archive.connection.read(lambda tx: int(tx.run(_NOW).single(strict=True)["now"]))
-    values = {"since": None if seconds is None else now - round(min(1000 * seconds, now)), "most": most + 1}
+    values = {
+        "since": None if seconds is None else now - round(min(1000 * seconds, now)),
+        "most": most + 1,
+    }
     parts = archive.connection.read(
         lambda tx: [
             row["rows"]
@@ -130,8 +142,8 @@ def timeline(rows: Iterable[Sequence[Any]], now: int, most: int = MOST) -> Worke
     """Return the time line of claims.
 
     Args:
-        rows: Of each claim, worker, study, number and network, begin, end and outcome of the claim, state and end of
-            the proposal.
+        rows: Of each claim, worker, study, number and network, begin, end and outcome of the claim,
+            state and end of the proposal.
         now: Time of the reading, in milliseconds since 1970.
         most: Most spans; the latest are kept.
     """
@@ -141,6 +153,7 @@ def timeline(rows: Iterable[Sequence[Any]], now: int, most: int = MOST) -> Worke
     workers: dict[str, int] = {}
     for one in trials:
         workers[one.worker] = max(workers.get(one.worker, 0), one.lane + 1)
+
     return WorkerTimeline(now, workers, trials, len(ordered) > most)
 
 
@@ -151,9 +164,11 @@ def _placed(rows: Sequence[Sequence[Any]], now: int) -> Iterator[TrialSpan]:
     for worker, study, number, architecture, begin, ended, claim_outcome, state, finished in rows:
         outcome = _outcome(claim_outcome, state)
         end = now if outcome == "running" else max(begin, ended or finished or begin)
-        lanes, ends = free.setdefault(worker, []), busy.setdefault(worker, [])
+        lanes = free.setdefault(worker, [])
+        ends = busy.setdefault(worker, [])
         while ends and ends[0][0] <= begin:
             heapq.heappush(lanes, heapq.heappop(ends)[1])
+
         lane = heapq.heappop(lanes) if lanes else len(ends)
         heapq.heappush(ends, (max(end, begin + 1), lane))
         yield TrialSpan(worker, lane, study, number, architecture, begin, end, outcome)

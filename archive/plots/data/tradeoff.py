@@ -10,7 +10,15 @@ import numpy as np
 
 from archive.errors import UsageError
 from archive.plots.data import drawable
-from archive.plots.data.results import Booleans, Floats, Integers, RecordedResults, check_feasible, floats, read
+from archive.plots.data.results import (
+    Booleans,
+    Floats,
+    Integers,
+    RecordedResults,
+    check_feasible,
+    floats,
+    read,
+)
 from archive.queries import pareto
 from archive.store.costs import METRICS
 from archive.store.properties import METRIC
@@ -40,9 +48,11 @@ class ValueAndCost:
         architecture: n keys.
         value: (n,) float64, in the task's own unit.
         cost: (n,) float64.
-        front: (k,) positions of the Pareto front of all studies together, from the cheapest to the best.
+        front: (k,) positions of the Pareto front of all studies together, from the cheapest to the
+            best.
         missing: Number of results without a comparable value or without the cost.
-        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.drawable`), and count as missing.
+        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.drawable`),
+            and count as missing.
     """
 
     studies: tuple[str, ...]
@@ -59,12 +69,14 @@ class ValueAndCost:
     left_out: int
 
 
-def value_and_cost(archive: Archive, studies: str | Sequence[str], cost: str = "params") -> ValueAndCost:
+def value_and_cost(
+    archive: Archive, studies: str | Sequence[str], cost: str = "params"
+) -> ValueAndCost:
     """Return values and costs of the results of studies.
 
-    The cost is a property of the network (`params`), a metric of the result (`latency_ms`), or what its training took
-    (`seconds`, `epochs`), as in the saved query `frontier`. A result that reuses another one took no training, and has
-    no `seconds`. Smaller costs are better.
+    The cost is a property of the network (`params`), a metric of the result (`latency_ms`), or what
+    its training took (`seconds`, `epochs`), as in the saved query `frontier`. A result that reuses
+    another one took no training, and has no `seconds`. Smaller costs are better.
 
     Raises:
         UnknownNameError: There is no study of this name.
@@ -75,7 +87,9 @@ def value_and_cost(archive: Archive, studies: str | Sequence[str], cost: str = "
     return tradeoff(read_results, [cost_of(results, names) for results in read_results], cost)
 
 
-def tradeoff(results: Sequence[RecordedResults], costs: Sequence[Floats], name: str) -> ValueAndCost:
+def tradeoff(
+    results: Sequence[RecordedResults], costs: Sequence[Floats], name: str
+) -> ValueAndCost:
     """Return values and costs of results that were read before.
 
     Args:
@@ -97,9 +111,11 @@ def tradeoff(results: Sequence[RecordedResults], costs: Sequence[Floats], name: 
     if not sum(counts):
         check_feasible(results)
         raise UsageError(
-            f"no result of {_listed(results)} has the cost {name!r}; archive query run network-costs --param "
+            f"no result of {_listed(results)} has the cost {name!r}; archive query run "
+            "network-costs --param "
             f"study=STUDY shows the costs on record{drawable.sentence(left_out, '; ')}"
         )
+
     first = results[0].study
     value = np.concatenate([one.value[rows] for one, rows in zip(results, chosen, strict=True)])
     cost = np.concatenate([one[rows] for one, rows in zip(costs, chosen, strict=True)])
@@ -111,7 +127,9 @@ def tradeoff(results: Sequence[RecordedResults], costs: Sequence[Floats], name: 
         np.repeat(np.arange(len(results)), counts),
         np.concatenate([one.number[rows] for one, rows in zip(results, chosen, strict=True)]),
         tuple(
-            one.columns["architecture"][row] for one, rows in zip(results, chosen, strict=True) for row in rows.tolist()
+            one.columns["architecture"][row]
+            for one, rows in zip(results, chosen, strict=True)
+            for row in rows.tolist()
         ),
         value,
         cost,
@@ -129,7 +147,8 @@ def cost_columns(cost: str) -> list[str]:
 def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
     """Return the (n,) costs of results from these columns; NaN where none has a number.
 
-    The results have the column `answered_from`: one that reuses another result took no seconds of training.
+    The results have the column `answered_from`: one that reuses another result took no seconds of
+    training.
     """
     merged = np.full(len(results), np.nan)
     reused = [source is not None for source in results.columns["answered_from"]]
@@ -137,7 +156,9 @@ def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
         column = floats([value if _is_number(value) else None for value in results.columns[name]])
         if name == "seconds":
             column[reused] = np.nan
+
         merged = np.where(np.isnan(merged), column, merged)
+
     return merged
 
 

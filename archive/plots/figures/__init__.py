@@ -1,1 +1,4 @@
-"""Drawing of the data of plots with matplotlib, one module a figure. Imports `archive.plots.data`."""
+"""Drawing of the data of plots with matplotlib, one module a figure.
+
+Imports `archive.plots.data`.
+"""

@@ -17,7 +17,9 @@ RUNNING = "#d55e00"
 
 
 def draw(data: LearningCurves) -> Figure:
-    """Draw other trainings in grey, running ones dashed, and the best ones in colours by rank, with their numbers."""
+    """Draw other trainings in grey, running ones dashed, and the best ones in colours by rank, with
+    their numbers.
+    """
     import matplotlib
 
     figure, (axes,) = style.figure()
@@ -33,11 +35,15 @@ def draw(data: LearningCurves) -> Figure:
         if one.role == "best":
             handles.insert(0, line)
             names.insert(0, f"#{one.number}  {one.value:.4g}")
+
     for role, name in (("running", "running"), ("other", "others")):
-        drawn = [line for line, one in zip(axes.lines, data.curves, strict=True) if one.role == role]
+        drawn = [
+            line for line, one in zip(axes.lines, data.curves, strict=True) if one.role == role
+        ]
         if drawn:
             handles.append(drawn[0])
             names.append(f"{name} ({len(drawn)})")
+
     style.legend(axes, handles, names, loc="center left", bbox_to_anchor=(1.0, 0.5))
     title = f"{style.shown(data.study)}: {len(data.curves):,} of {data.results:,} trainings"
     style.whole_numbers(axes.xaxis)
@@ -48,9 +54,13 @@ def draw(data: LearningCurves) -> Figure:
 
 def _look(one: LearningCurve, colour: Any) -> dict[str, Any]:
     # A curve with one value is a point, which a line would not show.
-    mark: dict[str, Any] = {"marker": "o", "markersize": 3} if np.isfinite(one.values).sum() == 1 else {}
+    mark: dict[str, Any] = (
+        {"marker": "o", "markersize": 3} if np.isfinite(one.values).sum() == 1 else {}
+    )
     if one.role == "best":
         return {"color": colour, "lw": 1.6, **mark}
+
     if one.role == "running":
         return {"color": RUNNING, "lw": 1.2, "linestyle": "--", **mark}
+
     return {"color": style.GREY, "lw": 0.7, "alpha": 0.5, **mark}

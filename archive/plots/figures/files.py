@@ -35,9 +35,14 @@ def check_format(path: Path) -> str:
     """
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMATS:
-        raise UsageError(f"a plot is a file ending in {', '.join('.' + each for each in FORMATS)}, got {str(path)!r}")
+        raise UsageError(
+            "a plot is a file ending in "
+            f"{', '.join('.' + each for each in FORMATS)}, got {str(path)!r}"
+        )
+
     if find_spec("matplotlib") is None:
         raise SettingsError(MISSING)
+
     return form
 
 
@@ -54,6 +59,7 @@ def rendered(figure: Figure, form: str, dpi: int = DPI) -> bytes:
     """
     if form not in FORMATS:
         raise UsageError(f"a plot is written as {', '.join(FORMATS)}, got {form!r}")
+
     import matplotlib
 
     content = io.BytesIO()
@@ -61,4 +67,5 @@ def rendered(figure: Figure, form: str, dpi: int = DPI) -> bytes:
         # A name may have letters that the font lacks; they are drawn as boxes.
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
         figure.savefig(content, format=form, dpi=dpi, metadata=_METADATA[form])
+
     return content.getvalue()

@@ -1,7 +1,7 @@
 """The functions of `archive.plots`: names of studies in, figures out.
 
-All take an open archive and one name, or several where studies can be compared; the returned `matplotlib.figure.Figure`
-is the caller's, to change or save.
+All take an open archive and one name, or several where studies can be compared; the returned
+`matplotlib.figure.Figure` is the caller's, to change or save.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ Group = Literal["study", "agent"]
 
 
 def best_so_far(
-    archive: Archive, studies: str | Sequence[str], *, against: Against = "evaluations", by: Group = "study"
+    archive: Archive,
+    studies: str | Sequence[str],
+    *,
+    against: Against = "evaluations",
+    by: Group = "study",
 ) -> Figure:
     """Draw the best value so far.
 
@@ -31,35 +35,44 @@ def best_so_far(
         archive: The archive.
         studies: Names of studies of one task, protocol and objective.
         against: `evaluations`, or the `seconds` or `epochs` of their trainings, summed.
-        by: `study` for a line each, `agent` for the median and the quartiles of the studies that an agent began.
+        by: `study` for a line each, `agent` for the median and the quartiles of the studies that an
+            agent began.
 
     Raises:
         UnknownNameError: There is no study of this name.
-        UsageError: The studies are not comparable, or one has no value, or no record of the quantity.
+        UsageError: The studies are not comparable, or one has no value, or no record of the
+            quantity.
     """
     from archive.plots.data import progress
     from archive.plots.figures import progress as drawing
 
     if by not in get_args(Group):
         raise UsageError(f"by must be one of {', '.join(get_args(Group))}, got {by!r}")
+
     read = progress.best_so_far(archive, studies, against)
     if by == "study":
         return drawing.draw(read)
+
     groups: dict[str, list[progress.BestSoFar]] = {}
     for one in read:
         agent = archive.studies.get(one.study).config.get("agent")
         groups.setdefault(agent if isinstance(agent, str) else "no agent on record", []).append(one)
-    return drawing.draw_bands([progress.band(name, group) for name, group in groups.items()], read[0])
+
+    return drawing.draw_bands(
+        [progress.band(name, group) for name, group in groups.items()], read[0]
+    )
 
 
-def value_and_cost(archive: Archive, studies: str | Sequence[str], *, cost: str = "params") -> Figure:
+def value_and_cost(
+    archive: Archive, studies: str | Sequence[str], *, cost: str = "params"
+) -> Figure:
     """Draw value against cost with the Pareto front of the studies together.
 
     Args:
         archive: The archive.
         studies: Names of studies of one task, protocol and objective.
-        cost: A property of networks or a metric of results, smaller is better: `params`, `flops`, `latency_ms`,
-            `peak_memory_bytes`; or `seconds`, `epochs`.
+        cost: A property of networks or a metric of results, smaller is better: `params`, `flops`,
+            `latency_ms`, `peak_memory_bytes`; or `seconds`, `epochs`.
 
     Raises:
         UnknownNameError: There is no study of this name.
@@ -72,7 +85,12 @@ def value_and_cost(archive: Archive, studies: str | Sequence[str], *, cost: str 
 
 
 def learning_curves(
-    archive: Archive, study: str, *, metric: str | None = None, best: int = BEST, others: int = OTHERS
+    archive: Archive,
+    study: str,
+    *,
+    metric: str | None = None,
+    best: int = BEST,
+    others: int = OTHERS,
 ) -> Figure:
     """Draw learning curves: of the best trainings, of others in even steps, and of those that run.
 
@@ -99,8 +117,9 @@ def parallel_coordinates(archive: Archive, study: str, *, axes: Sequence[str] = 
     Args:
         archive: The archive.
         study: Name of the study.
-        axes: Hyperparameters, decisions of a space `choices`, and `layers`, `depth`, `edges`, `mass` of networks; empty
-            for all hyperparameters and decisions that differ, or for the sizes where none does.
+        axes: Hyperparameters, decisions of a space `choices`, and `layers`, `depth`, `edges`,
+            `mass` of networks; empty for all hyperparameters and decisions that differ, or for the
+            sizes where none does.
 
     Raises:
         UnknownNameError: There is no study, or nothing of this name that could be an axis.
@@ -146,7 +165,9 @@ def operation_gains(archive: Archive, study: str) -> Figure:
     return drawing.draw(gains.operation_gains(archive, study))
 
 
-def worker_timeline(archive: Archive, studies: str | Sequence[str] = (), *, hours: float | None = None) -> Figure:
+def worker_timeline(
+    archive: Archive, studies: str | Sequence[str] = (), *, hours: float | None = None
+) -> Figure:
     """Draw which worker held which proposal, when, and how the attempt ended.
 
     Args:
@@ -165,7 +186,10 @@ def worker_timeline(archive: Archive, studies: str | Sequence[str] = (), *, hour
     data = timeline.worker_timeline(archive, names, seconds=None if hours is None else 3600 * hours)
     if not data.trials:
         within = "" if hours is None else f" in the last {hours:g} hours"
-        raise UsageError(f"no worker has claimed a proposal{within}: results of imports have no time line")
+        raise UsageError(
+            f"no worker has claimed a proposal{within}: results of imports have no time line"
+        )
+
     return drawing.draw(data, ", ".join(names) or "all studies")
 
 
@@ -186,7 +210,8 @@ def network_map(
         studies: Names of studies to draw as paths.
         space: Name of the space; None for that of the studies, or the only one.
         distance: `profile`, or the name of a kernel.
-        whole: Whether to draw all networks of the space in the archive, or those of the studies only.
+        whole: Whether to draw all networks of the space in the archive, or those of the studies
+            only.
         landmarks: Most landmarks of the embedding.
         **settings: Settings of the kernel.
 
@@ -197,5 +222,10 @@ def network_map(
     from archive.plots.data import network_map as data
     from archive.plots.figures import network_map as drawing
 
-    where: dict[str, Any] = {"space": space, "distance": distance, "whole": whole, "landmarks": landmarks}
+    where: dict[str, Any] = {
+        "space": space,
+        "distance": distance,
+        "whole": whole,
+        "landmarks": landmarks,
+    }
     return drawing.draw(data.network_map(archive, studies, **where, **settings))

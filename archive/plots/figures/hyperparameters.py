@@ -21,7 +21,9 @@ BESIDE = 1.5
 
 
 def draw(data: ParallelCoordinates) -> Figure:
-    """Draw one line a result, coloured by its value; a line has a gap at a hyperparameter that the result lacks."""
+    """Draw one line a result, coloured by its value; a line has a gap at a hyperparameter that the
+    result lacks.
+    """
     import matplotlib
     from matplotlib.collections import LineCollection
 
@@ -34,20 +36,30 @@ def draw(data: ParallelCoordinates) -> Figure:
     colours = matplotlib.colormaps[style.GRADIENT](np.nan_to_num(better, nan=0.5))
     many = len(lines) > style.MANY // 10
     width = 0.6 if many else 1.1
-    axes.add_collection(LineCollection(lines, colors=colours, linewidths=width, alpha=0.45 if many else 0.75))
+    axes.add_collection(
+        LineCollection(lines, colors=colours, linewidths=width, alpha=0.45 if many else 0.75)
+    )
     if many:
         axes.collections[0].set_rasterized(True)
+
     axes.set_xlim(-0.25, count - 0.75)
     axes.set_ylim(-0.03, 1.03)
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.set_yticks([])
-    names = [style.shown(axis.name) + ("\nlogarithmic" if axis.scaling == "logarithmic" else "") for axis in data.axes]
+    names = [
+        style.shown(axis.name) + ("\nlogarithmic" if axis.scaling == "logarithmic" else "")
+        for axis in data.axes
+    ]
     axes.set_xticks(range(count), names, parse_math=False)
     axes.tick_params(axis="x", length=0)
     for at in range(count):
         _axis(axes, data, at)
-    title = f"{style.shown(data.study)}: {len(data.number):,} of {data.results:,} results, {data.direction}"
+
+    title = (
+        f"{style.shown(data.study)}: {len(data.number):,} of {data.results:,} results, "
+        f"{data.direction}"
+    )
     style.label(axes, "", "", title)
     style.note(figure, drawable.sentence(data.left_out))
     return figure

@@ -17,14 +17,22 @@ if TYPE_CHECKING:
 
 
 def draw(data: NetworkMap) -> Figure:
-    """Draw all networks in grey, those of studies in colours, and the incumbents of each study as a path to a star.
+    """Draw all networks in grey, those of studies in colours, and the incumbents of each study as a
+    path to a star.
 
     The colours of a single study are its values; of several studies, each has its own.
     """
     figure, (axes,) = style.figure(height=style.WIDTH * 0.78)
     count = len(data.places)
     many = count > style.MANY
-    axes.scatter(data.places[:, 0], data.places[:, 1], s=_size(count), color="#c9c9c9", linewidths=0, rasterized=many)
+    axes.scatter(
+        data.places[:, 0],
+        data.places[:, 1],
+        s=_size(count),
+        color="#c9c9c9",
+        linewidths=0,
+        rasterized=many,
+    )
     handles = []
     for at, path in enumerate(data.paths):
         if len(data.paths) == 1:
@@ -35,10 +43,13 @@ def draw(data: NetworkMap) -> Figure:
                 places[:, 0], places[:, 1], s=_size(len(places)), color=style.colour(at), alpha=0.6, linewidths=0,
                 marker=style.MARKS[at % len(style.MARKS)], rasterized=len(places) > style.MANY,
             )  # fmt: skip
+
         handles.append(_path(axes, data, path, at))
+
     axes.set_aspect("equal", adjustable="datalim")
     if handles:
         style.legend(axes, handles, [path.study for path in data.paths])
+
     title = f"{count:,} networks of {data.space}; the two axes have {data.kept:.0%} of the variance"
     style.label(axes, f"first axis (units of the distance {data.distance!r})", "second axis", title)
     style.note(figure, drawable.sentence(sum(path.left_out for path in data.paths)))
@@ -47,10 +58,12 @@ def draw(data: NetworkMap) -> Figure:
 
 def _values(axes: Axes, data: NetworkMap, path: SearchPath) -> None:
     order = np.argsort(np.nan_to_num(sign(data.direction) * path.value, nan=-np.inf), kind="stable")
-    places, value = data.places[path.at][order], path.value[order]
+    places = data.places[path.at][order]
+    value = path.value[order]
     known = np.isfinite(value)
     if not known.any():
         return
+
     low, high, _ = style.robust_limits(value, sign(data.direction), value[known][-1:])
     # The best is dark in either direction.
     drawn = axes.scatter(
@@ -68,11 +81,21 @@ def _path(axes: Axes, data: NetworkMap, path: SearchPath, at: int) -> Any:
     steps = data.places[path.incumbents]
     (line,) = axes.plot(steps[:, 0], steps[:, 1], color="white", lw=3.4, zorder=3)
     (line,) = axes.plot(
-        steps[:, 0], steps[:, 1], color=colour, lw=1.6, linestyle=style.line(at), marker=".", markersize=5, zorder=4
+        steps[:, 0],
+        steps[:, 1],
+        color=colour,
+        lw=1.6,
+        linestyle=style.line(at),
+        marker=".",
+        markersize=5,
+        zorder=4,
     )
     if len(steps):
         x, y = steps[-1]
-        axes.scatter(x, y, s=190, marker="*", color=colour, edgecolors=style.DARK, linewidths=0.9, zorder=5)
+        axes.scatter(
+            x, y, s=190, marker="*", color=colour, edgecolors=style.DARK, linewidths=0.9, zorder=5
+        )
+
     return line
 
 

@@ -19,7 +19,9 @@ WITH_BARS = 300
 
 
 def draw(data: PredictedAndObserved) -> Figure:
-    """Draw the predictions beside the diagonal on the left, and the coverage of each interval on the right."""
+    """Draw the predictions beside the diagonal on the left, and the coverage of each interval on
+    the right.
+    """
     figure, (left, right) = style.figure(2, width=style.WIDTH * 1.25, width_ratios=[1.25, 1.0])
     _scatter(left, data)
     levels = np.array(LEVELS)
@@ -28,7 +30,12 @@ def draw(data: PredictedAndObserved) -> Figure:
     right.set_xlim(0, 1)
     right.set_ylim(0, 1)
     right.set_aspect("equal")
-    style.label(right, "central interval of the prediction", "share of results inside", "coverage; ideal on the line")
+    style.label(
+        right,
+        "central interval of the prediction",
+        "share of results inside",
+        "coverage; ideal on the line",
+    )
     style.note(figure, drawable.sentence(data.left_out))
     return figure
 
@@ -42,19 +49,34 @@ def _scatter(axes: Axes, data: PredictedAndObserved) -> None:
     axes.set_aspect("equal")
     if len(data.studies) > 1:
         style.legend(axes, handles, data.studies)
+
     outside = int(
-        ((data.observed < low) | (data.observed > high) | (data.predicted < low) | (data.predicted > high)).sum()
+        (
+            (data.observed < low)
+            | (data.observed > high)
+            | (data.predicted < low)
+            | (data.predicted > high)
+        ).sum()
     )
-    count, objective = len(data.observed), style.shown(data.objective)
+    count = len(data.observed)
+    objective = style.shown(data.objective)
     title = f"{count:,} predictions, RMSE {data.rmse:.3g}, bias {data.bias:+.2g}"
     bars = "; bars: one standard deviation" if count <= WITH_BARS else ""
     style.label(axes, f"predicted {objective}{bars}", f"observed {objective}", title)
     if outside:
-        axes.annotate(f"{outside} outside", (0.02, 0.96), xycoords="axes fraction", fontsize=8.5, color="#666666")
+        axes.annotate(
+            f"{outside} outside",
+            (0.02, 0.96),
+            xycoords="axes fraction",
+            fontsize=8.5,
+            color="#666666",
+        )
 
 
 def _points(axes: Axes, data: PredictedAndObserved) -> list[Any]:
-    """Draw the results of each study, with bars where they are few; return the marks for a legend."""
+    """Draw the results of each study, with bars where they are few; return the marks for a
+    legend.
+    """
     count = len(data.observed)
     many = count > style.MANY
     handles: list[Any] = []
@@ -65,18 +87,21 @@ def _points(axes: Axes, data: PredictedAndObserved) -> list[Any]:
                 data.predicted[rows], data.observed[rows], xerr=data.std[rows], fmt="none", ecolor=style.colour(at),
                 elinewidth=0.7, alpha=0.4,
             )  # fmt: skip
+
         handles.append(
             axes.scatter(
                 data.predicted[rows], data.observed[rows], s=5 if many else 16, color=style.colour(at),
                 marker=style.MARKS[at % len(style.MARKS)], alpha=0.35 if many else 0.7, linewidths=0, rasterized=many,
             )
         )  # fmt: skip
+
     return handles
 
 
 def _extent(data: PredictedAndObserved) -> tuple[float, float]:
     """Return the ends of both axes: all values but the outermost 2 %, with a margin."""
     values = np.concatenate([data.observed, data.predicted])
-    low, high = float(np.quantile(values, 0.01)), float(np.quantile(values, 0.99))
+    low = float(np.quantile(values, 0.01))
+    high = float(np.quantile(values, 0.99))
     margin = 0.06 * (high - low) or 0.5
     return low - margin, high + margin

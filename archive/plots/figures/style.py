@@ -1,7 +1,8 @@
 """Common look of the figures: size, colours, labels of quantities, text that others wrote.
 
-The colours of studies are those of Okabe and Ito (2008), which people with any colour blindness tell apart; marks and
-line styles differ as well. Continuous colours are `cividis`, whose lightness increases evenly.
+The colours of studies are those of Okabe and Ito (2008), which people with any colour blindness
+tell apart; marks and line styles differ as well. Continuous colours are `cividis`, whose lightness
+increases evenly.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ MISSING = "plots need matplotlib: pip install 'nas-archive[plots]'"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b5b5b")
 LINES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-GREY, DARK = "#9a9a9a", "#333333"
+GREY = "#9a9a9a"
+DARK = "#333333"
 GRADIENT = "cividis"
 
-WIDTH, HEIGHT = 7.2, 4.4
+WIDTH = 7.2
+HEIGHT = 4.4
 """Inches."""
 MANY = 1000
 """Marks beyond which they are drawn as pixels, also in SVG and PDF."""
@@ -53,8 +56,11 @@ QUANTITIES = {
 }
 """Labels of axes."""
 
-# As on a terminal (`archive.cli.render`): control characters, marks of writing direction, surrogates.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# As on a terminal (`archive.cli.render`): control characters, marks of writing direction,
+# surrogates.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def figure(
@@ -69,6 +75,7 @@ def figure(
         from matplotlib.figure import Figure
     except ImportError:
         raise SettingsError(MISSING) from None
+
     drawing = Figure(figsize=(width, height), layout="constrained")
     axes = drawing.subplots(1, panels, squeeze=False, **layout)[0]
     for each in axes:
@@ -76,6 +83,7 @@ def figure(
         each.grid(True, color="#e4e4e4", linewidth=0.6)
         each.set_axisbelow(True)
         each.tick_params(labelsize=9)
+
     return drawing, list(axes)
 
 
@@ -90,7 +98,9 @@ def line(at: int) -> str:
 
 
 def shown(name: str, longest: int = LONGEST) -> str:
-    """Return a name as a label: printable, of bounded length, not hidden by matplotlib for a leading underscore."""
+    """Return a name as a label: printable, of bounded length, not hidden by matplotlib for a
+    leading underscore.
+    """
     text = printable(name)
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return f" {text}" if text.startswith("_") else text
@@ -107,9 +117,12 @@ def quantity(name: str) -> str:
 
 
 def cost_unit(name: str, largest: float) -> tuple[float, str]:
-    """Return the unit of an axis, as a divisor, and its label: seconds of training become minutes or hours."""
+    """Return the unit of an axis, as a divisor, and its label: seconds of training become minutes
+    or hours.
+    """
     if name != "seconds" or largest < 600:
         return 1.0, quantity(name)
+
     divisor, unit = (60.0, "min") if largest < 36_000 else (3600.0, "h")
     return divisor, f"training time ({unit})"
 
@@ -134,6 +147,7 @@ def legend(axes: Axes, handles: Sequence[Any], names: Sequence[str], **where: An
     if len(labels) > IN_LEGEND:
         labels = [*labels[:IN_LEGEND], f"and {len(labels) - IN_LEGEND} more"]
         handles = [*handles[:IN_LEGEND], _nothing()]
+
     box = axes.legend(list(handles), labels, fontsize=8.5, frameon=False, **where)
     for text in box.get_texts():
         text.set_parse_math(False)
@@ -151,7 +165,9 @@ def large_numbers(axis: Any) -> None:
     from matplotlib.ticker import EngFormatter, FuncFormatter
 
     thousands = EngFormatter(sep=" ")
-    axis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if abs(value) >= 1000 else f"{value:g}"))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: thousands(value) if abs(value) >= 1000 else f"{value:g}")
+    )
 
 
 def logarithmic(axis: Any) -> None:
@@ -164,29 +180,38 @@ def logarithmic(axis: Any) -> None:
 
 
 def spans_orders(values: Floats) -> bool:
-    """Return whether values need a logarithmic axis: all positive, with a factor of 30 between the extremes."""
+    """Return whether values need a logarithmic axis: all positive, with a factor of 30 between the
+    extremes.
+    """
     known = values[np.isfinite(values)]
     # The ratio to a number below it may be infinite.
     least = 1 / drawable.LARGEST
-    return bool(len(known)) and float(known.min()) >= least and float(known.max() / known.min()) >= 30
+    return (
+        bool(len(known)) and float(known.min()) >= least and float(known.max() / known.min()) >= 30
+    )
 
 
 def robust_limits(values: Floats, better: float, always: Floats) -> tuple[float, float, int]:
-    """Return limits of an axis that a few bad values do not stretch, and the number of values outside.
+    """Return limits of an axis that a few bad values do not stretch, and the number of values
+    outside.
 
     Args:
         values: (n,) the values, NaN left out.
         better: 1 where larger values are better, else -1.
         always: Values that must be inside.
     """
-    known, inside = values[np.isfinite(values)], always[np.isfinite(always)]
+    known = values[np.isfinite(values)]
+    inside = always[np.isfinite(always)]
     worst = np.quantile(better * known, 0.05) if len(known) else 0.0
     kept = np.concatenate([better * inside, better * known[better * known >= worst]])
     if not len(kept):
         return 0.0, 1.0, 0
-    low, high = float(kept.min()), float(kept.max())
+
+    low = float(kept.min())
+    high = float(kept.max())
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 0.5
-    low, high = low - margin, high + margin
+    low = low - margin
+    high = high + margin
     outside = int((better * known < low).sum())
     return (low, high, outside) if better > 0 else (-high, -low, outside)
 

@@ -45,8 +45,12 @@ def draw(data: WorkerTimeline, title: str) -> Figure:
             if trial.outcome == outcome:
                 bar = (trial.begin - begin) / divisor, max((trial.end - trial.begin) / divisor, 0.0)
                 bars.setdefault(first[trial.worker] + trial.lane, []).append(bar)
+
         for row in sorted(bars):
-            axes.broken_barh(bars[row], (row - 0.4, 0.8), **_face(outcome), edgecolor="white", linewidth=0.3)
+            axes.broken_barh(
+                bars[row], (row - 0.4, 0.8), **_face(outcome), edgecolor="white", linewidth=0.3
+            )
+
     axes.set_yticks(
         [first[worker] + (count - 1) / 2 for worker, count in data.workers.items()],
         [style.shown(worker) for worker in data.workers],
@@ -58,7 +62,9 @@ def draw(data: WorkerTimeline, title: str) -> Figure:
     _add_legend(axes, data)
     since = datetime.fromtimestamp(begin / 1000, UTC)
     count = f"{'the latest ' if data.cut else ''}{len(data.trials):,} trials"
-    style.label(axes, f"{unit} since {since:%Y-%m-%d %H:%M:%S} UTC", "", f"{style.shown(title)}: {count}")
+    style.label(
+        axes, f"{unit} since {since:%Y-%m-%d %H:%M:%S} UTC", "", f"{style.shown(title)}: {count}"
+    )
     return figure
 
 
@@ -66,7 +72,9 @@ def _add_legend(axes: Axes, data: WorkerTimeline) -> None:
     """Add a legend of the outcomes that occur."""
     from matplotlib.patches import Patch
 
-    outcomes = [outcome for outcome in OUTCOMES if any(trial.outcome == outcome for trial in data.trials)]
+    outcomes = [
+        outcome for outcome in OUTCOMES if any(trial.outcome == outcome for trial in data.trials)
+    ]
     patches = [Patch(**_face(outcome)) for outcome in outcomes]
     style.legend(axes, patches, outcomes, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
@@ -81,4 +89,5 @@ def _unit(milliseconds: float) -> tuple[float, str]:
     """Return the unit of the axis, in milliseconds, and its name."""
     if milliseconds < 600_000:
         return 1000.0, "seconds"
+
     return (60_000.0, "minutes") if milliseconds < 36_000_000 else (3_600_000.0, "hours")

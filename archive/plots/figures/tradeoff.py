@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def draw(data: ValueAndCost) -> Figure:
-    """Draw each result as a mark and each front as a step line: the best value for at most that cost."""
+    """Draw each result as a mark and each front as a step line: the best value for at most that
+    cost.
+    """
     figure, (axes,) = style.figure()
     handles = []
     many = len(data.value) > style.MANY
@@ -31,20 +33,28 @@ def draw(data: ValueAndCost) -> Figure:
                 alpha=0.35 if many else 0.55, linewidths=0, rasterized=many,
             )
         )  # fmt: skip
-    fronts, names = tradeoff.fronts(data), [*data.studies]
+
+    fronts = tradeoff.fronts(data)
+    names = [*data.studies]
     for at, rows in enumerate(fronts):
         alone = len(fronts) == 1
         if len(rows):
             handles.append(_front(axes, data, rows, style.DARK if alone else style.colour(at)))
-            names.append(f"front of {len(rows)}" if alone else f"{data.studies[at]}: front of {len(rows)}")
+            names.append(
+                f"front of {len(rows)}" if alone else (f"{data.studies[at]}: front of {len(rows)}")
+            )
+
     style.legend(axes, handles, names, loc="center left", bbox_to_anchor=(1.0, 0.5))
     if style.spans_orders(data.cost):
         style.logarithmic(axes.xaxis)
+
     style.large_numbers(axes.xaxis)
     inside = data.value[np.concatenate(fronts)]
     low, high, outside = style.robust_limits(data.value, sign(data.direction), inside)
     axes.set_ylim(low, high)
-    notes = [f"{outside} worse results outside"] * bool(outside) + [f"{data.missing} left out"] * bool(data.missing)
+    notes = [f"{outside} worse results outside"] * bool(outside) + [
+        f"{data.missing} left out"
+    ] * bool(data.missing)
     style.label(
         axes,
         f"{style.quantity(data.cost_name)}, smaller is better",
@@ -57,7 +67,8 @@ def draw(data: ValueAndCost) -> Figure:
 
 def _front(axes: Axes, data: ValueAndCost, rows: Integers, colour: str) -> Any:
     """Draw one front up to the largest cost of all results, and return its line."""
-    cost, value = data.cost[rows], data.value[rows]
+    cost = data.cost[rows]
+    value = data.value[rows]
     (line,) = axes.plot(
         np.append(cost, data.cost.max()), np.append(value, value[-1]), drawstyle="steps-post", color=colour, lw=1.4,
         zorder=3,

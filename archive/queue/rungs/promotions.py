@@ -1,4 +1,5 @@
-"""Promotions in the store: the transaction of a result at a rung decides which proposals of its study continue.
+"""Promotions in the store: the transaction of a result at a rung decides which proposals of its
+study continue.
 
     lock the study -> lock its proposals -> store the results -> pause -> promote
 
@@ -43,7 +44,8 @@ USING INDEX SEEK s:Study(name)
 SET s.rung_borders = $borders
 """
 
-# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all workers.
+# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all
+# workers.
 PAUSED = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
@@ -71,6 +73,7 @@ def lock(tx: ManagedTransaction, studies: Iterable[str]) -> dict[str, RungStudy]
     names = sorted({*studies})
     if not names:
         return {}
+
     lock_nodes(tx, "Study", names)
     read = {row["name"]: _study(row) for row in tx.run(CONFIGS, studies=names)}
     return {name: study for name, study in read.items() if study is not None}
@@ -79,7 +82,13 @@ def lock(tx: ManagedTransaction, studies: Iterable[str]) -> dict[str, RungStudy]
 def pause(tx: ManagedTransaction, ended: Sequence[RungResult]) -> None:
     """Record rung, value and epochs on the claims of results at a rung."""
     paused = [
-        {"id": one.id, "token": one.token, "rung": one.rung, "value": one.result.value, "epochs": one.result.epochs}
+        {
+            "id": one.id,
+            "token": one.token,
+            "rung": one.rung,
+            "value": one.result.value,
+            "epochs": one.result.epochs,
+        }
         for one in ended
         if one.rung is not None and one.result.partial
     ]
@@ -87,7 +96,9 @@ def pause(tx: ManagedTransaction, ended: Sequence[RungResult]) -> None:
         tx.run(PAUSED, rows=paused).consume()
 
 
-def promote(tx: ManagedTransaction, studies: Mapping[str, RungStudy], ended: Sequence[RungResult]) -> None:
+def promote(
+    tx: ManagedTransaction, studies: Mapping[str, RungStudy], ended: Sequence[RungResult]
+) -> None:
     """Promote the proposals that can be promoted, in the locked studies of these results.
 
     Args:
@@ -104,19 +115,26 @@ def promote(tx: ManagedTransaction, studies: Mapping[str, RungStudy], ended: Seq
 
 
 def _near(study: RungStudy, ended: Sequence[RungResult]) -> tuple[list[int], StudyBorders] | None:
-    """Return the numbers to promote by the stored borders, and the borders; None if these do not tell."""
+    """Return the numbers to promote by the stored borders, and the borders;
+
+    None if these do not tell.
+    """
     if study.borders is None:
         return None
+
     borders = StudyBorders.parse(study, study.borders)
     for one in ended:
         borders.insert(one.standing(study), len(one.before))
+
     promoted = borders.promote()
     return None if promoted is None else (promoted, borders)
 
 
 def _of_all(tx: ManagedTransaction, name: str, study: RungStudy) -> tuple[list[int], StudyBorders]:
     """Return the numbers to promote by all results of a study, and its borders."""
-    borders = StudyBorders.of(study, [_standing(row, study) for row in tx.run(STANDINGS, study=name)])
+    borders = StudyBorders.of(
+        study, [_standing(row, study) for row in tx.run(STANDINGS, study=name)]
+    )
     return borders.promote() or [], borders
 
 
@@ -124,10 +142,16 @@ def _wait(tx: ManagedTransaction, ids: Sequence[str]) -> None:
     """Put proposals back into the queue for their next rung."""
     if not ids:
         return
+
     changes = [
         Change(
             id_,
-            {"state": State.WAITING.value, "rung": row["rung"] + 1, "priority": row["priority"] + 1, "attempts": 0},
+            {
+                "state": State.WAITING.value,
+                "rung": row["rung"] + 1,
+                "priority": row["priority"] + 1,
+                "attempts": 0,
+            },
         )
         for id_, row in sorted(leases.lock(tx, ids).items())
     ]
@@ -140,8 +164,12 @@ def _study(row: Mapping[str, Any]) -> RungStudy | None:
     rungs = Rungs.of(from_json(row["config"]))
     if rungs is None:
         return None
-    constraints = map(Constraint, *(row[name] or () for name in ("constrained", "operators", "bounds")))
-    maximise, objective = row["direction"] == "maximise", row["objective"]
+
+    constraints = map(
+        Constraint, *(row[name] or () for name in ("constrained", "operators", "bounds"))
+    )
+    maximise = row["direction"] == "maximise"
+    objective = row["objective"]
     return RungStudy(rungs, maximise, objective, tuple(constraints), borders=row["borders"])
 
 

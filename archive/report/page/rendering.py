@@ -1,4 +1,6 @@
-"""Report as an HTML document: a Jinja template with automatic escaping, and a policy that forbids every request."""
+"""Report as an HTML document: a Jinja template with automatic escaping, and a policy that forbids
+every request.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ class Cell(NamedTuple):
 
 def rendered(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
     """Return the document."""
-    style, script = _text("report.css") + drawing.stylesheet(), _text("report.js")
+    style = _text("report.css") + drawing.stylesheet()
+    script = _text("report.js")
     environment = Environment(
         loader=PackageLoader("archive.report.page", ""),
         autoescape=True,
@@ -89,7 +92,9 @@ def rendered(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
 
 
 def _printable(value: Any) -> Any:
-    """Return a value of the template without control characters; markup comes from this package, and stays."""
+    """Return a value of the template without control characters; markup comes from this package,
+    and stays.
+    """
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -110,43 +115,61 @@ def _estimate(one: Recommendation, better: float) -> str:
 
 
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
-    study, results = report.study, report.results
+    study = report.study
+    results = report.results
     agents = agent_names(study, results.columns["agent"])
     named = "; ".join(f"{each.name}, {each.direction}" for each in study.objectives)
     yield "objectives" if study.further else "objective", named
     if (units := units_of(study)) is not None:
         yield "unit", units
+
     if study.constraints:
         yield "constraints", ", ".join(map(str, study.constraints))
+
     if report.pareto is not None:
         yield from _front_facts(report.pareto)
     elif report.best:
         yield "best value", f"{report.best[0].value:.6g} (#{report.best[0].number})"
+
     if report.recommended is not None:
         yield "recommended", _estimate(report.recommended, sign(study.direction))
+
     yield "task", f"{study.task}, protocol {study.protocol}"
     yield "space", study.space
     yield "agent", ", ".join(agents) or "none on record"
-    counted = (f"{report.counts.get(state, 0):,} {state.value.lower()}" for state in State if report.counts.get(state))
+    counted = (
+        f"{report.counts.get(state, 0):,} {state.value.lower()}"
+        for state in State
+        if report.counts.get(state)
+    )
     budget = f"{study.budget:,}" if study.budget < UNBOUNDED else described(study.budget)
     yield "proposals", f"{', '.join(counted) or 'none'}; budget {budget}"
     seconds = [*filter(is_duration, results.columns["seconds"])]
     if seconds:
         yield "training time", _duration(sum(seconds))
+
     reused = sum(source is not None for source in results.columns["answered_from"])
     if reused:
         yield "known before", f"{reused:,} results were reused without a training"
+
     if report.sources:
         yield "warm-started from", ", ".join(report.sources)
+
     yield "created", _time(study.created)
 
 
 def _front_facts(front: ParetoSet) -> Iterator[tuple[str, str]]:
-    """Yield the best value of each objective, which the Pareto set has, and the extent of the set."""
+    """Yield the best value of each objective, which the Pareto set has, and the extent of the
+    set.
+    """
     for at, objective in enumerate(front.objectives):
         better = sign(objective.direction)
         best = max(range(len(front.values)), key=lambda one: better * front.values[one][at])
-        yield f"best {objective.name}", f"{front.values[best][at]:.6g} (#{front.proposals[best].number})"
+        yield (
+            f"best {objective.name}",
+            (f"{front.values[best][at]:.6g} (#{front.proposals[best].number})"),
+        )
+
     yield "Pareto set", f"{len(front.proposals):,} of {len(front.history):,} results"
     reference = ", ".join(f"{each:.6g}" for each in front.reference)
     yield "hypervolume", f"{front.hypervolume:.6g}, from {reference}"
@@ -160,22 +183,38 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
         if evaluation.metrics.get(name) is not None
     ]
     metrics = final_metrics(evaluation)
-    facts += [(name, f"{metrics[name]:.6g}") for name in sorted(metrics) if name != report.study.objective]
+    facts += [
+        (name, f"{metrics[name]:.6g}") for name in sorted(metrics) if name != report.study.objective
+    ]
     facts += [("layers", str(len(evaluation.architecture.layers)))]
-    facts += [(name, f"{value:g}") for name, value in (("epochs", evaluation.epochs),) if value is not None]
+    facts += [
+        (name, f"{value:g}")
+        for name, value in (("epochs", evaluation.epochs),)
+        if value is not None
+    ]
     facts += [("training time", _duration(evaluation.seconds))] if evaluation.seconds else []
     facts += [(name, str(value)) for name, value in sorted(evaluation.hyperparameters.items())]
     try:
-        picture, missing = Markup(diagram.svg(evaluation.architecture, theme="page")), ""
+        picture = Markup(diagram.svg(evaluation.architecture, theme="page"))
+        missing = ""
     except ArchiveError as error:
         # A network of a space that this installation lacks.
-        picture, missing = Markup(""), str(error)
+        picture = Markup("")
+        missing = str(error)
+
     return BestNetwork(evaluation.number or 0, evaluation.architecture.key, facts, picture, missing)
 
 
 def _columns(report: StudyReport) -> list[str]:
     """Return the headings of the table: those with an entry."""
-    return ["number", report.study.objective, *(name for name, _ in _numbers(report)), "agent", "network", "note"]
+    return [
+        "number",
+        report.study.objective,
+        *(name for name, _ in _numbers(report)),
+        "agent",
+        "network",
+        "note",
+    ]
 
 
 def _rows(report: StudyReport) -> Iterator[list[Cell]]:
@@ -183,7 +222,10 @@ def _rows(report: StudyReport) -> Iterator[list[Cell]]:
     numbers = _numbers(report)
     for at in report.shown:
         column = {name: values[at] for name, values in results.columns.items()}
-        cells = [Cell(str(results.number[at]), str(results.number[at])), _number(float(results.value[at]), "{:.6g}")]
+        cells = [
+            Cell(str(results.number[at]), str(results.number[at])),
+            _number(float(results.value[at]), "{:.6g}"),
+        ]
         cells += [_number(values[at]) for _, values in numbers]
         agent = kind_of(column["agent"] or "")
         source = column["answered_from"]
@@ -194,16 +236,26 @@ def _rows(report: StudyReport) -> Iterator[list[Cell]]:
 
 def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:
     """Return heading and values of the columns of numbers between the objective and the agent."""
-    results, columns = report.results, report.results.columns
+    results = report.results
+    columns = report.results.columns
     better = -1.0 if report.study.direction == "minimise" else 1.0
     objectives = [(name, columns[METRIC + name]) for name in further_objectives(results)]
     taken = {report.study.objective, *(name for name, _ in objectives)}
     costs = [
-        (name, [next((each for each in one if each is not None), None) for one in zip(*found, strict=True)])
+        (
+            name,
+            [
+                next((each for each in one if each is not None), None)
+                for one in zip(*found, strict=True)
+            ],
+        )
         for name, found in ((name, columns_of(name, results)) for name in costs_on_record(results))
     ]
     mean = [None if value is None else better * value for value in columns["mean"]]
-    trainings = [("epochs", "training epochs", columns["epochs"]), ("seconds", "training seconds", columns["seconds"])]
+    trainings = [
+        ("epochs", "training epochs", columns["epochs"]),
+        ("seconds", "training seconds", columns["seconds"]),
+    ]
     predicted = [("predicted", "predicted mean", mean), ("std", "predicted std", columns["std"])]
     return [
         *objectives,
@@ -225,12 +277,16 @@ def _with_values(
 def _number(value: Any, form: str = "") -> Cell:
     if not isinstance(value, int | float) or not math.isfinite(value):
         return Cell("")
+
     return Cell(form.format(value) if form else short(value), f"{value:.7g}")
 
 
 def _environment(report: StudyReport) -> Iterator[tuple[str, str]]:
     for name, values in report.environment.items():
-        shown = [value if len(values) == 1 else f"{value} ({count:,})" for value, count in values[:MOST_VALUES]]
+        shown = [
+            value if len(values) == 1 else f"{value} ({count:,})"
+            for value, count in values[:MOST_VALUES]
+        ]
         more = [f"and {len(values) - MOST_VALUES:,} more"] if len(values) > MOST_VALUES else []
         yield name, ", ".join([*shown, *more])
 
@@ -238,8 +294,10 @@ def _environment(report: StudyReport) -> Iterator[tuple[str, str]]:
 def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.3g} s"
+
     if seconds < 7200:
         return f"{seconds / 60:.3g} min"
+
     return f"{seconds / 3600:,.1f} h"
 
 
@@ -247,4 +305,5 @@ def _time(milliseconds: int | None) -> str:
     # Beyond it, no calendar has the day.
     if milliseconds is None or not 0 <= milliseconds < 253_402_214_400_000:
         return "unknown"
+
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,7 +1,7 @@
 """Base class of the spaces of genotypes: sampling, mutation and neighbours as in BANANAS' code.
 
-White, Neiswanger, Savani: BANANAS, section 5; its DARTS space is `darts/arch.py` of naszilla/naszilla, and the
-neighbours are those of `nas_bench_301/cell_301.py` there.
+White, Neiswanger, Savani: BANANAS, section 5; its DARTS space is `darts/arch.py` of
+naszilla/naszilla, and the neighbours are those of `nas_bench_301/cell_301.py` there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class GenotypeSpace(CellSpace):
     """Pairs of a normal and a reduction cell.
 
     Args:
-        none: Whether operations may be `none`. True in BANANAS; DARTS and NAS-Bench-301 have none of them.
+        none: Whether operations may be `none`. True in BANANAS; DARTS and NAS-Bench-301 have none
+            of them.
         **config: Refused.
 
     Raises:
@@ -44,6 +45,7 @@ class GenotypeSpace(CellSpace):
         refuse_settings(self.name, config)
         if not isinstance(none, bool):
             raise SettingsError(f"none must be true or false, got {none!r}")
+
         self.none = none
 
     @property
@@ -63,12 +65,16 @@ class GenotypeSpace(CellSpace):
 
     @property
     def size(self) -> int:
-        """Number of genotypes, the order of a node's two choices left out; isomorphic ones count separately."""
-        q, total = len(self.primitives), 1
+        """Number of genotypes, the order of a node's two choices left out; isomorphic ones count
+        separately.
+        """
+        q = len(self.primitives)
+        total = 1
         for state in range(INPUTS, INPUTS + self.rules.nodes):
             pairs = self.rules.sources(state)
             same = sum(first == second for first, second in pairs)
             total *= (len(pairs) - same) * q**2 + same * q * (q + 1) // 2
+
         return total * total
 
     def decisions(self) -> Decisions:
@@ -77,28 +83,35 @@ class GenotypeSpace(CellSpace):
 
     @staticmethod
     def slots(architecture: Architecture) -> dict[str, str]:
-        """Return the operation between each state and each later node, `normal.0-2` to `reduce.4-5`.
+        """Return the operation between each state and each later node, `normal.0-2` to
+        `reduce.4-5`.
 
-        Nodes are in canonical order, so that all relabellings of a network have the same slots. Two operations between
-        one state and one node are joined by a `+`.
+        Nodes are in canonical order, so that all relabellings of a network have the same slots. Two
+        operations between one state and one node are joined by a `+`.
         """
         try:
             genotype = to_genotype(architecture.functional.canonical)
         except CodecError as error:
             raise InvalidArchitectureError(str(error)) from None
+
         slots: dict[str, str] = {}
         for cell, choices in zip(CELLS, (genotype.normal, genotype.reduce), strict=True):
             between: dict[tuple[int, int], list[str]] = {}
             for at, (operation, state) in enumerate(choices):
                 if operation != NONE:
                     between.setdefault((state, INPUTS + at // 2), []).append(operation)
+
             for node in range(INPUTS, INPUTS + len(choices) // 2):
                 for state in range(node):
-                    slots[f"{cell}.{state}-{node}"] = "+".join(sorted(between.get((state, node), [NONE])))
+                    slots[f"{cell}.{state}-{node}"] = "+".join(
+                        sorted(between.get((state, node), [NONE]))
+                    )
+
         return slots
 
     def validate(self, architecture: Architecture) -> None:
-        """Check that the architecture is a genotype of the space, or one without its operations `none`.
+        """Check that the architecture is a genotype of the space, or one without its operations
+        `none`.
 
         Raises:
             InvalidArchitectureError: It is not; the message gives the reason.
@@ -108,8 +121,13 @@ class GenotypeSpace(CellSpace):
         fault = self.rules.fault(genotype)
         if fault is not None:
             raise InvalidArchitectureError(fault)
-        if not self.none and NONE in {operation for operation, _ in (*genotype.normal, *genotype.reduce)}:
-            raise InvalidArchitectureError("the space has no operation none (setting none=false), but the network does")
+
+        if not self.none and NONE in {
+            operation for operation, _ in (*genotype.normal, *genotype.reduce)
+        }:
+            raise InvalidArchitectureError(
+                "the space has no operation none (setting none=false), but the network does"
+            )
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Draw each operation, and each pair of states that a node reads, uniformly."""
@@ -119,28 +137,37 @@ class GenotypeSpace(CellSpace):
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Change one choice, drawn uniformly until a network of another `functional_key` results.
 
-        As in BANANAS' code: one of the two cells, one of its choices, and either another operation or another state,
-        which is not that of the node's other choice in `darts`.
+        As in BANANAS' code: one of the two cells, one of its choices, and either another operation
+        or another state, which is not that of the node's other choice in `darts`.
         """
         cells = _cells(architecture)
         while True:
-            cell, at = int(rng.integers(len(CELLS))), int(rng.integers(len(cells[0])))
+            cell = int(rng.integers(len(CELLS)))
+            at = int(rng.integers(len(cells[0])))
             if rng.integers(2):
-                name, options = "swap_label", self._relabelled(cells[cell], at)
+                name = "swap_label"
+                options = self._relabelled(cells[cell], at)
             else:
-                name, options = "swap_input", self._rewired(cells[cell], at)
+                name = "swap_input"
+                options = self._rewired(cells[cell], at)
+
             if not options:
                 continue
+
             child = self.built(_replaced(cells, cell, at, options[int(rng.integers(len(options)))]))
             if child.functional_key != architecture.functional_key:
                 return Mutation(child, (name,))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield the networks with another operation, or another state, in one choice."""
-        cells, seen = _cells(architecture), {architecture.key}
+        cells = _cells(architecture)
+        seen = {architecture.key}
         for cell, choices in enumerate(cells):
             for at in range(len(choices)):
-                edits = [("swap_label", self._relabelled(choices, at)), ("swap_input", self._rewired(choices, at))]
+                edits = [
+                    ("swap_label", self._relabelled(choices, at)),
+                    ("swap_input", self._rewired(choices, at)),
+                ]
                 for name, options in edits:
                     for choice in options:
                         child = self.built(_replaced(cells, cell, at, choice))
@@ -158,7 +185,10 @@ class GenotypeSpace(CellSpace):
         for node in range(INPUTS, INPUTS + self.rules.nodes):
             states = rng.choice(node, size=2, replace=self.rules.repeats)
             operations = rng.integers(len(self.primitives), size=2)
-            yield from ((self.primitives[op], int(state)) for op, state in zip(operations, states, strict=True))
+            yield from (
+                (self.primitives[op], int(state))
+                for op, state in zip(operations, states, strict=True)
+            )
 
     def _relabelled(self, choices: Sequence[Choice], at: int) -> list[Choice]:
         """Return the choices with another operation."""

@@ -10,7 +10,9 @@ from archive.spaces.darts.base import GenotypeSpace
 
 @final
 class Darts(GenotypeSpace):
-    """Normal and reduction cell of DARTS: four nodes each, the sums of two operations on two earlier states."""
+    """Normal and reduction cell of DARTS: four nodes each, the sums of two operations on two
+    earlier states.
+    """
 
     name = "darts"
     # Input, output, and for each cell two entries, eight operations and four sums.

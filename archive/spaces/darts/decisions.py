@@ -38,7 +38,9 @@ class GenotypeDecisions(Decisions):
         self._genotypes = genotypes
         self._primitives = genotypes.primitives
         nodes = range(INPUTS, INPUTS + genotypes.rules.nodes)
-        self._sources: dict[int, tuple[Pair, ...]] = {node: genotypes.rules.sources(node) for node in nodes}
+        self._sources: dict[int, tuple[Pair, ...]] = {
+            node: genotypes.rules.sources(node) for node in nodes
+        }
         self.decisions = tuple(self._named())
 
     def needed(self, prefix: Sequence[int]) -> bool:
@@ -49,11 +51,13 @@ class GenotypeDecisions(Decisions):
         """Return the decisions of the network, its nodes in canonical order."""
         if not self.space.contains(architecture):
             return None
+
         genotype = to_genotype(architecture.canonical)
         vector: list[int] = []
         for choices in (genotype.normal, genotype.reduce):
             for at in range(0, len(choices), 2):
                 vector += self._encoded(INPUTS + at // 2, choices[at : at + 2])
+
         return tuple(vector)
 
     def build(self, vector: Vector) -> Architecture:
@@ -66,8 +70,15 @@ class GenotypeDecisions(Decisions):
         for cell in CELLS:
             for node, pairs in self._sources.items():
                 if len(pairs) > 1:
-                    yield Decision(f"{cell} node {node} reads", tuple(f"{first}-{second}" for first, second in pairs))
-                yield from (Decision(f"{cell} node {node} operation {at}", self._primitives) for at in (1, 2))
+                    yield Decision(
+                        f"{cell} node {node} reads",
+                        tuple(f"{first}-{second}" for first, second in pairs),
+                    )
+
+                yield from (
+                    Decision(f"{cell} node {node} operation {at}", self._primitives)
+                    for at in (1, 2)
+                )
 
     def _encoded(self, node: int, choices: Sequence[Choice]) -> list[int]:
         (first, low), (second, high) = sorted(choices, key=lambda choice: (choice[1], choice[0]))

@@ -10,7 +10,9 @@ from archive.spaces.darts.base import GenotypeSpace
 
 @final
 class NasNet(GenotypeSpace):
-    """Cells like those of NASNet and AmoebaNet: five nodes each, with the operations of the DARTS repository."""
+    """Cells like those of NASNet and AmoebaNet: five nodes each, with the operations of the DARTS
+    repository.
+    """
 
     name = "nasnet"
     # Input, output, and for each cell two entries, ten operations and at most five sums.

@@ -1,7 +1,9 @@
-"""The nine modifiers of NASBOT (Table 6), each a pure function of a network and of explicit choices.
+"""The nine modifiers of NASBOT (Table 6), each a pure function of a network and of explicit
+choices.
 
-A modifier returns a new architecture, or raises `InvalidArchitectureError` if the result would be invalid: different
-image sizes at one layer, a dead end, a layer that cannot be removed. The limits of a space are not checked here.
+A modifier returns a new architecture, or raises `InvalidArchitectureError` if the result would be
+invalid: different image sizes at one layer, a dead end, a layer that cannot be removed. The limits
+of a space are not checked here.
 
     units of layers     inc_single  dec_single  inc_en_masse  dec_en_masse
     the graph           dup_path  remove_layer  skip  swap_label  wedge_layer
@@ -43,7 +45,9 @@ def dec_en_masse(architecture: Architecture, layers: Iterable[int]) -> Architect
 
 
 def changed(units: int, sign: int) -> int:
-    """Return units increased (`sign` 1) or decreased (-1) by 1/8, rounded half up, and by 1 at least."""
+    """Return units increased (`sign` 1) or decreased (-1) by 1/8, rounded half up, and by 1 at
+    least.
+    """
     return units + sign * max(1, (units + 4) // 8)
 
 
@@ -56,8 +60,12 @@ def dup_path(architecture: Architecture, path: Sequence[int]) -> Architecture:
     """
     edges = list(architecture.edges)
     if len(path) < 3 or not set(_links(path)) <= set(edges):
-        raise InvalidArchitectureError(f"dup_path needs a path of three layers or more, got {tuple(path)}")
-    n, inner = len(architecture.layers), path[1:-1]
+        raise InvalidArchitectureError(
+            f"dup_path needs a path of three layers or more, got {tuple(path)}"
+        )
+
+    n = len(architecture.layers)
+    inner = path[1:-1]
     chain = [path[0], *range(n, n + len(inner)), path[-1]]
     copies = [architecture.layers[u] for u in inner]
     return Architecture(architecture.space, [*architecture.layers, *copies], edges + _links(chain))
@@ -69,15 +77,20 @@ def remove_layer(architecture: Architecture, layer: int, reconnect: Iterable[Edg
     Args:
         architecture: The network.
         layer: Position of the layer; neither the input nor the output.
-        reconnect: The new edges from its parents to its children. A parent that fed nothing else and a child that
-            nothing else fed each need one (`orphans`).
+        reconnect: The new edges from its parents to its children. A parent that fed nothing else
+            and a child that nothing else fed each need one (`orphans`).
     """
     if not 0 < layer < len(architecture.layers) - 1:
         raise InvalidArchitectureError("the input and the output cannot be removed", layer)
+
     reconnect = list(reconnect)
-    parents, children = architecture.parents[layer], architecture.children[layer]
+    parents = architecture.parents[layer]
+    children = architecture.children[layer]
     if any(tail not in parents or head not in children for tail, head in reconnect):
-        raise InvalidArchitectureError(f"new edges lead from its parents to its children, got {reconnect}", layer)
+        raise InvalidArchitectureError(
+            f"new edges lead from its parents to its children, got {reconnect}", layer
+        )
+
     kept = [edge for edge in architecture.edges if layer not in edge]
     edges = [(tail - (tail > layer), head - (head > layer)) for tail, head in (*kept, *reconnect)]
     layers = architecture.layers[:layer] + architecture.layers[layer + 1 :]
@@ -85,7 +98,9 @@ def remove_layer(architecture: Architecture, layer: int, reconnect: Iterable[Edg
 
 
 def orphans(architecture: Architecture, layer: int) -> tuple[list[int], list[int]]:
-    """Return the parents with this layer as only child, and the children with this layer as only parent."""
+    """Return the parents with this layer as only child, and the children with this layer as only
+    parent.
+    """
     parents = [p for p in architecture.parents[layer] if len(architecture.children[p]) == 1]
     children = [c for c in architecture.children[layer] if len(architecture.parents[c]) == 1]
     return parents, children
@@ -94,7 +109,8 @@ def orphans(architecture: Architecture, layer: int) -> tuple[list[int], list[int
 def skip(architecture: Architecture, tail: int, head: int) -> Architecture:
     """Connect two unconnected layers.
 
-    If the image out of `tail` is larger than those into `head`, average pools of stride 2 are inserted.
+    If the image out of `tail` is larger than those into `head`, average pools of stride 2 are
+    inserted.
 
     Args:
         architecture: The network.
@@ -102,10 +118,16 @@ def skip(architecture: Architecture, tail: int, head: int) -> Architecture:
         head: Position of the layer that it enters, topologically after `tail`.
     """
     if not 0 <= tail < head < len(architecture.layers) or (tail, head) in architecture.edges:
-        raise InvalidArchitectureError(f"skip needs two unconnected layers in order, got ({tail}, {head})")
+        raise InvalidArchitectureError(
+            f"skip needs two unconnected layers in order, got ({tail}, {head})"
+        )
+
     pools = halvings(architecture, tail, head)
     if pools is None:
-        raise InvalidArchitectureError(f"average pools cannot match the image sizes of a skip from layer {tail}", head)
+        raise InvalidArchitectureError(
+            f"average pools cannot match the image sizes of a skip from layer {tail}", head
+        )
+
     n = len(architecture.layers)
     chain = [tail, *range(n, n + pools), head]
     layers = [*architecture.layers, *[AVERAGE_POOL] * pools]
@@ -113,28 +135,43 @@ def skip(architecture: Architecture, tail: int, head: int) -> Architecture:
 
 
 def halvings(architecture: Architecture, tail: int, head: int) -> int | None:
-    """Return how often the image out of `tail` must be halved to enter `head`; None if halving cannot match it."""
+    """Return how often the image out of `tail` must be halved to enter `head`;
+
+    None if halving cannot match it.
+    """
     if not vocabulary(architecture.space).images:
         return 0
+
     levels = architecture.levels
-    out, into = levels[tail], levels[architecture.parents[head][0]]
+    out = levels[tail]
+    into = levels[architecture.parents[head][0]]
     if out is None or into is None:
         return 0 if out is into else None
+
     return into - out if into >= out else None
 
 
-def swap_label(architecture: Architecture, layer: int, op: str, *, default_units: int = DEFAULT_UNITS) -> Architecture:
+def swap_label(
+    architecture: Architecture, layer: int, op: str, *, default_units: int = DEFAULT_UNITS
+) -> Architecture:
     """Change the operation of a layer.
 
-    Units and stride stay if the new operation permits them. A layer without units gets those of its surroundings. A
-    stride that the new operation does not permit becomes the one that it does.
+    Units and stride stay if the new operation permits them. A layer without units gets those of its
+    surroundings. A stride that the new operation does not permit becomes the one that it does.
     """
-    old, operation = architecture.layers[layer], vocabulary(architecture.space)[op]
+    old = architecture.layers[layer]
+    operation = vocabulary(architecture.space)[op]
     if op == old.op:
         raise InvalidArchitectureError(f"swap_label needs another label, got {op}", layer)
+
     units = None
     if operation.has_units:
-        units = old.units if old.units is not None else surrounding_units(architecture, layer, layer, default_units)
+        units = (
+            old.units
+            if old.units is not None
+            else surrounding_units(architecture, layer, layer, default_units)
+        )
+
     stride = old.stride if old.stride in operation.strides else operation.strides[0]
     layers = list(architecture.layers)
     layers[layer] = Layer(op, units, stride)
@@ -142,7 +179,12 @@ def swap_label(architecture: Architecture, layer: int, op: str, *, default_units
 
 
 def wedge_layer(
-    architecture: Architecture, edge: Edge, op: str, *, stride: int | None = None, default_units: int = DEFAULT_UNITS
+    architecture: Architecture,
+    edge: Edge,
+    op: str,
+    *,
+    stride: int | None = None,
+    default_units: int = DEFAULT_UNITS,
 ) -> Architecture:
     """Put a new layer on an edge.
 
@@ -155,10 +197,14 @@ def wedge_layer(
     """
     if edge not in architecture.edges:
         raise InvalidArchitectureError(f"wedge_layer needs an edge of the network, got {edge}")
+
     operation = vocabulary(architecture.space)[op]
     units = surrounding_units(architecture, *edge, default_units) if operation.has_units else None
     new = len(architecture.layers)
-    layers = [*architecture.layers, Layer(op, units, operation.strides[0] if stride is None else stride)]
+    layers = [
+        *architecture.layers,
+        Layer(op, units, operation.strides[0] if stride is None else stride),
+    ]
     edges = [pair for pair in architecture.edges if pair != edge]
     return Architecture(architecture.space, layers, [*edges, *_links([edge[0], new, edge[1]])])
 
@@ -166,8 +212,9 @@ def wedge_layer(
 def surrounding_units(architecture: Architecture, above: int, below: int, default: int) -> int:
     """Return the mean of the units of two layers, rounded half up.
 
-    A layer without units counts with the mean of its parents' (for `above`) or of its children's (for `below`), as in
-    the authors' released code. If only one side has units, the result is those; if none has, it is `default`.
+    A layer without units counts with the mean of its parents' (for `above`) or of its children's
+    (for `below`), as in the authors' released code. If only one side has units, the result is
+    those; if none has, it is `default`.
     """
     sides = (
         _units_towards(architecture, above, architecture.parents, {}),
@@ -178,26 +225,39 @@ def surrounding_units(architecture: Architecture, above: int, below: int, defaul
 
 
 def _units_towards(
-    architecture: Architecture, layer: int, neighbours: Sequence[Sequence[int]], cache: dict[int, float | None]
+    architecture: Architecture,
+    layer: int,
+    neighbours: Sequence[Sequence[int]],
+    cache: dict[int, float | None],
 ) -> float | None:
-    # The cache makes the cost of a lattice of pools linear, although it has exponentially many paths.
+    # The cache makes the cost of a lattice of pools linear, although it has exponentially many
+    # paths.
     if layer not in cache:
         units: float | None = architecture.layers[layer].units
         if units is None:
-            behind = [_units_towards(architecture, other, neighbours, cache) for other in neighbours[layer]]
+            behind = [
+                _units_towards(architecture, other, neighbours, cache)
+                for other in neighbours[layer]
+            ]
             known = [value for value in behind if value is not None]
             units = sum(known) / len(known) if known else None
+
         cache[layer] = units
+
     return cache[layer]
 
 
 def _change_units(architecture: Architecture, layers: Iterable[int], sign: int) -> Architecture:
     new = list(architecture.layers)
     for u in layers:
-        op, units, stride = new[u].op, new[u].units, new[u].stride
+        op = new[u].op
+        units = new[u].units
+        stride = new[u].stride
         if units is None:
             raise InvalidArchitectureError(f"{op} has no units to change", u)
+
         new[u] = Layer(op, changed(units, sign), stride)
+
     return Architecture(architecture.space, new, architecture.edges)
 
 

@@ -1,7 +1,8 @@
 """Legal choices of each modifier of Table 6 in a network.
 
-Choices are excluded by degrees, groups and local image sizes. Of the remaining ones some may give no member, because of
-image sizes further down or of the mass, so the caller must check the result of a choice.
+Choices are excluded by degrees, groups and local image sizes. Of the remaining ones some may give
+no member, because of image sizes further down or of the mass, so the caller must check the result
+of a choice.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ Wedge = tuple[str, int]
 
 
 def resizable(architecture: Architecture, limits: Limits, sign: int) -> list[int]:
-    """Return the layers with units that can grow (`sign` 1) or shrink (-1) by 1/8 within the limits."""
-    low, high = limits.min_units, limits.max_units
+    """Return the layers with units that can grow (`sign` 1) or shrink (-1) by 1/8 within the
+    limits.
+    """
+    low = limits.min_units
+    high = limits.max_units
     return [
         u
         for u, layer in enumerate(architecture.layers)
@@ -33,9 +37,10 @@ def resizable(architecture: Architecture, limits: Limits, sign: int) -> list[int
 def runs(architecture: Architecture) -> list[list[int]]:
     """Return the sets of layers that an en-masse modifier can change.
 
-    Table 6 orders the layers topologically and picks 1/8 of them "in order"; the authors' released code takes
-    consecutive ones. Only layers with units count: 1/8 of them, 1/4 of eight or fewer, 1/2 of four or fewer. Fractions
-    are rounded up, so that more than one layer changes if there are three or more.
+    Table 6 orders the layers topologically and picks 1/8 of them "in order"; the authors' released
+    code takes consecutive ones. Only layers with units count: 1/8 of them, 1/4 of eight or fewer,
+    1/2 of four or fewer. Fractions are rounded up, so that more than one layer changes if there are
+    three or more.
     """
     layers = [u for u, layer in enumerate(architecture.layers) if layer.units is not None]
     n = len(layers)
@@ -56,22 +61,30 @@ def branching(architecture: Architecture, limits: Limits) -> list[int]:
 
 def longest_copy(architecture: Architecture, limits: Limits) -> int:
     """Return the maximum number of layers that a duplicated path may add."""
-    return min(limits.max_layers - len(architecture.layers), limits.max_edges - len(architecture.edges) - 1)
+    return min(
+        limits.max_layers - len(architecture.layers), limits.max_edges - len(architecture.edges) - 1
+    )
 
 
 def removable(architecture: Architecture) -> list[int]:
-    """Return the layers that can be removed: all but the ends; a decision layer only if there is another."""
+    """Return the layers that can be removed: all but the ends; a decision layer only if there is
+    another.
+    """
     words = vocabulary(architecture.space)
     several = len(architecture.parents[-1]) > 1
     groups = [words.operations[layer.op].group for layer in architecture.layers]
-    return [u for u, group in enumerate(groups) if group not in _ENDS or (several and group == "decision")]
+    return [
+        u
+        for u, group in enumerate(groups)
+        if group not in _ENDS or (several and group == "decision")
+    ]
 
 
 def reconnections(architecture: Architecture, layer: int) -> Iterator[list[Edge]]:
     """Yield the ways to reconnect parents and children when a layer is removed.
 
-    As in the authors' released code, an edge serves both ends if possible: orphaned parents and children are paired,
-    and the remaining ones are joined to any child or parent.
+    As in the authors' released code, an edge serves both ends if possible: orphaned parents and
+    children are paired, and the remaining ones are joined to any child or parent.
     """
     parents, children = orphans(architecture, layer)
     if len(parents) > len(children):
@@ -90,10 +103,18 @@ def reconnections(architecture: Architecture, layer: int) -> Iterator[list[Edge]
 
 def can_skip(architecture: Architecture, limits: Limits, tail: int, head: int) -> bool:
     """Return whether a connection can lead from a layer to a later one."""
-    if len(architecture.children[tail]) >= limits.max_degree or len(architecture.parents[head]) >= limits.max_degree:
+    if (
+        len(architecture.children[tail]) >= limits.max_degree
+        or len(architecture.parents[head]) >= limits.max_degree
+    ):
         return False
-    if head in architecture.children[tail] or architecture.children[tail][0] == len(architecture.layers) - 1:
+
+    if (
+        head in architecture.children[tail]
+        or architecture.children[tail][0] == len(architecture.layers) - 1
+    ):
         return False
+
     pools = halvings(architecture, tail, head)
     return (
         pools is not None
@@ -103,16 +124,21 @@ def can_skip(architecture: Architecture, limits: Limits, tail: int, head: int) -
 
 
 def swaps(architecture: Architecture, layer: int) -> tuple[list[str], list[str]]:
-    """Return the new labels of a layer: those that keep its image size, and those that change it."""
+    """Return the new labels of a layer: those that keep its image size, and those that change
+    it.
+    """
     words = vocabulary(architecture.space)
     old = architecture.layers[layer]
     group = words.operations[old.op].group
     if group in _ENDS:
         return [], []
+
     if not words.images:
         return [op for op in _inner(words) if op != old.op], []
+
     if architecture.levels[architecture.parents[layer][0]] is None:
         return [op for op in words.of_group("fc") if op != old.op], []
+
     same: list[str] = []
     other: list[str] = []
     for op in _inner(words):
@@ -120,6 +146,7 @@ def swaps(architecture: Architecture, layer: int) -> tuple[list[str], list[str]]
         keeps = operation.flat == (group == "fc") and old.stride in operation.strides
         if op != old.op:
             (same if keeps else other).append(op)
+
     return same, other
 
 
@@ -130,17 +157,22 @@ def wedgeable(architecture: Architecture) -> list[Edge]:
 
 
 def wedges(architecture: Architecture, edge: Edge) -> tuple[list[Wedge], list[Wedge]]:
-    """Return the new layers for an edge: those that keep the image size, and those that change it."""
+    """Return the new layers for an edge: those that keep the image size, and those that change
+    it.
+    """
     words = vocabulary(architecture.space)
     tail, head = edge
     if not words.images:
         return [(op, 1) for op in _inner(words)], []
+
     if architecture.levels[tail] is None:
         return [(op, 1) for op in words.of_group("fc")], []
+
     same = [(op, 1) for op in words.of_group("conv")]
     other = [(op, 2) for op in words.of_group("conv", "pool")]
     if words[architecture.layers[head].op].flat and len(architecture.parents[head]) == 1:
         same += [(op, 1) for op in words.of_group("fc")]
+
     return same, other
 
 

@@ -27,7 +27,9 @@ Choice = Callable[[], Architecture]
 
 
 def every(architecture: Architecture, limits: Limits) -> Iterator[tuple[str, Architecture]]:
-    """Yield (modifier, result) for all choices that give a network; limits may still be exceeded."""
+    """Yield (modifier, result) for all choices that give a network; limits may still be
+    exceeded.
+    """
     for name, choices in EVERY.items():
         for choice in choices(architecture, limits):
             try:
@@ -70,6 +72,7 @@ def _dup_path(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
 def _paths(architecture: Architecture, path: list[int], longest: int) -> Iterator[list[int]]:
     if len(path) >= 3:
         yield path
+
     if len(path) < longest:
         for child in architecture.children[path[-1]]:
             yield from _paths(architecture, [*path, child], longest)
@@ -101,11 +104,14 @@ def _swap_label(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
 def _wedge_layer(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
     if len(architecture.layers) >= limits.max_layers or len(architecture.edges) >= limits.max_edges:
         return
+
     units = limits.clip(apply.DEFAULT_UNITS)
     for edge in wedgeable(architecture):
         for labels in wedges(architecture, edge):
             for op, stride in labels:
-                yield partial(apply.wedge_layer, architecture, edge, op, stride=stride, default_units=units)
+                yield partial(
+                    apply.wedge_layer, architecture, edge, op, stride=stride, default_units=units
+                )
 
 
 EVERY: dict[str, Callable[[Architecture, Limits], Iterator[Choice]]] = {

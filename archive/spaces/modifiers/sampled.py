@@ -1,11 +1,14 @@
-"""NASBOT's mutation operator: random modifiers with random choices, k steps in a row (appendix B.2).
+"""NASBOT's mutation operator: random modifiers with random choices, k steps in a row (appendix
+B.2).
 
-A choice that gives no member of the space is rejected and another one is drawn. Decisions that the paper leaves open:
+A choice that gives no member of the space is rejected and another one is drawn. Decisions that the
+paper leaves open:
 
     modifier            each of the nine with the same probability; if one has no legal choice, another
     end of a path       a path to duplicate ends after each layer with probability 0.2, as in the authors' released code
     stride, pooling     if both are possible, a new label keeps the image size with probability 0.95; halving it half
-                        the time would end with images of one pixel. The released code does nearly the same.
+                        the time would end with images of one pixel. The released code does nearly
+                        the same.
 """
 
 from __future__ import annotations
@@ -47,13 +50,16 @@ _DRAWS = 5
 _SKIP_DRAWS = 40
 
 
-def mutate(architecture: Architecture, limits: Limits, check: Check, rng: np.random.Generator) -> Mutation:
+def mutate(
+    architecture: Architecture, limits: Limits, check: Check, rng: np.random.Generator
+) -> Mutation:
     """Apply a random number of random modifiers.
 
     Args:
         architecture: A member.
         limits: Limits of the space, which exclude choices before they are tried.
-        check: Function that raises `InvalidArchitectureError` for an architecture that is no member.
+        check: Function that raises `InvalidArchitectureError` for an architecture that is no
+            member.
         rng: Source of every choice.
     """
     return steps(architecture, number_of_steps(rng), limits, check, rng)
@@ -66,36 +72,48 @@ def number_of_steps(rng: np.random.Generator) -> int:
         left -= probability
         if left < 0:
             return k
+
     return len(STEP_PROBABILITIES)
 
 
-def steps(architecture: Architecture, number: int, limits: Limits, check: Check, rng: np.random.Generator) -> Mutation:
+def steps(
+    architecture: Architecture, number: int, limits: Limits, check: Check, rng: np.random.Generator
+) -> Mutation:
     """Apply this many random modifiers, fewer if no legal one is left.
 
-    The operations are those of a walk that visits no network twice: steps that lead back are omitted. A walk that has
-    returned to its start takes one more step.
+    The operations are those of a walk that visits no network twice: steps that lead back are
+    omitted. A walk that has returned to its start takes one more step.
     """
-    walk, names = [architecture], list[str]()
+    walk = [architecture]
+    names = list[str]()
     taken = 0
     while taken < number or (taken and not names):
         step = _step(walk[-1], limits, check, rng)
         if step is None:
             break
+
         taken += 1
         child, name = step
         at = _position(child, walk)
-        walk, names = [*walk[:at], child], [*names, name][:at]
+        walk = [*walk[:at], child]
+        names = [*names, name][:at]
+
     return Mutation(walk[-1], tuple(names))
 
 
 def _position(network: Architecture, walk: Sequence[Architecture]) -> int:
-    """Return the position of this network in a walk, and the length of the walk if it is not in it."""
+    """Return the position of this network in a walk, and the length of the walk if it is not in
+    it.
+    """
     size = len(network.layers), len(network.edges)
     for at, one in enumerate(walk):
         # Layers and edges are cheaper to compare than keys, and most networks differ in them.
-        if (len(one.layers), len(one.edges)) == size and Counter(one.layers) == Counter(network.layers):
+        if (len(one.layers), len(one.edges)) == size and Counter(one.layers) == Counter(
+            network.layers
+        ):
             if one.key == network.key:
                 return at
+
     return len(walk)
 
 
@@ -108,10 +126,13 @@ def _step(
         child = _legal(DRAWS[name], architecture, limits, check, rng)
         if child is not None:
             return child, name
-    # Random draws found no legal step. Near the limits of a narrow space, few of very many steps are legal.
+
+    # Random draws found no legal step. Near the limits of a narrow space, few of very many steps
+    # are legal.
     for name, child in every(architecture, limits):
         if _is_legal(child, check):
             return child, name
+
     return None
 
 
@@ -123,10 +144,13 @@ def _legal(
             child = draw(architecture, limits, rng)
         except InvalidArchitectureError:
             continue
+
         if child is None:
             return None
+
         if _is_legal(child, check):
             return child
+
     return None
 
 
@@ -135,88 +159,123 @@ def _is_legal(child: Architecture, check: Check) -> bool:
         check(child)
     except InvalidArchitectureError:
         return False
+
     return True
 
 
-def _inc_single(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+def _inc_single(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
     layers = resizable(architecture, limits, +1)
     return apply.inc_single(architecture, _pick(layers, rng)) if layers else None
 
 
-def _dec_single(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+def _dec_single(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
     layers = resizable(architecture, limits, -1)
     return apply.dec_single(architecture, _pick(layers, rng)) if layers else None
 
 
-def _inc_en_masse(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+def _inc_en_masse(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
     possible = set(resizable(architecture, limits, +1))
     candidates = [run for run in runs(architecture) if possible.issuperset(run)]
     return apply.inc_en_masse(architecture, _pick(candidates, rng)) if candidates else None
 
 
-def _dec_en_masse(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+def _dec_en_masse(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
     possible = set(resizable(architecture, limits, -1))
     candidates = [run for run in runs(architecture) if possible.issuperset(run)]
     return apply.dec_en_masse(architecture, _pick(candidates, rng)) if candidates else None
 
 
-def _dup_path(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
-    longest, starts = longest_copy(architecture, limits), branching(architecture, limits)
+def _dup_path(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
+    longest = longest_copy(architecture, limits)
+    starts = branching(architecture, limits)
     if longest < 1 or not starts:
         return None
+
     start = _pick(starts, rng)
     path = [start, _pick(architecture.children[start], rng)]
     while len(path) < longest + 2 and architecture.children[path[-1]]:
         path.append(_pick(architecture.children[path[-1]], rng))
         if rng.random() < _END_PATH:
             break
+
     return apply.dup_path(architecture, path)
 
 
-def _remove_layer(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+def _remove_layer(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
     del limits
     layers = removable(architecture)
     if not layers:
         return None
+
     layer = _pick(layers, rng)
     return apply.remove_layer(architecture, layer, _reconnection(architecture, layer, rng))
 
 
 def _reconnection(architecture: Architecture, layer: int, rng: np.random.Generator) -> list[Edge]:
-    parents, children = (list(_shuffled(layers, rng)) for layers in apply.orphans(architecture, layer))
+    parents, children = (
+        list(_shuffled(layers, rng)) for layers in apply.orphans(architecture, layer)
+    )
     edges = []
     while parents or children:
         tail = parents.pop() if parents else _pick(architecture.parents[layer], rng)
         head = children.pop() if children else _pick(architecture.children[layer], rng)
         edges.append((tail, head))
+
     return edges
 
 
-def _skip(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+def _skip(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
     last = len(architecture.layers) - 1
-    # Rejection sampling of pairs is uniform over legal ones, as a list of all n^2 would be, and faster.
+    # Rejection sampling of pairs is uniform over legal ones, as a list of all n^2 would be, and
+    # faster.
     for _ in range(_SKIP_DRAWS):
-        tail, head = _below(last, rng), _below(last, rng)
+        tail = _below(last, rng)
+        head = _below(last, rng)
         if tail < head and can_skip(architecture, limits, tail, head):
             return apply.skip(architecture, tail, head)
+
     return None
 
 
-def _swap_label(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+def _swap_label(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
     for layer in _shuffled(range(1, len(architecture.layers) - 1), rng):
         same, other = swaps(architecture, layer)
         if same or other:
             op = _pick_label(same, other, rng)
-            return apply.swap_label(architecture, layer, op, default_units=limits.clip(apply.DEFAULT_UNITS))
+            return apply.swap_label(
+                architecture, layer, op, default_units=limits.clip(apply.DEFAULT_UNITS)
+            )
+
     return None
 
 
-def _wedge_layer(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+def _wedge_layer(
+    architecture: Architecture, limits: Limits, rng: np.random.Generator
+) -> Architecture | None:
     if len(architecture.layers) >= limits.max_layers or len(architecture.edges) >= limits.max_edges:
         return None
+
     edge = _pick(wedgeable(architecture), rng)
     op, stride = _pick_label(*wedges(architecture, edge), rng)
-    return apply.wedge_layer(architecture, edge, op, stride=stride, default_units=limits.clip(apply.DEFAULT_UNITS))
+    return apply.wedge_layer(
+        architecture, edge, op, stride=stride, default_units=limits.clip(apply.DEFAULT_UNITS)
+    )
 
 
 DRAWS: dict[str, Draw] = {
@@ -235,6 +294,7 @@ DRAWS: dict[str, Draw] = {
 def _pick_label(same: Sequence[T], other: Sequence[T], rng: np.random.Generator) -> T:
     if not other or (same and rng.random() < _KEEP_IMAGE):
         return _pick(same, rng)
+
     return _pick(other, rng)
 
 

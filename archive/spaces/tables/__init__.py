@@ -1,1 +1,3 @@
-"""Tables of evaluated architectures (NAS-Bench-101, NAS-Bench-201, CSV files of their forms) and their spaces."""
+"""Tables of evaluated architectures (NAS-Bench-101, NAS-Bench-201, CSV files of their forms) and
+their spaces.
+"""

@@ -1,4 +1,6 @@
-"""Content of a table: its rows grouped by network, as arrays that can be cached (`archive.cache`)."""
+"""Content of a table: its rows grouped by network, as arrays that can be cached
+(`archive.cache`).
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,20 @@ class Described(NamedTuple):
 
         Args:
             cell: The network.
-            shared: Layers and edges of other networks, which equal ones of this network are replaced by. Equal parts
-                and what a network caches beside its keys are nine tenths of its memory.
+            shared: Layers and edges of other networks, which equal ones of this network are
+                replaced by. Equal parts and what a network caches beside its keys are nine tenths
+                of its memory.
         """
         if shared is None:
             return cls(cell.functional_key, (len(cell.layers), len(cell.edges)), lambda: cell)
+
         layers = tuple([shared.layers.setdefault(layer, layer) for layer in cell.layers])
         edges = tuple([shared.edges.setdefault(edge, edge) for edge in cell.edges])
-        return cls.of(restored(cell.space, layers, edges, cell.key, cell.functional_key, cell.arguments or None))
+        return cls.of(
+            restored(
+                cell.space, layers, edges, cell.key, cell.functional_key, cell.arguments or None
+            )
+        )
 
 
 def classes(
@@ -74,24 +82,32 @@ def classes(
         cells: The cell of each row of the file; one network per class is built.
         columns: Name to one number per row, NaN if it is missing.
         unusable: Name of each column with values that are no numbers to the reason.
-        doubtful: Name of each column of costs with impossible entries to the first of them, and their rows.
+        doubtful: Name of each column of costs with impossible entries to the first of them, and
+            their rows.
         config: Settings of the space, where the table determines them.
 
     Returns:
-        The arrays of `packing` for one architecture a class, with `rows` (n,), `means` (columns, n) and `about`, JSON.
+        The arrays of `packing` for one architecture a class, with `rows` (n,), `means` (columns, n)
+        and `about`, JSON.
     """
     index: dict[str, int] = {}
-    numbers = np.array([index.setdefault(cell.functional_key, len(index)) for cell in cells], dtype=np.int64)
+    numbers = np.array(
+        [index.setdefault(cell.functional_key, len(index)) for cell in cells], dtype=np.int64
+    )
     best: dict[int, Described] = {}
     for number, cell in zip(numbers.tolist(), cells, strict=True):
         if number not in best or cell.size < best[number].size:
             best[number] = cell
+
     means = [_means(numbers, len(index), values) for values in columns.values()]
     about = {
         "space": space,
         "columns": list(columns),
         "unusable": dict(unusable),
-        "doubtful": {name: [first, np.unique(numbers[[*rows]]).tolist()] for name, (first, rows) in doubtful.items()},
+        "doubtful": {
+            name: [first, np.unique(numbers[[*rows]]).tolist()]
+            for name, (first, rows) in doubtful.items()
+        },
         "config": dict(config),
     }
     return {

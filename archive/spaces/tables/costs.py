@@ -5,8 +5,8 @@
 | `params`, `flops`, `params_millions`, `flops_millions`     | sizes: the number counted is from 0 to 2^63 - 1    |
 | `train_seconds…`, `train_time…` (seconds), and `latency…`  | finite numbers >= 0                                |
 
-A table may mark missing costs by -1, or hold an overflow. A network with such an entry has no such cost; its value
-stays. As the value of a task, a column is read as it is.
+A table may mark missing costs by -1, or hold an overflow. A network with such an entry has no such
+cost; its value stays. As the value of a task, a column is read as it is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ OF_NETWORK = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|late
 """Names of columns of costs of a network, which are metrics of its results."""
 
 SECONDS = re.compile(r"train_(seconds|time)")
-"""Beginning of the name of the column of training seconds: `train_seconds_200ep`, `train_time_108ep_s`."""
+"""Beginning of the name of the column of training seconds:
+
+`train_seconds_200ep`, `train_time_108ep_s`.
+"""
 
 
 class ImpossibleCosts(NamedTuple):
@@ -51,15 +54,20 @@ def is_possible(column: str, entry: float) -> bool:
     """Return whether a number can be an entry of a column of costs; NaN, a missing one, can."""
     if entry != entry:
         return True
+
     if not is_count(column):
         return is_duration(entry)
+
     return is_size(1e6 * entry if column.endswith("_millions") else entry)
 
 
 def impossible(
-    columns: Mapping[str, Sequence[float]], texts: Mapping[str, Sequence[str]], numbers: Sequence[int]
+    columns: Mapping[str, Sequence[float]],
+    texts: Mapping[str, Sequence[str]],
+    numbers: Sequence[int],
 ) -> dict[str, tuple[str, list[int]]]:
-    """Return the columns of costs with impossible entries: the first one in words, and the positions of all.
+    """Return the columns of costs with impossible entries: the first one in words, and the
+    positions of all.
 
     Args:
         columns: Name to one number per row.
@@ -70,7 +78,9 @@ def impossible(
     for name, entries in columns.items():
         if not is_cost(name):
             continue
+
         rows = [row for row, entry in enumerate(entries) if not is_possible(name, entry)]
         if rows:
             found[name] = (f"row {numbers[rows[0]]} has {texts[name][rows[0]].strip()!r}", rows)
+
     return found

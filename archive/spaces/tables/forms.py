@@ -38,17 +38,33 @@ class TableForm(NamedTuple):
 def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:
     n = int(vertices) if vertices.isdecimal() else 0
     if len(adjacency) != n * n:
-        raise CodecError(f"adjacency_rowmajor must have n_vertices² = {n * n} characters, got {len(adjacency)}")
+        raise CodecError(
+            f"adjacency_rowmajor must have n_vertices² = {n * n} characters, got {len(adjacency)}"
+        )
+
     if set(adjacency) - {"0", "1"}:
         raise CodecError(f"adjacency_rowmajor must hold 0 and 1, got {adjacency!r}")
+
     entries = [int(character) for character in adjacency]
-    return codec.from_nasbench101([entries[at : at + n] for at in range(0, n * n, n)], ops.split("|"))
+    return codec.from_nasbench101(
+        [entries[at : at + n] for at in range(0, n * n, n)], ops.split("|")
+    )
 
 
 FORMS = (
-    TableForm("nasbench201", ("arch_str",), ("index",), codec.from_nasbench201, nasbench201_cells.described),
+    TableForm(
+        "nasbench201",
+        ("arch_str",),
+        ("index",),
+        codec.from_nasbench201,
+        nasbench201_cells.described,
+    ),
     # Tables of NAS-Bench-Suite-Zero.
-    TableForm("nasbench201", ("net_str",), ("net",), codec.from_nasbench201, nasbench201_cells.described),
+    TableForm(
+        "nasbench201", ("net_str",), ("net",), codec.from_nasbench201, nasbench201_cells.described
+    ),
     TableForm("darts", ("genotype",), (), partial(from_genotype, space="darts")),
-    TableForm("nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix),
+    TableForm(
+        "nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix
+    ),
 )

@@ -1,4 +1,6 @@
-"""Parser of the files of tables: rows with a cell and numbers each, as arrays grouped by network."""
+"""Parser of the files of tables: rows with a cell and numbers each, as arrays grouped by
+network.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,20 @@ def parsed(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
         lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except UnicodeDecodeError:
-        raise UnusableFileError(f"{path} is no table: it is no UTF-8 text, save it as UTF-8") from None
+        raise UnusableFileError(
+            f"{path} is no table: it is no UTF-8 text, save it as UTF-8"
+        ) from None
     except (OSError, EOFError, zlib.error, csv.Error, ValueError) as error:
         raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error}") from None
-    # A line without an entry is no row, but counts where rows are numbered: readers look for the row in the file.
+
+    # A line without an entry is no row, but counts where rows are numbered: readers look for the
+    # row in the file.
     filled = [number for number, line in enumerate(lines) if any(entry.strip() for entry in line)]
     if not filled:
         raise UnusableFileError(f"{path} is no table: it is empty")
-    head, rows = lines[filled[0]], [lines[number] for number in filled[1:]]
+
+    head = lines[filled[0]]
+    rows = [lines[number] for number in filled[1:]]
     row_numbers = [number - filled[0] for number in filled[1:]]
     form = _form(path, head, rows, row_numbers, options)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
@@ -52,10 +60,12 @@ def parsed(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO
     cells = []
     for row, number in zip(rows, row_numbers, strict=True):
         cells.append(_cell(path, form, head, row, number, known, shared))
+
     texts = {}
     for place, name in enumerate(head):
         if name not in (*form.cell, *form.labels):
             texts[name] = [row[place] for row in rows]
+
     columns, unusable = _columns(texts, row_numbers)
     doubtful = costs.impossible(columns, texts, row_numbers)
     return classes(form.space, cells, columns, unusable, doubtful, config=form.config)
@@ -69,18 +79,28 @@ def _form(
     options: Mapping[str, Sequence[str]],
 ) -> TableForm:
     if len(head) == 1 and ";" in head[0]:
-        raise UnusableFileError(f"the columns of {path} must be separated by commas, not by semicolons")
+        raise UnusableFileError(
+            f"the columns of {path} must be separated by commas, not by semicolons"
+        )
+
     repeated = {name for name in head if head.count(name) > 1}
     if repeated:
-        raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {min(repeated)!r}")
+        raise UnusableFileError(
+            f"{path} has two columns of one name", f"{path} has two columns {min(repeated)!r}"
+        )
+
     for form in FORMS:
         if set(form.cell) <= set(head):
             return form
+
     try:
         if (of_choices := choice_form(head, rows, row_numbers, options)) is not None:
             return of_choices
     except SettingsError as error:
-        raise UnusableFileError(f"{path} describes no choices", f"{path} describes no choices: {error}") from None
+        raise UnusableFileError(
+            f"{path} describes no choices", f"{path} describes no choices: {error}"
+        ) from None
+
     needed = ", or ".join([*(" and ".join(form.cell) for form in FORMS), *COLUMNS])
     fault = f"{path} describes no cells: it needs the columns {needed}"
     raise UnusableFileError(fault, f"{fault}, got {', '.join(head[:8]) or 'none'}")
@@ -98,18 +118,22 @@ def _cell(
     try:
         if len(row) != len(head):
             raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
+
         texts = tuple(row[head.index(name)] for name in form.cell)
         return known.get(texts) or Described.of(form.read(*texts), shared)
     except (CodecError, InvalidArchitectureError) as error:
         raise UnusableFileError(
-            f"row {number} of {path} describes no cell", f"row {number} of {path} cannot be read: {error}"
+            f"row {number} of {path} describes no cell",
+            f"row {number} of {path} cannot be read: {error}",
         ) from None
 
 
 def _columns(
     texts: Mapping[str, Sequence[str]], row_numbers: Sequence[int]
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return the columns of numbers by name, NaN for empty entries, and why the other columns are unusable."""
+    """Return the columns of numbers by name, NaN for empty entries, and why the other columns are
+    unusable.
+    """
     columns: dict[str, list[float]] = {}
     unusable: dict[str, str] = {}
     for name, entries in texts.items():
@@ -117,6 +141,7 @@ def _columns(
             columns[name] = [decimal(entry) if entry.strip() else np.nan for entry in entries]
         except ValueError:
             unusable[name] = _first_text(entries, row_numbers)
+
     return columns, unusable
 
 
@@ -127,4 +152,5 @@ def _first_text(entries: Iterable[str], row_numbers: Iterable[int]) -> str:
             decimal(entry.strip() or "nan")
         except ValueError:
             return f"row {number} has {entry!r}"
+
     raise ValueError("all entries are numbers")

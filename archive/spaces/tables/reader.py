@@ -1,4 +1,5 @@
-"""Tables of architectures with the results of their trainings: NAS-Bench-201, NAS-Bench-101, CSV files of their forms.
+"""Tables of architectures with the results of their trainings: NAS-Bench-201, NAS-Bench-101, CSV
+files of their forms.
 
     form      columns that describe the cell              every other column
     NB201     `arch_str`, or `net_str`                    one number per row, empty if unknown
@@ -6,14 +7,16 @@
     NB101     `n_vertices`, `adjacency_rowmajor`, `ops`   likewise
     choices   those of `archive.spaces.tables.choice_columns`, which also make the settings of the space
 
-`adjacency_rowmajor` is a string of n_vertices² characters 0 and 1; `ops` holds the labels, separated by `|`. Files with
-the suffix `.gz` are decompressed.
+`adjacency_rowmajor` is a string of n_vertices² characters 0 and 1; `ops` holds the labels,
+separated by `|`. Files with the suffix `.gz` are decompressed.
 
-Rows of equal `functional_key` (isomorphic without dead edges) count as one architecture that was evaluated several
-times: the table answers with the mean of each column. A study admits a network once by the same key (`History.known`),
-so a search cannot get two answers for one network. The 15,625 rows of NAS-Bench-201 form 14,125 classes under
-relabelling alone, and 8,765 without dead edges. Numbers keep the unit of the file: accuracies are in percent in
-NAS-Bench-201 and in [0, 1] in NAS-Bench-101.
+Rows of equal `functional_key` (isomorphic without dead edges) count as one architecture that was
+evaluated several
+times: the table answers with the mean of each column. A study admits a network once by the same key
+(`History.known`), so a search cannot get two answers for one network. The 15,625 rows of
+NAS-Bench-201 form 14,125 classes under relabelling alone, and 8,765 without dead edges. Numbers
+keep the unit of the file: accuracies are in percent in NAS-Bench-201 and in [0, 1] in
+NAS-Bench-101.
 """
 
 from __future__ import annotations
@@ -34,7 +37,13 @@ from archive import cache
 from archive.architecture import packing
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
-from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UnusableFileError, UsageError
+from archive.errors import (
+    InvalidArchitectureError,
+    SettingsError,
+    UnknownNameError,
+    UnusableFileError,
+    UsageError,
+)
 from archive.spaces.tables.choice_columns import NO_OPTIONS
 from archive.spaces.tables.costs import SECONDS, ImpossibleCosts
 from archive.spaces.tables.parser import parsed
@@ -44,7 +53,8 @@ Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
 
 MOST_KEPT = 100_000
-"""Most architectures of a table that are kept in memory: those of NAS-Bench-101 would take 0.3 GB."""
+"""Most architectures of a table that are kept in memory: those of NAS-Bench-101 would take 0.3
+GB."""
 
 
 class Official(NamedTuple):
@@ -78,7 +88,8 @@ NAMED = MappingProxyType(
 
 @final
 class Table:
-    """Architectures with columns of numbers, one entry per class of equal `functional_key`; immutable.
+    """Architectures with columns of numbers, one entry per class of equal `functional_key`;
+    immutable.
 
     Args:
         content: The rows as grouped by `archive.spaces.tables.classes`.
@@ -98,7 +109,9 @@ class Table:
 
     def __init__(self, content: Arrays, origin: str, sha256: str) -> None:
         """Keep the content; architectures are unpacked on demand."""
-        self.origin, self.sha256, self._content = origin, sha256, content
+        self.origin = origin
+        self.sha256 = sha256
+        self._content = content
         about = json.loads(content["about"].tobytes())
         self.space: str = about["space"]
         self.space_config: Mapping[str, Any] = MappingProxyType(about["config"])
@@ -106,24 +119,30 @@ class Table:
         keys = packing.texts(content["functional_keys"])
         self.index: Mapping[str, int] = MappingProxyType({key: at for at, key in enumerate(keys)})
         self.rows: NDArray[np.int64] = _frozen(content["rows"])
-        self._means = {name: _frozen(means) for name, means in zip(self.columns, content["means"], strict=True)}
+        self._means = {
+            name: _frozen(means) for name, means in zip(self.columns, content["means"], strict=True)
+        }
         self._unusable: dict[str, str] = about["unusable"]
         # Tables in the cache may be those of an earlier release.
         doubtful: Mapping[str, Any] = about.get("doubtful", {})
-        self.impossible = {name: ImpossibleCosts(first, tuple(rows)) for name, (first, rows) in doubtful.items()}
+        self.impossible = {
+            name: ImpossibleCosts(first, tuple(rows)) for name, (first, rows) in doubtful.items()
+        }
 
     @cached_property
     def architectures(self) -> Sequence[Architecture]:
         """One architecture per class, in the order of their first rows.
 
-        It is the member with the fewest layers and edges, hence without dead edges if the table has such a member. Of
-        more than `MOST_KEPT`, each is built when it is read.
+        It is the member with the fewest layers and edges, hence without dead edges if the table has
+        such a member. Of more than `MOST_KEPT`, each is built when it is read.
         """
         packed = packing.PackedArchitectures(self.space, self._content)
         return packed[:] if len(packed) <= MOST_KEPT else packed
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], options: Mapping[str, Sequence[str]] = NO_OPTIONS) -> Table:
+    def load(
+        cls, path: str | os.PathLike[str], options: Mapping[str, Sequence[str]] = NO_OPTIONS
+    ) -> Table:
         """Read a table; a file that has not changed is read once a process.
 
         Args:
@@ -143,7 +162,8 @@ class Table:
 
     @classmethod
     def named(cls, name: str) -> Table:
-        """Return a table with a built-in name (`NAMED`), from a folder of `archive.user_paths.data_folders`.
+        """Return a table with a built-in name (`NAMED`), from a folder of
+        `archive.user_paths.data_folders`.
 
         Raises:
             UnknownNameError: There is none of this name.
@@ -169,7 +189,8 @@ class Table:
         return f"<Table {self.origin} {len(self)} architectures of {self.space}, {int(self.rows.sum())} rows>"
 
     def column(self, name: str) -> Floats:
-        """Return the mean of a column over each class, in the unit of the file: (n,) float64, NaN for missing values.
+        """Return the mean of a column over each class, in the unit of the file: (n,) float64, NaN
+        for missing values.
 
         Raises:
             UnknownNameError: There is no such column.
@@ -178,22 +199,31 @@ class Table:
         if name in self._unusable:
             fault = f"the column {name!r} of {self.origin} holds no numbers"
             raise UnusableFileError(fault, f"{fault}: {self._unusable[name]}")
+
         if name not in self._means:
-            raise UnknownNameError(f"column of {self.origin}", name, self.columns, "it has no column of numbers")
+            raise UnknownNameError(
+                f"column of {self.origin}", name, self.columns, "it has no column of numbers"
+            )
+
         return self._means[name]
 
     def costs(self, name: str) -> Floats:
-        """Return a column of costs as `column` does, NaN also where an entry of the network is no cost."""
+        """Return a column of costs as `column` does, NaN also where an entry of the network is no
+        cost.
+        """
         column = self.column(name)
         if name not in self.impossible:
             return column
+
         possible = column.copy()
         possible[[*self.impossible[name].classes]] = np.nan
         return possible
 
     @property
     def cost_column(self) -> str | None:
-        """Name of the column of training seconds, the first that begins `train_seconds` or `train_time`."""
+        """Name of the column of training seconds, the first that begins `train_seconds` or
+        `train_time`.
+        """
         return next((name for name in self.columns if SECONDS.match(name)), None)
 
     def cost(self) -> Floats | None:
@@ -205,7 +235,8 @@ class Table:
         return None if self.cost_column is None else self.costs(self.cost_column)
 
     def position(self, architecture: Architecture) -> int:
-        """Return the position of an architecture, or of a relabelling, in `architectures` and the columns.
+        """Return the position of an architecture, or of a relabelling, in `architectures` and the
+        columns.
 
         Raises:
             InvalidArchitectureError: The table does not hold it.
@@ -214,12 +245,14 @@ class Table:
             raise InvalidArchitectureError(
                 f"the table {self.origin} holds architectures of space {self.space}, got one of {architecture.space}"
             )
+
         position = self.index.get(architecture.functional_key)
         if position is None:
             raise InvalidArchitectureError(
                 f"the table {self.origin} does not hold the architecture {architecture.key[:8]} "
                 f"(it has {len(self):,} of {self.space})"
             )
+
         return position
 
     def __reduce__(self) -> tuple[Callable[[str], Self], tuple[str]]:
@@ -236,11 +269,13 @@ def find(name: str) -> Path:
     """
     if name not in NAMED:
         raise UnknownNameError("table", name, NAMED)
+
     folders = data_folders()
     for file in NAMED[name].files:
         for path in (folder / file for folder in folders):
             if path.is_file():
                 return path
+
     raise SettingsError(
         f"the table {name} is not found in {' and '.join(map(str, folders))}: set ARCHIVE_DATA_DIR to the folder with "
         f"{NAMED[name].files[0]}, or make it by archive table make {name} FILE, from {NAMED[name].source}"
@@ -248,7 +283,9 @@ def find(name: str) -> Path:
 
 
 @lru_cache(maxsize=8)
-def _load(path: Path, _modified: int, _size: int, options: tuple[tuple[str, tuple[str, ...]], ...]) -> Table:
+def _load(
+    path: Path, _modified: int, _size: int, options: tuple[tuple[str, tuple[str, ...]], ...]
+) -> Table:
     content = path.read_bytes()
     sha256 = hashlib.sha256(content).hexdigest()
     identity = f"{sha256} {path.suffix == '.gz'}" + (f" {options}" if options else "")
@@ -257,6 +294,7 @@ def _load(path: Path, _modified: int, _size: int, options: tuple[tuple[str, tupl
         kept = parsed(path, content, dict(options))
         if kept["rows"].sum() >= cache.WORTH:
             cache.write("tables", identity, kept)
+
     return Table(kept, str(path), sha256)
 
 

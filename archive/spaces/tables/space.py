@@ -21,8 +21,8 @@ _TRIES = 100
 class TableSpace(Space):
     """The members of a space that are in a table, up to relabelling and dead edges.
 
-    A table is often a sample: with one cell in twenty, as for NAS-Bench-101 here, most mutations of a member are not
-    members. Moves are those of the space, restricted to members.
+    A table is often a sample: with one cell in twenty, as for NAS-Bench-101 here, most mutations of
+    a member are not members. Moves are those of the space, restricted to members.
 
     Args:
         space: Space of the table's networks.
@@ -40,14 +40,22 @@ class TableSpace(Space):
     def __init__(self, space: Space, table: str) -> None:
         if not isinstance(table, str):
             raise SettingsError(f"table must be the name or path of a table, got {table!r}")
+
         self.name = space.name
         self.table = Table.open(table)
         if self.table.space != space.name:
-            raise SettingsError(f"the table {table} holds networks of {self.table.space}, not of {space.name}")
+            raise SettingsError(
+                f"the table {table} holds networks of {self.table.space}, not of {space.name}"
+            )
+
         if not len(self.table):
             raise SettingsError(f"the table {table} has no rows")
+
         if self.table.space_config not in ({}, space.config):
-            raise SettingsError(f"the table {table} has other {space.name} than the settings of the space name")
+            raise SettingsError(
+                f"the table {table} has other {space.name} than the settings of the space name"
+            )
+
         self._space = space
         self._reference = table if table in NAMED else self.table.origin
 
@@ -77,7 +85,9 @@ class TableSpace(Space):
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
         """Return ten random members; all of them where the table has fewer."""
         n = len(self.table)
-        chosen = (np.random.default_rng(0) if rng is None else rng).choice(n, min(n, _POOL_SIZE), replace=False)
+        chosen = (np.random.default_rng(0) if rng is None else rng).choice(
+            n, min(n, _POOL_SIZE), replace=False
+        )
         return [self.table.architectures[at] for at in chosen]
 
     def sample(self, rng: np.random.Generator) -> Architecture:
@@ -87,15 +97,18 @@ class TableSpace(Space):
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Return a mutation of the space with a child in the table.
 
-        If a hundred mutations find none, the child is another member drawn uniformly, with the operation `draw`.
+        If a hundred mutations find none, the child is another member drawn uniformly, with the
+        operation `draw`.
         """
         for _ in range(_TRIES):
             mutation = self._space.mutate(architecture, rng)
             if mutation.operations and mutation.child.functional_key in self.table.index:
                 return mutation
+
         others = len(self.table) - 1
         if not others:
             return Mutation(architecture, ())
+
         at = int(rng.integers(others))
         child = self.table.architectures[at + (at >= self.table.position(architecture))]
         return Mutation(child, ("draw",))

@@ -78,12 +78,16 @@ class ProxyScores:
 
     def __init__(self, connection: Connection, architectures: Architectures) -> None:
         """Start with an empty cache."""
-        self._connection, self._architectures = connection, architectures
+        self._connection = connection
+        self._architectures = architectures
         self._cached: dict[tuple[str, str], tuple[int, ProxyTable | None]] = {}
         self._guard = Lock()
 
-    def add(self, task: str, protocol: str, source: str, scores: Mapping[str, Mapping[str, float]]) -> None:
-        """Store scores of networks that the archive has; stored scores of the same source do not change.
+    def add(
+        self, task: str, protocol: str, source: str, scores: Mapping[str, Mapping[str, float]]
+    ) -> None:
+        """Store scores of networks that the archive has; stored scores of the same source do not
+        change.
 
         Each batch is one transaction. A repeated call changes nothing.
 
@@ -91,7 +95,8 @@ class ProxyScores:
             task: Name of the task.
             protocol: Name of the training protocol.
             source: Name of the definitions.
-            scores: Key of each network to its scores by proxy, NaN where a proxy is not defined for it.
+            scores: Key of each network to its scores by proxy, NaN where a proxy is not defined for
+                it.
 
         Raises:
             UsageError: The archive has no such network.
@@ -106,19 +111,33 @@ class ProxyScores:
     def of_networks(
         self, task: str, protocol: str, source: str, keys: Iterable[str]
     ) -> dict[str, dict[str, float | None]]:
-        """Return the scores of networks from a source by key, None where undefined; networks without are left out."""
-        at, scores = task_id(task, protocol), dict[str, dict[str, float | None]]()
+        """Return the scores of networks from a source by key, None where undefined; networks
+        without are left out.
+        """
+        at = task_id(task, protocol)
+        scores = dict[str, dict[str, float | None]]()
         for part in batched(sorted(set(keys)), BATCH):
             parameters = {"keys": part, "task": at, "source": source}
             rows = self._connection.read(partial(_rows, query=OF_NETWORKS, parameters=parameters))
             scores.update((row["key"], _scores(row["properties"])) for row in rows)
+
         return scores
 
     def of_architecture(self, key: str) -> list[dict[str, Any]]:
-        """Return the scores of a network: `task`, `protocol`, `source`, `proxy` and `score`, None where undefined."""
+        """Return the scores of a network:
+
+        `task`, `protocol`, `source`, `proxy` and `score`, None where undefined.
+        """
         rows = self._connection.read(partial(_rows, query=OF_ARCHITECTURE, parameters={"key": key}))
         places = [
-            ({"task": row["task"], "protocol": row["protocol"], "source": row["properties"]["source"]}, row)
+            (
+                {
+                    "task": row["task"],
+                    "protocol": row["protocol"],
+                    "source": row["properties"]["source"],
+                },
+                row,
+            )
             for row in rows
         ]
         scores = [
@@ -126,12 +145,21 @@ class ProxyScores:
             for place, row in places
             for name, value in _scores(row["properties"]).items()
         ]
-        return sorted(scores, key=lambda one: [one[name] for name in ("task", "protocol", "source", "proxy")])
+        return sorted(
+            scores, key=lambda one: [one[name] for name in ("task", "protocol", "source", "proxy")]
+        )
 
     def of_task(
-        self, task: str, protocol: str, space: str, *, source: str | None = None, until: int | None = None
+        self,
+        task: str,
+        protocol: str,
+        space: str,
+        *,
+        source: str | None = None,
+        until: int | None = None,
     ) -> ProxyTable | None:
-        """Return the scores of the networks of a space on a task, from the source with the most networks.
+        """Return the scores of the networks of a space on a task, from the source with the most
+        networks.
 
         The table is read again only after scores were added through this class.
 
@@ -139,7 +167,8 @@ class ProxyScores:
             task: Name of the task.
             protocol: Name of the training protocol.
             space: Name of the space.
-            source: Name of the source; None for the one with the most networks, of equals the first by name.
+            source: Name of the source; None for the one with the most networks, of equals the first
+                by name.
             until: Leaves out later measurements, in milliseconds since 1970; None for no limit.
 
         Returns:
@@ -150,21 +179,28 @@ class ProxyScores:
         revision = 0 if row is None else int(row["measured"] or 0)
         if not revision:
             return None
+
         if source is not None or until is not None:
             return self._read(at, space, source, until)
+
         with self._guard:
             if self._cached.get((at, space), (0, None))[0] != revision:
                 self._cached[at, space] = revision, self._read(at, space, None, None)
+
             return self._cached[at, space][1]
 
-    def _read(self, task: str, space: str, source: str | None, until: int | None) -> ProxyTable | None:
+    def _read(
+        self, task: str, space: str, source: str | None, until: int | None
+    ) -> ProxyTable | None:
         parameters = {"task": task, "space": space, "source": source, "until": until}
         rows = self._connection.read(partial(_rows, query=OF_TASK, parameters=parameters))
         by_source: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             by_source.setdefault(row["properties"]["source"], []).append(row)
+
         if not by_source:
             return None
+
         chosen = min(by_source, key=lambda name: (-len(by_source[name]), name))
         return self._table(chosen, by_source[chosen])
 
@@ -175,12 +211,16 @@ class ProxyScores:
         from archive.store.proxies.table import ProxyTable
 
         by_function: dict[str, Mapping[str, Any]] = {}
-        # Of networks with one functional key, the one without dead layers counts, or else the first by key.
+        # Of networks with one functional key, the one without dead layers counts, or else the first
+        # by key.
         for row in sorted(rows, key=lambda row: (row["key"] != row["functional_key"], row["key"])):
             by_function.setdefault(row["functional_key"], row)
+
         scores = {row["key"]: _scores(row["properties"]) for row in by_function.values()}
         names = tuple(sorted({name for each in scores.values() for name in each}))
-        values = np.array([[each.get(name) for name in names] for each in scores.values()], np.float64)
+        values = np.array(
+            [[each.get(name) for name in names] for each in scores.values()], np.float64
+        )
         networks = self._architectures.get_many(scores)
         until = max(int(row["properties"].get("created", 0)) for row in rows)
         return ProxyTable(source, names, tuple(networks[key] for key in scores), values, until)
@@ -194,11 +234,17 @@ def _properties(scores: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _scores(properties: Mapping[str, Any]) -> dict[str, float | None]:
-    finite = {name.removeprefix(PROXY): value for name, value in properties.items() if name.startswith(PROXY)}
+    finite = {
+        name.removeprefix(PROXY): value
+        for name, value in properties.items()
+        if name.startswith(PROXY)
+    }
     return {**finite, **dict.fromkeys(properties.get("undefined") or ())}
 
 
-def _rows(tx: ManagedTransaction, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(
+    tx: ManagedTransaction, query: str, parameters: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     return plain(tx.run(query, parameters))  # type: ignore[arg-type]
 
 
@@ -210,4 +256,5 @@ def _add(tx: ManagedTransaction, task: str, source: str, rows: Sequence[Mapping[
     if written < len(rows):
         absent = ", ".join(sorted({*keys} - architectures.known(tx, keys))[:3])
         raise UsageError(f"proxies need architectures that the archive has, got {absent}")
+
     tx.run(REVISED, task=task, count=len(rows)).consume()

@@ -1,1 +1,3 @@
-"""Ranking of a study's results: means over replicates, the Pareto set, and the results whose weights are kept."""
+"""Ranking of a study's results: means over replicates, the Pareto set, and the results whose
+weights are kept.
+"""

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def best_results(snapshot: Snapshot, saved: Collection[str], count: int) -> set[str]:
-    """Return the ids of the best results of a study, and of several objectives those of the whole Pareto set.
+    """Return the ids of the best results of a study, and of several objectives those of the whole
+    Pareto set.
 
     Args:
         snapshot: The study with its proposals.
@@ -21,9 +22,13 @@ def best_results(snapshot: Snapshot, saved: Collection[str], count: int) -> set[
     """
     if not count:
         return set()
-    best = [view.id for view in ranked(snapshot.study, snapshot.proposals) if view.id in saved][:count]
+
+    best = [view.id for view in ranked(snapshot.study, snapshot.proposals) if view.id in saved][
+        :count
+    ]
     if not snapshot.study.further:
         return set(best)
+
     # Imported here because it imports numpy, and `import archive` loads this module.
     from archive.store.ranking.pareto_front import pareto_front
 

@@ -40,9 +40,13 @@ def pareto_front(snapshot: Snapshot) -> list[ProposalView]:
 def scored(study: Study, means: Iterable[ProposalView]) -> tuple[list[ProposalView], Array]:
     """Return the results that meet the constraints and have all objectives, and their scores Y."""
     met = (view for view in means if not violation_of(study, view))
-    rows = [(view, values) for view in met if (values := values_of(view, study.objectives)) is not None]
+    rows = [
+        (view, values) for view in met if (values := values_of(view, study.objectives)) is not None
+    ]
     signs = np.array([sign(each.direction) for each in study.objectives])
-    return [view for view, _ in rows], signs * np.array([values for _, values in rows]).reshape(len(rows), len(signs))
+    return [view for view, _ in rows], signs * np.array([values for _, values in rows]).reshape(
+        len(rows), len(signs)
+    )
 
 
 def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[float, ...] | None:
@@ -71,10 +75,12 @@ def nondominated(scores: Array) -> NDArray[np.bool_]:
     Args:
         scores: (n, M) float64, larger is better; no NaN.
     """
-    # Imported here because the command line loads this module, and listing studies needs no such computation.
+    # Imported here because the command line loads this module, and listing studies needs no such
+    # computation.
     import moocore
 
     if not len(scores):
         return np.zeros(0, np.bool_)
+
     mask: NDArray[np.bool_] = moocore.is_nondominated(scores, maximise=True, keep_weakly=False)
     return mask

@@ -6,8 +6,8 @@
 | v_i    | value of evaluation i of an objective, or of another metric                          |
 | v_n    | mean of the finite v_i, i in E_n; v_i itself where all are equal                     |
 
-Evaluations of a network differ if trainings have noise. The best of several is then the luckiest one, and a Pareto set
-of single evaluations consists of lucky ones.
+Evaluations of a network differ if trainings have noise. The best of several is then the luckiest
+one, and a Pareto set of single evaluations consists of lucky ones.
 """
 
 from __future__ import annotations
@@ -49,8 +49,12 @@ def averaged(views: Iterable[ProposalView]) -> Iterator[tuple[Replicates, Propos
 def _mean_of(group: Sequence[ProposalView]) -> ProposalView:
     if len(group) == 1:
         return group[0]
+
     names = dict.fromkeys(name for view in group for name in view.metrics)
-    metrics = {name: _mean([view.metrics[name] for view in group if name in view.metrics]) for name in names}
+    metrics = {
+        name: _mean([view.metrics[name] for view in group if name in view.metrics])
+        for name in names
+    }
     values = [view.value for view in group if view.value is not None]
     return replace(group[0], value=_mean(values) if values else None, metrics=metrics)
 
@@ -59,4 +63,5 @@ def _mean(values: Sequence[float]) -> float:
     finite = [value for value in values if math.isfinite(value)]
     if len({*finite}) < 2:
         return finite[0] if finite else values[0]
+
     return math.fsum(finite) / len(finite)

@@ -1,4 +1,6 @@
-"""Creation of a study: its node with task and space, and conflicts with a study of the same name."""
+"""Creation of a study: its node with task and space, and conflicts with a study of the same
+name.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
 MOST_OBJECTIVES = 4
-"""Most objectives of a study. With M objectives, a proposal of an agent costs the size of the front to the power of
-M - 1."""
+"""Most objectives of a study.
+
+With M objectives, a proposal of an agent costs the size of the front to the power of M - 1."""
 
 CREATE = f"""
 MERGE (s:Study {{name: $name}})
@@ -38,7 +41,8 @@ FEASIBLE = """(s.constrained IS NULL OR all(i IN range(0, size(s.constrained) - 
 
 WHOLE = """(s.objectives IS NULL OR all(i IN range(1, size(s.objectives) - 1) WHERE
     e['metric_' + s.objectives[i]] - e['metric_' + s.objectives[i]] = 0.0))"""
-"""Condition of Cypher: the evaluation `e` has a finite value of each objective of the study `s` beside the first."""
+"""Condition of Cypher: the evaluation `e` has a finite value of each objective of the study `s`
+beside the first."""
 
 PLACE = """
 UNWIND $rows AS row
@@ -55,17 +59,21 @@ def check(study: Study) -> None:
     """Check that a study can be stored.
 
     Raises:
-        UsageError: The name is empty, too long or contains a `#`, task or protocol have no name or too long ones, or
-            direction, budget or seed is invalid.
+        UsageError: The name is empty, too long or contains a `#`, task or protocol have no name or
+            too long ones, or direction, budget or seed is invalid.
     """
     if not study.name or "#" in study.name:
         raise UsageError(f"a study needs a name without '#', got {study.name!r:.80}")
+
     for what, name in (("study", study.name), ("task", study.task), ("protocol", study.protocol)):
         if not name:
             raise UsageError(f"the {what} of a study needs a name, got {name!r}")
+
         check_length(f"the name of a {what}", name)
+
     if study.direction not in ("maximise", "minimise"):
         raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
+
     check_objectives(study.objectives)
     check_constraints(study.constraints)
     check_budget(study.budget)
@@ -73,12 +81,21 @@ def check(study: Study) -> None:
 
 
 def check_new_name(name: str) -> None:
-    """Check that commands can name a new study with this name, as their options and arguments are read.
+    """Check that commands can name a new study with this name, as their options and arguments are
+    read.
 
     Raises:
-        UsageError: It is `all`, is blank at an end, contains a comma or a `#`, or begins with a hyphen.
+        UsageError: It is `all`, is blank at an end, contains a comma or a `#`, or begins with a
+            hyphen.
     """
-    if not name or name == "all" or name != name.strip() or name.startswith("-") or "," in name or "#" in name:
+    if (
+        not name
+        or name == "all"
+        or name != name.strip()
+        or name.startswith("-")
+        or "," in name
+        or "#" in name
+    ):
         raise UsageError(
             "a new study needs a name other than 'all' that contains no comma and no '#', begins with no hyphen, and "
             f"has no blank at an end, since other options could not refer to it otherwise: got {name!r}"
@@ -93,13 +110,21 @@ def check_objectives(objectives: Sequence[Objective]) -> None:
     """
     names = [each.name for each in objectives]
     if len(names) > MOST_OBJECTIVES:
-        raise UsageError(f"a study has at most {MOST_OBJECTIVES} objectives, got {len(names)}: {', '.join(names)}")
+        raise UsageError(
+            f"a study has at most {MOST_OBJECTIVES} objectives, got {len(names)}: {', '.join(names)}"
+        )
+
     for each in objectives:
         if not each.name or names.count(each.name) > 1:
-            raise UsageError(f"the objectives of a study need different names, got {', '.join(map(repr, names))}")
+            raise UsageError(
+                f"the objectives of a study need different names, got {', '.join(map(repr, names))}"
+            )
+
         check_length("the name of an objective", each.name)
         if each.direction not in ("maximise", "minimise"):
-            raise UsageError(f"direction of {each.name} must be maximise or minimise, got {each.direction!r}")
+            raise UsageError(
+                f"direction of {each.name} must be maximise or minimise, got {each.direction!r}"
+            )
 
 
 def check_constraints(constraints: Sequence[Constraint]) -> None:
@@ -111,9 +136,14 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
     kinds = [(each.name, each.sign) for each in constraints]
     for each in constraints:
         if not each.name or each.operator not in OPERATORS or not math.isfinite(each.bound):
-            raise UsageError(f"a constraint is NAME<=NUMBER, with <=, <, >= or >, got {str(each)!r}")
+            raise UsageError(
+                f"a constraint is NAME<=NUMBER, with <=, <, >= or >, got {str(each)!r}"
+            )
+
         if kinds.count((each.name, each.sign)) > 1:
-            both = ", ".join(str(one) for one in constraints if (one.name, one.sign) == (each.name, each.sign))
+            both = ", ".join(
+                str(one) for one in constraints if (one.name, one.sign) == (each.name, each.sign)
+            )
             raise UsageError(f"a study needs one bound of each kind on {each.name}, got {both}")
 
 
@@ -157,6 +187,7 @@ def _is_integer(number: Any) -> bool:
         index(number)
     except TypeError:
         return False
+
     return True
 
 
@@ -170,27 +201,32 @@ def check_same(requested: Study, stored: Study) -> None:
     """Check that a stored study agrees with a requested one of the same name.
 
     Raises:
-        StudyConflictError: It has another task, protocol, space, objective or direction, other further objectives or
-            constraints, or other settings of its space.
+        StudyConflictError: It has another task, protocol, space, objective or direction, other
+            further objectives or constraints, or other settings of its space.
     """
     for at in fields(Study):
         if at.name not in ("task", "protocol", "space", "objective", "direction"):
             continue
-        old, new = getattr(stored, at.name), getattr(requested, at.name)
+
+        old = getattr(stored, at.name)
+        new = getattr(requested, at.name)
         if old != new:
             raise StudyConflictError(
                 f"study {requested.name!r} exists with {at.name} {old}, got {new}: choose another name for the study"
             )
+
     if requested.further != stored.further:
         old, new = (", ".join(map(str, each.objectives)) for each in (stored, requested))
         raise StudyConflictError(
             f"study {requested.name!r} exists with the objectives {old}, got {new}: choose another name for the study"
         )
+
     if set(requested.constraints) != set(stored.constraints):
         old, new = (", ".join(map(str, each.constraints)) or "none" for each in (stored, requested))
         raise StudyConflictError(
             f"study {requested.name!r} exists with the constraints {old}, got {new}: choose another name for the study"
         )
+
     if to_json(requested.space_config) != to_json(stored.space_config):
         _check_same_settings(requested.name, _settings(stored), _settings(requested))
 
@@ -211,7 +247,10 @@ def _objectives(study: Study) -> dict[str, list[str]]:
     """Return the objectives as parallel lists, for queries; empty for a study with one."""
     if not study.further:
         return {}
-    names, directions = zip(*((each.name, each.direction) for each in study.objectives), strict=True)
+
+    names, directions = zip(
+        *((each.name, each.direction) for each in study.objectives), strict=True
+    )
     return {"objectives": [*names], "directions": [*directions]}
 
 
@@ -229,7 +268,9 @@ def _place(study: Study) -> dict[str, Any]:
     }
 
 
-def _check_same_settings(name: str, stored: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
+def _check_same_settings(
+    name: str, stored: Mapping[str, Any], requested: Mapping[str, Any]
+) -> None:
     for at in sorted(stored.keys() | requested.keys()):
         old, new = (to_json(of[at]) if at in of else "its default" for of in (stored, requested))
         if old != new:
@@ -240,7 +281,9 @@ def _check_same_settings(name: str, stored: Mapping[str, Any], requested: Mappin
 
 
 def _settings(study: Study) -> Mapping[str, Any]:
-    """Return every setting of a study's space with defaults; only the stored ones if the space is not installed."""
+    """Return every setting of a study's space with defaults; only the stored ones if the space is
+    not installed.
+    """
     from archive import spaces
 
     try:

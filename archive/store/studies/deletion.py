@@ -5,14 +5,15 @@
 
 A task that has no study and no result any more is without a direction, as before its first one.
 
-`archive db gc` removes files of weights that no evaluation names any more. A result of another study that reuses one of
-this study keeps its value. Its `answered_from` is marked as deleted, because a new study of the same name may give the
-id to another result.
+`archive db gc` removes files of weights that no evaluation names any more. A result of another
+study that reuses one of this study keeps its value. Its `answered_from` is marked as deleted,
+because a new study of the same name may give the id to another result.
 
 Trainers stop the trials of deleted proposals as those of cancelled ones (`archive.store.wake_up`).
 
-Deletion runs in batches, and ends with a transaction that finds the study empty, so additions of a running search are
-deleted, too. An interrupted deletion leaves the study with a budget of 0, and repeating the call completes it.
+Deletion runs in batches, and ends with a transaction that finds the study empty, so additions of a
+running search are deleted, too. An interrupted deletion leaves the study with a budget of 0, and
+repeating the call completes it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN count(p) AS proposals, count(e) AS evaluations, count(CASE WHEN p.state = 'RUNNING' THEN 1 END) AS running
 """
 
-REPEATS = "MATCH (e:Evaluation) WHERE e.answered_from STARTS WITH $prefix AND NOT e.id STARTS WITH $prefix"
+REPEATS = (
+    "MATCH (e:Evaluation) WHERE e.answered_from STARTS WITH $prefix AND NOT e.id STARTS "
+    "WITH $prefix"
+)
 REPEATED = f"{REPEATS} RETURN count(e) AS repeated"
 MARK = f"""
 {REPEATS} AND NOT e.answered_from ENDS WITH $mark
@@ -125,6 +129,7 @@ def delete(connection: Connection, study: str) -> Deletion:
         for work in (remove, mark):
             while connection.write(work, alone=True):
                 pass
+
         if connection.write(partial(_last, study=study), alone=True):
             return deletion
 

@@ -86,14 +86,16 @@ class Studies:
         An existing study keeps its budget, seed and configuration.
 
         Raises:
-            StudyConflictError: It exists with another task, protocol, space, objective or direction, or with other
-                constraints or settings of the space.
-            UsageError: The name is empty or contains a `#`, or direction, budget or a constraint is invalid.
+            StudyConflictError: It exists with another task, protocol, space, objective or
+                direction, or with other constraints or settings of the space.
+            UsageError: The name is empty or contains a `#`, or direction, budget or a constraint is
+                invalid.
         """
         creation.check(study)
         # An existing study is compared first, so that a conflict changes nothing.
         if not self._connection.read(lambda tx: within(tx, study.name)):
             self._connection.write(partial(creation.create, study=study))
+
         stored = self.get(study.name)
         creation.check_same(study, stored)
         return stored
@@ -122,7 +124,9 @@ class Studies:
             UsageError: The number is negative.
         """
         creation.check_budget(budget)
-        row = self._connection.write(lambda tx: tx.run(SET_BUDGET, name=name, budget=budget).single())
+        row = self._connection.write(
+            lambda tx: tx.run(SET_BUDGET, name=name, budget=budget).single()
+        )
         if row is None:
             raise UnknownNameError("study", name, self.names(), "the archive has none yet")
 
@@ -140,7 +144,9 @@ class Studies:
         names = [name for name in self.names() if name != study]
         for name in sources:
             if name not in names:
-                raise UnknownNameError(f"study other than {study!r}", name, names, "there is no other one")
+                raise UnknownNameError(
+                    f"study other than {study!r}", name, names, "there is no other one"
+                )
 
         def work(tx: ManagedTransaction) -> None:
             lock(tx, "Study", [study])
@@ -148,11 +154,15 @@ class Studies:
 
         if sources:
             self._connection.write(work)
+
         return self.sources(study)
 
     def sources(self, name: str) -> builtins.list[str]:
         """Return the names of the source studies of a study."""
-        return [row["name"] for row in self._connection.read(lambda tx: tx.run(SOURCES, name=name).data())]
+        return [
+            row["name"]
+            for row in self._connection.read(lambda tx: tx.run(SOURCES, name=name).data())
+        ]
 
     def evaluations(
         self,
@@ -163,7 +173,8 @@ class Studies:
         protocol: str | None = None,
         curves: bool = True,
     ) -> builtins.list[Evaluation]:
-        """Return evaluations with their architectures: of some studies, or all including imported ones.
+        """Return evaluations with their architectures: of some studies, or all including imported
+        ones.
 
         Args:
             names: Names of studies, or one name; None for every evaluation of the archive.
@@ -174,6 +185,7 @@ class Studies:
         """
         if names is None:
             return self._evaluations.of_task(task, space, protocol, curves=curves)
+
         listed = [names] if isinstance(names, str) else list(names)
         evaluations = self._evaluations.of_studies(listed, curves=curves)
         return [
@@ -193,14 +205,17 @@ class Studies:
         return self._evaluations.get(id_)
 
     def result_arrays(self, names: str | Sequence[str]) -> ResultArrays:
-        """Return the results of studies as arrays of keys and scores, without the networks, for long histories."""
+        """Return the results of studies as arrays of keys and scores, without the networks, for
+        long histories.
+        """
         return self._evaluations.result_arrays([names] if isinstance(names, str) else list(names))
 
     def history(self, name: str) -> builtins.list[Evaluation]:
-        """Return the evaluations that an agent learns from: the study's, then those of its source studies.
+        """Return the evaluations that an agent learns from: the study's, then those of its source
+        studies.
 
-        They lack seconds, device, and metrics other than further objectives and constrained ones. They have the curve
-        of the objective only if one is partial.
+        They lack seconds, device, and metrics other than further objectives and constrained ones.
+        They have the curve of the objective only if one is partial.
 
         Raises:
             UnknownNameError: There is no study of this name.
@@ -208,9 +223,13 @@ class Studies:
         return self.history_of(self.get(name)).evaluations
 
     def history_of(self, study: Study) -> StudyHistory:
-        """Return the evaluations of `history` with the open and the failed proposals of a study, in one read."""
+        """Return the evaluations of `history` with the open and the failed proposals of a study, in
+        one read.
+        """
         names = [*(each.name for each in study.further), *(each.name for each in study.constraints)]
-        return self._evaluations.to_learn_from(study.name, study.objective, list(dict.fromkeys(names)))
+        return self._evaluations.to_learn_from(
+            study.name, study.objective, list(dict.fromkeys(names))
+        )
 
     def counts(self, name: str) -> Mapping[State, int]:
         """Return the number of proposals of a study in each state.
@@ -221,6 +240,7 @@ class Studies:
         rows = self._connection.read(lambda tx: tx.run(COUNTS_OF, name=name).data())
         if not rows:
             self.get(name)
+
         counts = {row["state"]: int(row["proposals"]) for row in rows}
         return {state: counts.get(state.value, 0) for state in State}
 
@@ -233,7 +253,8 @@ class Studies:
         return read_snapshot(self._connection, self.get(name))
 
     def follow(self, name: str) -> SnapshotFollower:
-        """Return a function that reads snapshots incrementally; its first call reads the whole study.
+        """Return a function that reads snapshots incrementally; its first call reads the whole
+        study.
 
         Raises:
             UnknownNameError: From the function: there is no study of this name.
@@ -249,7 +270,8 @@ class Studies:
         return deletion.plan(self._connection, self.get(name).name)
 
     def delete(self, name: str) -> Deletion:
-        """Delete a study with its proposals and results, and return the deletion; networks and distances stay.
+        """Delete a study with its proposals and results, and return the deletion; networks and
+        distances stay.
 
         Raises:
             UnknownNameError: There is no study of this name.
@@ -269,6 +291,7 @@ def read(connection: Connection, name: str) -> Study:
     if not studies:
         known = [study.name for study in connection.read(lambda tx: within(tx, None))]
         raise UnknownNameError("study", name, known, "the archive has none yet")
+
     return studies[0]
 
 

@@ -31,8 +31,8 @@ class StudySummary:
     Attributes:
         study: The study.
         counts: Number of proposals in each state.
-        best: Value of the incumbent (`archive.store.snapshots.Snapshot`), in the task's own unit; None before the
-            first.
+        best: Value of the incumbent (`archive.store.snapshots.Snapshot`), in the task's own unit;
+            None before the first.
         agents: Names of its agents, in the order of their first proposals.
     """
 
@@ -47,6 +47,7 @@ def summaries(tx: ManagedTransaction, studies: Sequence[Study]) -> list[StudySum
     rows = defaultdict(list)
     for row in tx.run(COUNTS).data():
         rows[row["name"]].append(row)
+
     return [_summary(study, rows[study.name]) for study in studies]
 
 
@@ -54,22 +55,27 @@ def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
     counts: dict[State, int] = defaultdict(int)
     for row in rows:
         counts[State(row["state"])] += int(row["proposals"])
+
     by_first = sorted(rows, key=lambda row: row["first"])
     agents = agent_names(study, (row["agent"] for row in by_first))
     return StudySummary(study, dict(counts), best_of(study, rows), agents)
 
 
 def best_of(study: Study, rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the value of the incumbent from groups of proposals, by state and by whether they have all objectives.
+    """Return the value of the incumbent from groups of proposals, by state and by whether they have
+    all objectives.
 
     Args:
         study: The study.
-        rows: The state of each group, whether it is `whole`, and its `largest` and `smallest` value, or None.
+        rows: The state of each group, whether it is `whole`, and its `largest` and `smallest`
+            value, or None.
     """
     better = sign(study.direction)
     column = "largest" if better > 0.0 else "smallest"
     known = [row for row in rows if row[column] is not None]
     best = max(
-        known, key=lambda row: (row["state"] == State.COMPLETE, row["whole"], better * row[column]), default=None
+        known,
+        key=lambda row: (row["state"] == State.COMPLETE, row["whole"], better * row[column]),
+        default=None,
     )
     return None if best is None else float(best[column])

@@ -1,7 +1,8 @@
 """Check of an embedded archive: records, edges, indexes and stored counts against each other.
 
-ArcadeDB's `CHECK DATABASE` reads every record and follows every edge. It takes a missing or emptied index for one that
-nobody has defined, so indexes are compared with a scan here, and so are the counts that ArcadeDB answers with.
+ArcadeDB's `CHECK DATABASE` reads every record and follows every edge. It takes a missing or emptied
+index for one that nobody has defined, so indexes are compared with a scan here, and so are the
+counts that ArcadeDB answers with.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ def faults(connection: Connection) -> list[str]:
     """
     settings = connection.settings
     scanned = sql.counts(settings)
-    return [*record_faults(sql.check(settings)), *_count_faults(settings, scanned), *index_faults(settings)]
+    return [
+        *record_faults(sql.check(settings)),
+        *_count_faults(settings, scanned),
+        *index_faults(settings),
+    ]
 
 
 def record_faults(report: Mapping[str, Any]) -> list[str]:
@@ -34,6 +39,7 @@ def record_faults(report: Mapping[str, Any]) -> list[str]:
         number = len(value) if isinstance(value, list) else int(value)
         if number:
             found.append(text.format(number))
+
     return found
 
 
@@ -44,16 +50,21 @@ def index_faults(settings: Settings) -> list[str]:
         # Each index of a type stands beside its parts, which are files.
         if "fileId" not in row:
             names[row["typeName"], str(row["properties"])] = row["name"]
+
     found = []
     for label, name in schema.present_indexes():
         index = names.get((label, str([[name]])), names.get((label, str([name]))))
         if index is None:
             found.append(f"the index of {label}.{name} is missing")
             continue
+
         held = _count(settings, f"SELECT count(*) AS records FROM index:`{index}`")
-        scanned = _count(settings, f"SELECT count(*) AS records FROM `{label}` WHERE `{name}` IS NOT NULL")
+        scanned = _count(
+            settings, f"SELECT count(*) AS records FROM `{label}` WHERE `{name}` IS NOT NULL"
+        )
         if held != scanned:
             found.append(f"the index of {label}.{name} holds {held} of {scanned} records")
+
     return found
 
 
@@ -76,6 +87,7 @@ def _count_faults(settings: Settings, scanned: Mapping[str, int]) -> list[str]:
         stored = _count(settings, f"SELECT count(*) AS records FROM `{name}`")
         if stored != number:
             found.append(f"{name} has {number} records by a scan, and {stored} by ArcadeDB's count")
+
     return found
 
 

@@ -1,4 +1,6 @@
-"""Addresses and digests of trained weights; the trainer keeps the files (`archive.trainer.storage`)."""
+"""Addresses and digests of trained weights; the trainer keeps the files
+(`archive.trainer.storage`).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ RETURN e.environment AS environment
 
 
 class WeightsLookup:
-    """Reader of the addresses of weights; `Proposals.complete` stores them, together with their evaluation."""
+    """Reader of the addresses of weights;
+
+    `Proposals.complete` stores them, together with their evaluation.
+    """
 
     def __init__(self, connection: Connection) -> None:
         """Read through this connection."""
@@ -35,7 +40,10 @@ class WeightsLookup:
         return None if row is None else Weights(row["uri"], row["sha256"], row["bytes"])
 
     def unsaved(self, evaluation: str) -> str | None:
-        """Return why the weights of an evaluation could not be saved; None where they were, or where it has none."""
+        """Return why the weights of an evaluation could not be saved;
+
+        None where they were, or where it has none.
+        """
         row = self._connection.read(lambda tx: tx.run(ENVIRONMENT, id=evaluation).single())
         environment = {} if row is None else json.loads(row["environment"] or "{}")
         reason = environment.get(UNSAVED_WEIGHTS)

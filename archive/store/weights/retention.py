@@ -3,15 +3,16 @@
 Weights are kept for any of these reasons:
 
     best        they belong to one of the best evaluations of a study (the best `keep_best` with weights; of several
-                objectives also the whole Pareto set), as `archive study best` ranks them: results that meet the
-                constraints first, and whole ones before partial ones
+                objectives also the whole Pareto set), as `archive study best` ranks them: results
+                that meet the constraints first, and whole ones before partial ones
     in use      a waiting or running proposal may start from them: its architecture is the one with the weights or a
                 descendant of it (`archive.store.lineage`), or the proposal names the weights
     young       they were saved, or reserved for a training, less than `grace_seconds` ago
 
-All other weights may be deleted. First a transaction checks again and removes their nodes, then the files are removed
-(`archive.trainer.storage.weights_gc`), so no reader finds an address without a file. A trainer reserves weights before
-it uses them (`Lineage.reserve`). The reservation conflicts with the removal, so one of the two comes first.
+All other weights may be deleted. First a transaction checks again and removes their nodes, then the
+files are removed (`archive.trainer.storage.weights_gc`), so no reader finds an address without a
+file. A trainer reserves weights before it uses them (`Lineage.reserve`). The reservation conflicts
+with the removal, so one of the two comes first.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class Policy:
     """Settings of the retention.
 
     Attributes:
-        keep_best: Number of the best evaluations of each study with protected weights; of several objectives, the
-            whole Pareto set is protected as well, unless it is 0.
+        keep_best: Number of the best evaluations of each study with protected weights; of several
+            objectives, the whole Pareto set is protected as well, unless it is 0.
         grace_seconds: Age, by the server's clock, up to which all weights are protected.
     """
 
@@ -102,11 +103,15 @@ class Retention:
         self._connection = connection
 
     def holdings(self, policy: Policy, under: str) -> list[Holding]:
-        """Return all weights with an address that begins with `under`, by address, with the reason to keep each."""
+        """Return all weights with an address that begins with `under`, by address, with the reason
+        to keep each.
+        """
         return self._connection.read(lambda tx: _holdings(tx, policy, under))
 
     def forget(self, policy: Policy, uris: Sequence[str]) -> list[str]:
-        """Remove weights from the store, and return their addresses; weights that must be kept by now stay."""
+        """Remove weights from the store, and return their addresses; weights that must be kept by
+        now stay.
+        """
 
         def work(tx: ManagedTransaction) -> list[str]:
             lock(tx, "Weights", uris)
@@ -132,6 +137,7 @@ def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holdin
     for row in rows:
         if row["uri"].startswith(under):
             by_uri.setdefault(row["uri"], []).append(row)
+
     return [
         Holding(
             Weights(uri, rows[0]["sha256"], rows[0]["bytes"]),
@@ -145,8 +151,10 @@ def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holdin
 def _reason(rows: Sequence[dict[str, Any]], best: set[str], used: set[str]) -> str:
     if any(row["architecture"] in used for row in rows):
         return "in use"
+
     if any(row["evaluation"] in best for row in rows):
         return "best"
+
     return "young" if any(row["young"] for row in rows) else ""
 
 
@@ -156,6 +164,7 @@ def _best(tx: ManagedTransaction, rows: Iterable[dict[str, Any]], count: int) ->
     for row in rows:
         if row["study"] is not None:
             saved.setdefault(row["study"], set()).add(row["evaluation"])
+
     return {
         id_
         for study in studies.within(tx)

@@ -13,4 +13,7 @@ with archive.connect() as store:
         for trial in study.ask(agent):
             operations = [layer.op for layer in trial.architecture.layers]
             study.tell(trial, operations.count("conv") / 5)
-    print(f"{name}: the best of {len(study.evaluations())} chains has the value {study.best().score:g}")
+    print(
+        f"{name}: the best of {len(study.evaluations())} chains has the value "
+        f"{study.best().score:g}"
+    )

@@ -1,4 +1,7 @@
-"""A recipe as a program: softmax regression in numpy. It knows nothing of the archive, and could be in any language."""
+"""A recipe as a program: softmax regression in numpy.
+
+It knows nothing of the archive, and could be in any language.
+"""
 
 import json
 import os
@@ -30,7 +33,9 @@ def main():
     )
     wanted = np.eye(trial["outputs"])[data["train_targets"]]
     file = os.path.join(trial["checkpoint"], "weights.npy")
-    weights = np.load(file) if os.path.exists(file) else np.zeros((inputs.shape[1], trial["outputs"]))
+    weights = (
+        np.load(file) if os.path.exists(file) else np.zeros((inputs.shape[1], trial["outputs"]))
+    )
     print("features:", inputs.shape[1], file=sys.stderr)  # The log of the trial.
     for epoch in range(trial["reports"] + 1, trial["epochs"] + 1):
         order = np.random.default_rng([trial["seed"], epoch]).permutation(len(inputs))
@@ -39,6 +44,7 @@ def main():
             likelihoods = np.exp(scores - scores.max(1, keepdims=True))
             error = likelihoods / likelihoods.sum(1, keepdims=True) - wanted[batch]
             weights -= 0.1 * inputs[batch].T @ error / len(batch)
+
         accuracy = float((classes(weights, valid) == data["valid_targets"]).mean())
         say(step=epoch, metrics={"valid_accuracy": accuracy})
         os.mkdir(f"epoch-{epoch}")
@@ -46,6 +52,7 @@ def main():
         say(checkpoint=f"epoch-{epoch}")
         if told and epoch < trial["epochs"]:
             return
+
     np.savez("model.npz", weights=weights)
     say(result={"metrics": {"valid_accuracy": accuracy}, "weights": "model.npz"})
 

@@ -61,7 +61,9 @@ def fit(trial: TrialContext) -> FitResult:
         args=_arguments(trial),
         train_dataset=_rows(data.train),
         eval_dataset=_rows(data.valid),
-        compute_metrics=lambda found: {"accuracy": float((found.predictions.argmax(1) == found.label_ids).mean())},
+        compute_metrics=lambda found: {
+            "accuracy": float((found.predictions.argmax(1) == found.label_ids).mean())
+        },
         callbacks=[Reports(trial)],
     )
     resumed = None if saved is None else str(saved.extract(trial.scratch / "resumed"))
@@ -73,6 +75,7 @@ def _arguments(trial):
     device = torch.device(trial.device)
     if device.type == "cuda":
         torch.cuda.set_device(device.index or 0)
+
     arguments = TrainingArguments(
         output_dir=str(trial.scratch / "trainer"),
         num_train_epochs=trial.protocol.epochs,
@@ -90,11 +93,14 @@ def _arguments(trial):
     # The Trainer would use all GPUs of the machine.
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1
+
     return arguments
 
 
 def _rows(part):
     return [
         {"inputs": inputs, "labels": label}
-        for inputs, label in zip(torch.from_numpy(part.inputs), part.targets.astype(np.int64), strict=True)
+        for inputs, label in zip(
+            torch.from_numpy(part.inputs), part.targets.astype(np.int64), strict=True
+        )
     ]

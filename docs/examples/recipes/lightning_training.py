@@ -19,7 +19,9 @@ class Classifier(lightning.LightningModule):
     def __init__(self, module, rate, epochs):
         """Keep the module."""
         super().__init__()
-        self.module, self.rate, self.epochs = module, rate, epochs
+        self.module = module
+        self.rate = rate
+        self.epochs = epochs
 
     def training_step(self, batch, _):
         """Return the loss."""
@@ -46,7 +48,8 @@ class Reports(lightning.Callback):
 
     def __init__(self, trial, file):
         """Keep the trial, and the file of its checkpoints."""
-        self.trial, self.file = trial, file
+        self.trial = trial
+        self.file = file
 
     def on_train_epoch_end(self, trainer, model):
         """Validation is over by then."""
@@ -55,15 +58,20 @@ class Reports(lightning.Callback):
         if stop or self.trial.checkpoint.due():
             trainer.save_checkpoint(self.file)
             self.trial.checkpoint.save(folder=self.file.parent)
+
         trainer.should_stop = stop is not None
 
 
 class EpochOrder(Sampler):
-    """An order of the inputs that depends on the epoch alone: a resumed trial goes through the same batches."""
+    """An order of the inputs that depends on the epoch alone: a resumed trial goes through the same
+    batches.
+    """
 
     def __init__(self, count, seed):
         """Begin before the first epoch."""
-        self.count, self.seed, self.epoch = count, seed, 0
+        self.count = count
+        self.seed = seed
+        self.epoch = 0
 
     def __len__(self):
         return self.count
@@ -79,17 +87,21 @@ class EpochOrder(Sampler):
 
 def fit(trial: TrialContext) -> FitResult:
     """Train a classifier with the Lightning trainer."""
-    data, device = trial.data(), torch.device(trial.device)
+    data = trial.data()
+    device = torch.device(trial.device)
     train, valid = (
         TensorDataset(torch.from_numpy(part.inputs), torch.from_numpy(part.targets))
         for part in (data.train, data.valid)
     )
-    model = Classifier(trial.module(), trial.hyperparameters.get("learning_rate", 3e-3), trial.protocol.epochs)
+    model = Classifier(
+        trial.module(), trial.hyperparameters.get("learning_rate", 3e-3), trial.protocol.epochs
+    )
     file = trial.scratch / "state" / "last.ckpt"
     file.parent.mkdir()
     saved = trial.checkpoint.load()
     if saved is not None:
         saved.extract(file.parent)
+
     trainer = lightning.Trainer(
         accelerator="gpu" if device.type == "cuda" else "cpu",
         devices=[device.index or 0] if device.type == "cuda" else 1,

@@ -11,7 +11,10 @@ BATCH = 64
 
 def fit(trial: TrialContext) -> FitResult:
     """Train a classifier by SGD with a cosine schedule, and keep its last weights."""
-    parts = {name: _tensors(getattr(trial.data(), name), trial.device) for name in ("train", "valid", "test")}
+    parts = {
+        name: _tensors(getattr(trial.data(), name), trial.device)
+        for name in ("train", "valid", "test")
+    }
     model = trial.module().to(trial.device)
     rate = trial.hyperparameters.get("learning_rate", 0.05)
     optimiser = torch.optim.SGD(model.parameters(), rate, momentum=0.9, nesterov=True)
@@ -23,16 +26,21 @@ def fit(trial: TrialContext) -> FitResult:
         saved.extract(file.parent)
         for name, state in torch.load(file, weights_only=True).items():
             everything[name].load_state_dict(state)
+
     for epoch in range(trial.reports + 1, trial.epochs + 1):
         loss = _epoch(model, optimiser, *parts["train"], seed=trial.seed + 1000 * epoch)
         schedule.step()
         valid_loss, valid_accuracy = _measured(model, *parts["valid"])
-        stop = trial.report(epoch, {"train_loss": loss, "valid_loss": valid_loss, "valid_accuracy": valid_accuracy})
+        stop = trial.report(
+            epoch, {"train_loss": loss, "valid_loss": valid_loss, "valid_accuracy": valid_accuracy}
+        )
         if stop or trial.checkpoint.due():
             torch.save({name: one.state_dict() for name, one in everything.items()}, file)
             trial.checkpoint.save(folder=file.parent)
+
         if stop:
             break
+
     return FitResult({"test_accuracy": _measured(model, *parts["test"])[1]}, model.state_dict())
 
 
@@ -51,6 +59,7 @@ def _epoch(model, optimiser, inputs, targets, seed):
         loss.backward()
         optimiser.step()
         total += loss.item() * len(batch)
+
     return total / len(targets)
 
 

@@ -1,4 +1,6 @@
-"""A recipe without PyTorch: the multi-layer perceptron of scikit-learn, with the layers of the network."""
+"""A recipe without PyTorch: the multi-layer perceptron of scikit-learn, with the layers of the
+network.
+"""
 
 import pickle
 
@@ -9,7 +11,9 @@ from archive.trainer.recipes.context import TrialContext
 
 
 def fit(trial: TrialContext) -> FitResult:
-    """Train a classifier with hidden layers as wide as those of the architecture, in their order."""
+    """Train a classifier with hidden layers as wide as those of the architecture, in their
+    order.
+    """
     widths = [layer.units for layer in trial.architecture.layers if layer.units]
     data = trial.data()
     parts = {
@@ -27,13 +31,19 @@ def fit(trial: TrialContext) -> FitResult:
     folder.mkdir()
     for epoch in range(trial.reports + 1, trial.epochs + 1):
         model.partial_fit(*parts["train"], classes=range(trial.task.outputs))
-        stop = trial.report(epoch, {"train_loss": model.loss_, "valid_accuracy": model.score(*parts["valid"])})
+        stop = trial.report(
+            epoch, {"train_loss": model.loss_, "valid_accuracy": model.score(*parts["valid"])}
+        )
         if stop or trial.checkpoint.due():
             folder.joinpath("model.pickle").write_bytes(pickle.dumps(model))
             trial.checkpoint.save(folder=folder)
+
         if stop:
             break
+
     weights = {
-        f"{name}.{at}": array for name in ("coefs_", "intercepts_") for at, array in enumerate(getattr(model, name))
+        f"{name}.{at}": array
+        for name in ("coefs_", "intercepts_")
+        for at, array in enumerate(getattr(model, name))
     }
     return FitResult({"test_accuracy": model.score(*parts["test"])}, weights)

@@ -1,6 +1,7 @@
 """Edit distance of network morphism: the cost of the operations that turn one network into another.
 
-Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018), equations (3) to (8) and theorem 1.
+Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018), equations (3) to
+(8) and theorem 1.
 
 | symbol   | meaning                                                                                | shape  |
 |----------|----------------------------------------------------------------------------------------|--------|
@@ -44,26 +45,30 @@ PAIRS_A_THREAD = 512
 class EditDistance(PairDistance[Sequenced]):
     """Least cost of layers and skips to insert, remove or change, exactly: d = D_l + lambda D_s.
 
-    Eq. (4) and eq. (6) of the paper differ: (4) matches every layer of the shorter network, (6) may leave out layers of
-    both. This is (6), as in the authors' code: it is never larger, and only (6) satisfies the triangle inequality.
-    For lambda > 0 the distance is a metric on networks (theorem 1): symmetric, 0 for the same network and for no other,
-    with the triangle inequality. For lambda = 0 it is a pseudo-metric. Eqs. (5) and (8) are weighted Jaccard distances,
-    which are metrics of at most 1, and inserting or removing costs 1. D_l is therefore an edit distance of sequences
-    with metric costs (Sellers 1974), and D_s an assignment with metric costs. Neither d nor d^2 is of negative type:
-    exp(-d / 10) on 60 NAS-Bench cells and exp(-d^2) on 60 networks of the cnn space have negative eigenvalues. The
-    embedding of `archive.kernels.distances.bourgain` gives a valid kernel.
+    Eq. (4) and eq. (6) of the paper differ: (4) matches every layer of the shorter network, (6) may
+    leave out layers of both. This is (6), as in the authors' code: it is never larger, and only (6)
+    satisfies the triangle inequality. For lambda > 0 the distance is a metric on networks (theorem
+    1): symmetric, 0 for the same network and for no other, with the triangle inequality. For lambda
+    = 0 it is a pseudo-metric. Eqs. (5) and (8) are weighted Jaccard distances, which are metrics of
+    at most 1, and inserting or removing costs 1. D_l is therefore an edit distance of sequences
+    with metric costs (Sellers 1974), and D_s an assignment with metric costs. Neither d nor d^2 is
+    of negative type: exp(-d / 10) on 60 NAS-Bench cells and exp(-d^2) on 60 networks of the cnn
+    space have negative eigenvalues. The embedding of `archive.kernels.distances.bourgain` gives a
+    valid kernel.
 
-    `archive.kernels.distances.edit.sequence` defines the sequence and the skips of networks that are no chain with
-    skips, which the paper leaves open. Preparing costs the canonical ranks, O(edges log layers) for most networks. A
-    pair costs O(n n') for the layers and O(s^2 s') for the s <= s' skips that only one of the networks has. Choose it
-    where networks are grown from one another by deepening, widening and skips; it is faster than OTMANN, but in
-    networks with many parallel branches one more layer changes many ranks, and with them many skips.
+    `archive.kernels.distances.edit.sequence` defines the sequence and the skips of networks that
+    are no chain with skips, which the paper leaves open. Preparing costs the canonical ranks,
+    O(edges log layers) for most networks. A pair costs O(n n') for the layers and O(s^2 s') for the
+    s <= s' skips that only one of the networks has. Choose it where networks are grown from one
+    another by deepening, widening and skips; it is faster than OTMANN, but in networks with many
+    parallel branches one more layer changes many ranks, and with them many skips.
 
     Args:
         lam: lambda, >= 0; 1 in the authors' code.
-        layers: `"width"` is eq. (5): layers of equal label and stride differ by their widths, all others by 1.
-            `"attributes"` is the authors' later code: layers whose labels differ only in the side of their window
-            differ by the mean of the relative differences of units, side and stride.
+        layers: `"width"` is eq. (5): layers of equal label and stride differ by their widths, all
+            others by 1. `"attributes"` is the authors' later code: layers whose labels differ only
+            in the side of their window differ by the mean of the relative differences of units,
+            side and stride.
         threads: Threads for large blocks; None for all processors available to the process.
 
     Raises:
@@ -72,13 +77,20 @@ class EditDistance(PairDistance[Sequenced]):
 
     name: ClassVar[str] = "edit"
 
-    def __init__(self, lam: float = 1.0, layers: Comparison = "width", threads: int | None = None) -> None:
+    def __init__(
+        self, lam: float = 1.0, layers: Comparison = "width", threads: int | None = None
+    ) -> None:
         """Check the arguments."""
-        self.lam, self.layers = float(lam), layers
+        self.lam = float(lam)
+        self.layers = layers
         if not 0 <= self.lam < np.inf:
             raise UsageError(f"lam must be a finite number >= 0, got {lam}")
+
         if layers not in get_args(Comparison):
-            raise UsageError(f"layers must be one of {', '.join(get_args(Comparison))}, got {layers!r}")
+            raise UsageError(
+                f"layers must be one of {', '.join(get_args(Comparison))}, got {layers!r}"
+            )
+
         require_at_least(1, threads=threads)
         self.threads = threads or cpu_count.available()
 
@@ -100,7 +112,8 @@ class EditDistance(PairDistance[Sequenced]):
         """Order the layers in sequence and list the skips.
 
         Raises:
-            InvalidArchitectureError: The network has too many skips to match, or a width beyond floating point.
+            InvalidArchitectureError: The network has too many skips to match, or a width beyond
+                floating point.
         """
         return sequenced(architecture, self.layers)
 
@@ -108,8 +121,11 @@ class EditDistance(PairDistance[Sequenced]):
         """Solve the pairs in compiled batches, on several threads for many pairs."""
         if not len(pairs):
             return np.zeros((1, 0))
+
         check_one_space(networks)
-        return solve_on_threads(EditBatch(networks, self.lam).solve, pairs, self.threads, PAIRS_A_THREAD)
+        return solve_on_threads(
+            EditBatch(networks, self.lam).solve, pairs, self.threads, PAIRS_A_THREAD
+        )
 
 
 class EditBatch:
@@ -128,7 +144,8 @@ class EditBatch:
         """Return (1, q) distances."""
         from archive.kernels.distances.edit import solver
 
-        layers, skips = int(np.diff(self.layer_starts).max()), int(np.diff(self.skip_starts).max())
+        layers = int(np.diff(self.layer_starts).max())
+        skips = int(np.diff(self.skip_starts).max())
         out = np.empty((1, len(pairs)))
         solver.solve_pairs(
             np.ascontiguousarray(pairs),

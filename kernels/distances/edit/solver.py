@@ -1,11 +1,15 @@
-"""Compiled edit distances of many pairs of networks: the dynamic programme of eq. (6), the assignment of eq. (7).
+"""Compiled edit distances of many pairs of networks: the dynamic programme of eq.
 
-The common parts of two networks are left out first. All costs are metrics in which inserting costs 1. By the triangle
-inequality, exchanging two matches never costs more. Hence some optimal alignment matches the common beginning and the
-common end of the layers, and some optimal matching contains all common skips. A search compares thousands of networks
-that are a few operations apart, which are then small problems.
+(6), the assignment of eq. (7).
 
-The assignment is found by shortest augmenting paths (Jonker and Volgenant 1987), one for each of the fewer skips.
+The common parts of two networks are left out first. All costs are metrics in which inserting costs
+1. By the triangle inequality, exchanging two matches never costs more. Hence some optimal alignment
+matches the common beginning and the common end of the layers, and some optimal matching contains
+all common skips. A search compares thousands of networks that are a few operations apart, which are
+then small problems.
+
+The assignment is found by shortest augmenting paths (Jonker and Volgenant 1987), one for each of
+the fewer skips.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ class Workspace(NamedTuple):
         cost: (skips, skips) d_s.
         potential: (2, skips + 1) of rows and columns.
         slack: (skips + 1,) reduced length of the shortest path to each column.
-        match: (skips + 1,) row matched to each column, 0 for none; counted from 1, like the columns.
+        match: (skips + 1,) row matched to each column, 0 for none; counted from 1, like the
+            columns.
         before: (skips + 1,) previous column on the shortest path.
         done: (skips + 1,) whether the shortest path to a column is final.
     """
@@ -88,7 +93,8 @@ def solve_pairs(
         out: (q,), written.
     """
     for q in range(pairs.shape[0]):
-        one, two = pairs[q, 0], pairs[q, 1]
+        one = pairs[q, 0]
+        two = pairs[q, 1]
         out[q] = _layers(
             layer_starts[one],
             layer_starts[one + 1],
@@ -101,7 +107,12 @@ def solve_pairs(
         )
         if lam > 0:
             out[q] += lam * _skips(
-                skip_starts[one], skip_starts[one + 1], skip_starts[two], skip_starts[two + 1], skips, room
+                skip_starts[one],
+                skip_starts[one + 1],
+                skip_starts[two],
+                skip_starts[two + 1],
+                skips,
+                room,
             )
 
 
@@ -120,11 +131,16 @@ def _layers(
     while start < stop and begin < end and _layer(start, begin, kinds, scales, attributes) == 0.0:
         start += 1
         begin += 1
-    while start < stop and begin < end and _layer(stop - 1, end - 1, kinds, scales, attributes) == 0.0:
+
+    while (
+        start < stop and begin < end and _layer(stop - 1, end - 1, kinds, scales, attributes) == 0.0
+    ):
         stop -= 1
         end -= 1
+
     for j in range(end - begin + 1):
         row[j] = j
+
     for i in range(start, stop):
         diagonal = row[0]
         left = row[0] = diagonal + 1.0
@@ -133,6 +149,7 @@ def _layers(
             left = min(left + 1.0, above + 1.0, diagonal + _layer(i, j, kinds, scales, attributes))
             row[j - begin + 1] = left
             diagonal = above
+
     distance: float = row[end - begin]
     return distance
 
@@ -142,11 +159,14 @@ def _layer(i: int, j: int, kinds: Integers, scales: Floats, attributes: Floats) 
     """Return d_l."""
     if kinds[i] != kinds[j]:
         return 1.0
+
     total = 0.0
     for f in range(attributes.shape[1]):
-        x, y = attributes[i, f], attributes[j, f]
+        x = attributes[i, f]
+        y = attributes[j, f]
         if x != y:
             total += abs(x - y) / max(x, y)
+
     distance: float = scales[i] * total
     return distance
 
@@ -156,27 +176,37 @@ def _skips(start: int, stop: int, begin: int, end: int, skips: Integers, room: W
     """Return D_s by eq. (7)."""
     if stop - start > end - begin:
         start, stop, begin, end = begin, end, start, stop
+
     rows, columns = _differing(start, stop, begin, end, skips, room.own)
     for i in range(rows):
         for j in range(columns):
             room.cost[i, j] = _skip(room.own[0, i], room.own[1, j], skips)
+
     return _assign(rows, columns, room) + columns - rows
 
 
 @compiled
-def _differing(start: int, stop: int, begin: int, end: int, skips: Integers, own: Integers) -> tuple[int, int]:
+def _differing(
+    start: int, stop: int, begin: int, end: int, skips: Integers, own: Integers
+) -> tuple[int, int]:
     """List the skips that only the first, and only the second network has; return their numbers."""
-    i, j, rows, columns = start, begin, 0, 0
+    i = start
+    j = begin
+    rows = 0
+    columns = 0
     while i < stop or j < end:
         order = 1 if i == stop else -1 if j == end else _compare(i, j, skips)
         if order < 0:
             own[0, rows] = i
             rows += 1
+
         if order > 0:
             own[1, columns] = j
             columns += 1
+
         i += order <= 0
         j += order >= 0
+
     return rows, columns
 
 
@@ -185,6 +215,7 @@ def _compare(i: int, j: int, skips: Integers) -> int:
     for f in range(3):
         if skips[i, f] != skips[j, f]:
             return -1 if skips[i, f] < skips[j, f] else 1
+
     return 0
 
 
@@ -193,6 +224,7 @@ def _skip(i: int, j: int, skips: Integers) -> float:
     """Return d_s of two skips that are not equal, by eq. (8)."""
     if skips[i, 0] != skips[j, 0]:
         return 1.0
+
     apart = abs(skips[i, 1] - skips[j, 1]) + abs(skips[i, 2] - skips[j, 2])
     distance: float = apart / (max(skips[i, 1], skips[j, 1]) + max(skips[i, 2], skips[j, 2]))
     return distance
@@ -201,7 +233,8 @@ def _skip(i: int, j: int, skips: Integers) -> float:
 @compiled
 def _assign(rows: int, columns: int, room: Workspace) -> float:
     """Return the least cost of an assignment of every row to a distinct column; rows <= columns."""
-    match, before = room.match, room.before
+    match = room.match
+    before = room.before
     room.potential[:, : columns + 1] = 0.0
     match[: columns + 1] = 0
     for i in range(1, rows + 1):
@@ -210,37 +243,51 @@ def _assign(rows: int, columns: int, room: Workspace) -> float:
         while j:
             match[j] = match[before[j]]
             j = before[j]
+
     total = 0.0
     for j in range(1, columns + 1):
         if match[j]:
             total += room.cost[match[j] - 1, j - 1]
+
     return total
 
 
 @compiled
 def _augment(columns: int, room: Workspace) -> int:
-    """Find the shortest path from the row at column 0 to a free column, update potentials, and return the column."""
-    slack, done, match = room.slack, room.done, room.match
-    of_rows, of_columns = room.potential[0], room.potential[1]
+    """Find the shortest path from the row at column 0 to a free column, update potentials, and
+    return the column.
+    """
+    slack = room.slack
+    done = room.done
+    match = room.match
+    of_rows = room.potential[0]
+    of_columns = room.potential[1]
     slack[: columns + 1] = np.inf
     done[: columns + 1] = False
     at = 0
     while match[at]:
         done[at] = True
-        i, nearest, least = match[at], 0, np.inf
+        i = match[at]
+        nearest = 0
+        least = np.inf
         for j in range(1, columns + 1):
             if not done[j]:
                 length = room.cost[i - 1, j - 1] - of_rows[i] - of_columns[j]
                 if length < slack[j]:
                     slack[j] = length
                     room.before[j] = at
+
                 if slack[j] < least:
-                    least, nearest = slack[j], j
+                    least = slack[j]
+                    nearest = j
+
         for j in range(columns + 1):
             if done[j]:
                 of_rows[match[j]] += least
                 of_columns[j] -= least
             else:
                 slack[j] -= least
+
         at = nearest
+
     return at

@@ -1,7 +1,8 @@
-"""Tree-Wasserstein distance: optimal transport between networks' n-grams and degrees, in closed form.
+"""Tree-Wasserstein distance: optimal transport between networks' n-grams and degrees, in closed
+form.
 
-Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021),
-section 2 and appendix F.
+Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural
+Architecture Search (2021), section 2 and appendix F.
 
 | symbol  | meaning                                                                                        |
 |---------|------------------------------------------------------------------------------------------------|
@@ -14,7 +15,8 @@ section 2 and appendix F.
     W(omega, nu) = sum over e of  w_e |omega(Gamma_e) - nu(Gamma_e)|      (2)
     d_NN         = sum over i of  alpha_i W_i                             (5)
 
-By (2), W is the L1 distance of the vectors (w_e omega(Gamma_e))_e, so that a block of pairs costs subtractions only.
+By (2), W is the L1 distance of the vectors (w_e omega(Gamma_e))_e, so that a block of pairs costs
+subtractions only.
 """
 
 from __future__ import annotations
@@ -34,7 +36,11 @@ from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import Components, check_one_space
 from archive.kernels.distances.tree_wasserstein.degrees import cumulated, degrees, widths
 from archive.kernels.distances.tree_wasserstein.ngrams import Gram, gram_path, ngrams
-from archive.kernels.distances.tree_wasserstein.operation_trees import ENDS, OperationTree, default_tree
+from archive.kernels.distances.tree_wasserstein.operation_trees import (
+    ENDS,
+    OperationTree,
+    default_tree,
+)
 from archive.kernels.features.embedding import Comparison, Embedded, FeatureDistance
 
 if TYPE_CHECKING:
@@ -53,29 +59,36 @@ PATHS = 100_000
 class TreeWasserstein(FeatureDistance):
     """Wasserstein distances of n-grams of operations on a tree, and of degrees on a line.
 
-    Components: for each n the Wasserstein distance of the shares of n-grams on the tree of operations; the Wasserstein
-    distances on a line of indegrees and of outdegrees, each layer at its relative depth. Each is a pseudo-metric
-    (proposition 1): networks of equal n-grams and degrees are at distance 0. Each is negative definite, so that
-    exp(-sum_i beta_i W_i) is a covariance for all beta_i >= 0; the beta_i are the paper's alpha_i / sigma_l^2.
+    Components: for each n the Wasserstein distance of the shares of n-grams on the tree of
+    operations; the Wasserstein distances on a line of indegrees and of outdegrees, each layer at
+    its relative depth. Each is a pseudo-metric (proposition 1): networks of equal n-grams and
+    degrees are at distance 0. Each is negative definite, so that exp(-sum_i beta_i W_i) is a
+    covariance for all beta_i >= 0; the beta_i are the paper's alpha_i / sigma_l^2.
 
-    Preparing costs O(edges * distinct n-grams); a pair costs O(nodes of the tree in use), some nanoseconds. Choose it
-    where many pairs are needed, for cells without units, or where a surrogate needs a true covariance.
+    Preparing costs O(edges * distinct n-grams); a pair costs O(nodes of the tree in use), some
+    nanoseconds. Choose it where many pairs are needed, for cells without units, or where a
+    surrogate needs a true covariance.
 
-    Input, output and decision layers belong to every network and are in no default tree, so that they enter the degrees
-    only. Every other layer counts once, whatever its units: shares carry no information about size. For `cnn` and
-    `mlp`, where networks differ mainly in size, `sizes` adds two components of the same kind: the Wasserstein distance
-    of the distributions of log2(units) over layers, and the difference of log2(1 + mass), mass as in
-    `archive.architecture.layer_mass` without the ends. A network without n-grams has its mass at the root of the tree.
+    Input, output and decision layers belong to every network and are in no default tree, so that
+    they enter the degrees only. Every other layer counts once, whatever its units: shares carry no
+    information about size. For `cnn` and `mlp`, where networks differ mainly in size, `sizes` adds
+    two components of the same kind: the Wasserstein distance of the distributions of log2(units)
+    over layers, and the difference of log2(1 + mass), mass as in `archive.architecture.layer_mass`
+    without the ends. A network without n-grams has its mass at the root of the tree.
 
     Args:
-        n: Length of the n-grams, 1 to 8, or several: one component each. 1 is the paper's TW, 2 its TW-2G.
-        tree: The operation tree as JSON, see `archive.kernels.distances.tree_wasserstein.operation_trees`; None for the
-            space's. Operations in the tree count: it must contain all processing operations, and may contain ends and
-            decisions.
-        weights: alpha, one a component, >= 0 and of sum 1: the one component is then d_NN. None keeps them apart.
+        n: Length of the n-grams, 1 to 8, or several: one component each. 1 is the paper's TW, 2 its
+            TW-2G.
+        tree: The operation tree as JSON, see
+            `archive.kernels.distances.tree_wasserstein.operation_trees`; None for the space's.
+            Operations in the tree count: it must contain all processing operations, and may contain
+            ends and decisions.
+        weights: alpha, one a component, >= 0 and of sum 1: the one component is then d_NN. None
+            keeps them apart.
         sizes: Whether to add the components of size.
-        functional: Whether to remove layers on no path from input to output first. The paper keeps them; on
-            NAS-Bench-201, where they are frequent, removing them ranks unseen cells far better.
+        functional: Whether to remove layers on no path from input to output first. The paper keeps
+            them; on NAS-Bench-201, where they are frequent, removing them ranks unseen cells far
+            better.
 
     Raises:
         UsageError: An argument is out of range, or the tree is not a tree.
@@ -95,12 +108,19 @@ class TreeWasserstein(FeatureDistance):
         self.n = (n,) if isinstance(n, int) else tuple(n)
         whole = all(isinstance(length, int) and 1 <= length <= LONGEST for length in self.n)
         if not self.n or not whole or len(set(self.n)) < len(self.n):
-            raise UsageError(f"n must be one or more different lengths from 1 to {LONGEST}, got {n!r}")
+            raise UsageError(
+                f"n must be one or more different lengths from 1 to {LONGEST}, got {n!r}"
+            )
+
         self.tree = None if tree is None else OperationTree(tree)
-        self.sizes, self.functional = check_flag("sizes", sizes), check_flag("functional", functional)
+        self.sizes = check_flag("sizes", sizes)
+        self.functional = check_flag("functional", functional)
         self.weights = None if weights is None else self._checked_weights(weights)
         if self.weights is not None and abs(sum(self.weights) - 1) > 1e-9:
-            raise UsageError(f"weights must sum to 1, got {self.weights} of sum {sum(self.weights):g}")
+            raise UsageError(
+                f"weights must sum to 1, got {self.weights} of sum {sum(self.weights):g}"
+            )
+
         self._paths: dict[tuple[OperationTree, Gram], tuple[tuple[str, float], ...]] = {}
 
     @property
@@ -124,6 +144,7 @@ class TreeWasserstein(FeatureDistance):
         """Return `tree_wasserstein:PART` for each part; with weights `tree_wasserstein` alone."""
         if self.weights is not None:
             return ("tree_wasserstein",)
+
         return tuple(f"tree_wasserstein:{part}" for part in self.parts)
 
     @property
@@ -132,7 +153,9 @@ class TreeWasserstein(FeatureDistance):
         return len(self.components)
 
     def prepare(self, architecture: Architecture) -> Embedded:
-        """Return the measures: of n-grams as w_e omega(Gamma_e) by node, of degrees and units as mass by place."""
+        """Return the measures: of n-grams as w_e omega(Gamma_e) by node, of degrees and units as
+        mass by place.
+        """
         tree = self.tree or default_tree(architecture.space)
         operations = tree.operations(vocabulary(architecture.space))
         network = architecture.functional if self.functional else architecture
@@ -141,11 +164,14 @@ class TreeWasserstein(FeatureDistance):
         return Embedded(architecture.key, architecture.space, (*grams, *degrees(network), *size))
 
     def distances(
-        self, first: Sequence[Embedded | Architecture], second: Sequence[Embedded | Architecture] | None = None
+        self,
+        first: Sequence[Embedded | Architecture],
+        second: Sequence[Embedded | Architecture] | None = None,
     ) -> Components:
         """Subtract distinct embeddings, on all processors."""
         if self.weights is not None:
             return Components.of_stack(self.combined(first, second, self.weights)[None], 1)
+
         rows, columns = self._sides(first, second)
         stack = np.zeros((len(self.parts), len(rows), len(rows if columns is None else columns)))
         self._fill([(block, [(1.0, at)]) for at, block in enumerate(stack)], rows, columns)
@@ -162,8 +188,8 @@ class TreeWasserstein(FeatureDistance):
         Args:
             first: m networks, prepared or not.
             second: n networks; None means `first`, at half the cost.
-            weights: One for each part, finite and >= 0, of any sum; None for the distance's own, or equal
-                ones of sum 1.
+            weights: One for each part, finite and >= 0, of any sum; None for the distance's own, or
+                equal ones of sum 1.
 
         Returns:
             (m, n) float64.
@@ -176,7 +202,9 @@ class TreeWasserstein(FeatureDistance):
         requested = self.weights if weights is None else self._checked_weights(weights)
         chosen = requested or (1 / len(self.parts),) * len(self.parts)
         out = np.zeros((len(rows), len(rows if columns is None else columns)))
-        self._fill([(out, [(weight, at) for at, weight in enumerate(chosen) if weight])], rows, columns)
+        self._fill(
+            [(out, [(weight, at) for at, weight in enumerate(chosen) if weight])], rows, columns
+        )
         return out
 
     def _checked_weights(self, weights: Iterable[float]) -> tuple[float, ...]:
@@ -186,8 +214,13 @@ class TreeWasserstein(FeatureDistance):
             raise UsageError(
                 f"weights must be numbers, one each for {', '.join(self.parts)}, got {weights!r}"
             ) from None
+
         if len(checked) != len(self.parts) or not all(0 <= weight < math.inf for weight in checked):
-            raise UsageError(f"weights must be finite and >= 0, one each for {', '.join(self.parts)}, got {checked}")
+            raise UsageError(
+                "weights must be finite and >= 0, one each for "
+                f"{', '.join(self.parts)}, got {checked}"
+            )
+
         return checked
 
     def _embedded_ngrams(
@@ -199,19 +232,28 @@ class TreeWasserstein(FeatureDistance):
         for gram, count in counts.items():
             for edge in self._path(gram, tree):
                 below[edge] = below.get(edge, 0) + count
+
         # Counts are integers up to this point: the order of the layers changes no bit.
-        return {name: weight * (count / total) for (name, weight), count in sorted(below.items()) if weight}
+        return {
+            name: weight * (count / total)
+            for (name, weight), count in sorted(below.items())
+            if weight
+        }
 
     def _path(self, gram: Gram, tree: OperationTree) -> tuple[tuple[str, float], ...]:
         known = self._paths.get((tree, gram))
         if known is None:
             if len(self._paths) > PATHS:
                 self._paths.clear()
+
             known = self._paths[tree, gram] = tuple(gram_path(gram, tree))
+
         return known
 
     def _sides(
-        self, first: Sequence[Embedded | Architecture], second: Sequence[Embedded | Architecture] | None
+        self,
+        first: Sequence[Embedded | Architecture],
+        second: Sequence[Embedded | Architecture] | None,
     ) -> tuple[list[Embedded], list[Embedded] | None]:
         rows = [self._prepared(network) for network in first]
         columns = None if second is None else [self._prepared(network) for network in second]
@@ -234,13 +276,16 @@ class TreeWasserstein(FeatureDistance):
                 parts = [(weight, self._part(at, rows, columns)) for weight, at in chosen]
                 l1_blocks.fill(out, parts, symmetric=columns is None)
 
-    def _part(self, at: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None) -> BlockPart:
+    def _part(
+        self, at: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None
+    ) -> BlockPart:
         from archive.kernels.features.l1 import blocks as l1_blocks
 
         features = [[network.features[at] for network in side] for side in (rows, columns or ())]
         if self.comparisons[at] == "line":
             functions = [_cumulated_once(side) for side in features]
             return l1_blocks.steps(functions[0], None if columns is None else functions[1])
+
         return l1_blocks.vectors(features[0], None if columns is None else features[1])
 
 
@@ -252,7 +297,9 @@ def _cumulated_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:
         key = tuple(measure.items())
         if key not in known:
             known[key] = cumulated(measure)
+
         functions.append(known[key])
+
     return functions
 
 
@@ -263,4 +310,5 @@ def _mass(architecture: Architecture) -> dict[str, float]:
     total = math.fsum(mass for layer, mass in masses if words[layer.op].group not in ENDS)
     if not math.isfinite(total):
         raise InvalidArchitectureError(f"the mass of the layers must be finite, got {total}")
+
     return {"log2": math.log2(1 + total)} if total else {}

@@ -1,6 +1,7 @@
 """n-grams of a network's operations, and the tree of n-grams.
 
-Section 2.2 and appendix F.1 of the tree-Wasserstein paper (see `archive.kernels.distances.tree_wasserstein.distance`).
+Section 2.2 and appendix F.1 of the tree-Wasserstein paper (see
+`archive.kernels.distances.tree_wasserstein.distance`).
 
 | symbol        | meaning                                                                           |
 |---------------|-----------------------------------------------------------------------------------|
@@ -10,16 +11,16 @@ Section 2.2 and appendix F.1 of the tree-Wasserstein paper (see `archive.kernels
 | v_l(s)        | (v_l(s_1), …, v_l(s_n)): the ancestor of s at depth l of the tree of n-grams      |
 | w             | length of the edge from v_l(s) to v_{l-1}(s)                                      |
 
-The paper draws the tree of 2-grams and gives no rule for it. Here v_l(s) and v_l(t) are one node exactly when all s_i
-and t_i have the same ancestor at depth l. The length of an edge is the mean of the edges of its operations at that
-depth,
+The paper draws the tree of 2-grams and gives no rule for it. Here v_l(s) and v_l(t) are one node
+exactly when all s_i and t_i have the same ancestor at depth l. The length of an edge is the mean of
+the edges of its operations at that depth,
 
     w = 1/n sum_i w_{v_l(s_i)},
 
-but where the n operations are not all of one group of depth 1, deeper edges are multiplied by MIXED, and the edge of
-depth 1 is longer by the amount that the deepest operations lose, so that heights are unchanged. With MIXED = 0.2 and
-the tree of figure 8 these are the lengths of eq. (17): 0.9 + 0.1 for conv-conv, 0.99 + 0.01 for conv-pool, 1 for
-pool-pool.
+but where the n operations are not all of one group of depth 1, deeper edges are multiplied by
+MIXED, and the edge of depth 1 is longer by the amount that the deepest operations lose, so that
+heights are unchanged. With MIXED = 0.2 and the tree of figure 8 these are the lengths of eq. (17):
+0.9 + 0.1 for conv-conv, 0.99 + 0.01 for conv-pool, 1 for pool-pool.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ Gram = tuple[str, ...]
 
 MIXED = 0.2
 MOST = 1_000_000
-"""Limit of n-grams ending in a layer, summed over the layers: it bounds memory, and the time to about a second."""
+"""Limit of n-grams ending in a layer, summed over the layers: it bounds memory, and the time to
+about a second."""
 
 
 def ngrams(architecture: Architecture, n: int, operations: Set[str]) -> dict[Gram, int]:
-    """Count the paths of n layers by their operations, without a list of the paths: their number is not limited.
+    """Count the paths of n layers by their operations, without a list of the paths: their number is
+    not limited.
 
     Args:
         architecture: The network.
@@ -56,15 +59,22 @@ def ngrams(architecture: Architecture, n: int, operations: Set[str]) -> dict[Gra
         longer: list[dict[Gram, int]] = []
         size = 0
         for label, parents in zip(labels, architecture.parents, strict=True):
-            longer.append({} if label is None else _extended([ending[parent] for parent in parents], label))
+            longer.append(
+                {} if label is None else _extended([ending[parent] for parent in parents], label)
+            )
             size += len(longer[-1])
             if size > MOST:
-                raise InvalidArchitectureError(f"{k}-grams must be at most {MOST} over all layers, got more; lower n")
+                raise InvalidArchitectureError(
+                    f"{k}-grams must be at most {MOST} over all layers, got more; lower n"
+                )
+
         ending = longer
+
     total: dict[Gram, int] = {}
     for counts in ending:
         for gram, count in counts.items():
             total[gram] = total.get(gram, 0) + count
+
     return total
 
 
@@ -75,6 +85,7 @@ def _extended(parents: Iterable[dict[Gram, int]], label: str) -> dict[Gram, int]
         for gram, count in counts.items():
             longer = (*gram, label)
             extended[longer] = extended.get(longer, 0) + count
+
     return extended
 
 
@@ -82,11 +93,16 @@ def gram_path(gram: Gram, tree: OperationTree) -> Iterator[tuple[str, float]]:
     """Yield the nodes from below the root down to an n-gram, with the lengths of their edges."""
     n = len(gram)
     paths = [tree.paths[operation] for operation in gram]
-    levels = [[path[min(level, len(path)) - 1] for path in paths] for level in range(1, max(map(len, paths)) + 1)]
+    levels = [
+        [path[min(level, len(path)) - 1] for path in paths]
+        for level in range(1, max(map(len, paths)) + 1)
+    ]
     deeper = MIXED if len(set(levels[0])) > 1 else 1.0
     yield _named(levels[0]), sum(node.weight + (1 - deeper) * node.below for node in levels[0]) / n
     for above, nodes in pairwise(levels):
-        passed = sum(node.weight for before, node in zip(above, nodes, strict=True) if before is not node)
+        passed = sum(
+            node.weight for before, node in zip(above, nodes, strict=True) if before is not node
+        )
         yield _named(nodes), deeper * passed / n
 
 

@@ -1,7 +1,9 @@
-"""Operation trees: similarity of operations as a rooted tree, whose path lengths are a metric of operations.
+"""Operation trees: similarity of operations as a rooted tree, whose path lengths are a metric of
+operations.
 
-Section 2.2 and appendix F of the tree-Wasserstein paper (see `archive.kernels.distances.tree_wasserstein.distance`):
-similar operations share a group, and edges are shorter with distance from the root.
+Section 2.2 and appendix F of the tree-Wasserstein paper (see
+`archive.kernels.distances.tree_wasserstein.distance`): similar operations share a group, and edges
+are shorter with distance from the root.
 
 | symbol | meaning                                                                        |
 |--------|--------------------------------------------------------------------------------|
@@ -11,8 +13,8 @@ similar operations share a group, and edges are shorter with distance from the r
 
 A user writes a tree as JSON, nested or as a list of edges:
 
-    {"conv": {"weight": 0.9, "children": {"conv1x1": 0.1, "conv3x3": 0.1}}, "pool": 1.0}
-    [["root", "conv", 0.9], ["conv", "conv1x1", 0.1], ["conv", "conv3x3", 0.1], ["root", "pool", 1.0]]
+    {"conv": {"weight": 0.9, "children": {"conv1x1": 0.1, "conv3x3": 0.1}}, "pool": 1.0} [["root",
+    "conv", 0.9], ["conv", "conv1x1", 0.1], ["conv", "conv3x3", 0.1], ["root", "pool", 1.0]]
 """
 
 from __future__ import annotations
@@ -48,11 +50,12 @@ class OperationTree:
     """A validated operation tree. Immutable.
 
     Args:
-        tree: A nested mapping of names to lengths, or to a mapping with `weight` and `children`; or a list of edges
-            `[parent, child, length]`.
+        tree: A nested mapping of names to lengths, or to a mapping with `weight` and `children`; or
+            a list of edges `[parent, child, length]`.
 
     Raises:
-        UsageError: The argument is not a tree with lengths >= 0; the message names the node at fault.
+        UsageError: The argument is not a tree with lengths >= 0; the message names the node at
+            fault.
     """
 
     def __init__(self, tree: Mapping[str, Any] | Sequence[Sequence[Any]]) -> None:
@@ -69,8 +72,10 @@ class OperationTree:
             for name in reversed(names):
                 below[name] = max(below[name], length)
                 length += weights[name]
+
         self.paths: dict[str, tuple[Node, ...]] = {
-            name: tuple(Node(at, weights[at], below[at]) for at in names) for name, names in paths.items()
+            name: tuple(Node(at, weights[at], below[at]) for at in names)
+            for name, names in paths.items()
         }
 
     def operations(self, words: Vocabulary) -> frozenset[str]:
@@ -82,15 +87,20 @@ class OperationTree:
         for name, operation in words.operations.items():
             if operation.group not in ENDS and name not in self.paths:
                 known = ", ".join(self.paths)
-                raise UsageError(f"tree must have every operation of {words.name}, missing {name!r} (it has {known})")
+                raise UsageError(
+                    f"tree must have every operation of {words.name}, missing "
+                    f"{name!r} (it has {known})"
+                )
+
         return frozenset(words.operations).intersection(self.paths)
 
 
 def default_tree(space: str) -> OperationTree:
     """Return the tree of a space: that of its vocabulary, or the following.
 
-    A node of weight 0.9 for each group of several operations, with an edge of 0.1 to each of them; an edge of 1 to an
-    operation that is alone in its group, and to operations of cells, whose group carries no information.
+    A node of weight 0.9 for each group of several operations, with an edge of 0.1 to each of them;
+    an edge of 1 to an operation that is alone in its group, and to operations of cells, whose group
+    carries no information.
     """
     return _tree(vocabulary(space))
 
@@ -99,48 +109,66 @@ def default_tree(space: str) -> OperationTree:
 def _tree(words: Vocabulary) -> OperationTree:
     if words.tree is not None:
         return OperationTree(words.tree)
+
     tree: dict[str, Any] = {}
     for name, operation in words.operations.items():
         if operation.group in ENDS:
             continue
+
         if operation.group == "cell" or words.of_group(operation.group) == (name,):
             tree[name] = 1.0
         else:
             # Braces distinguish the group `fc` from the operation `fc`.
-            tree.setdefault(f"{{{operation.group}}}", {"weight": 0.9, "children": {}})["children"][name] = 0.1
+            tree.setdefault(f"{{{operation.group}}}", {"weight": 0.9, "children": {}})["children"][
+                name
+            ] = 0.1
+
     return OperationTree(tree)
 
 
-def _nested_edges(tree: Mapping[str, Any], parent: str | None = None, above: tuple[int, ...] = ()) -> Iterator[Edge]:
+def _nested_edges(
+    tree: Mapping[str, Any], parent: str | None = None, above: tuple[int, ...] = ()
+) -> Iterator[Edge]:
     if id(tree) in above:
         raise UsageError(f"tree must have no cycle, but {parent!r} contains itself")
+
     for name, value in tree.items():
         if not isinstance(value, Mapping):
             yield parent, _name(name), _weight(name, value)
             continue
+
         unknown = sorted(map(str, set(value) - {"weight", "children"}))
         if unknown or "weight" not in value:
             what = f"unknown {unknown[0]!r}" if unknown else "no weight"
-            raise UsageError(f"tree node {name!r} must be a length or have a weight and children, got {what}")
+            raise UsageError(
+                f"tree node {name!r} must be a length or have a weight and children, got {what}"
+            )
+
         yield parent, _name(name), _weight(name, value["weight"])
         children = value.get("children", {})
         if not isinstance(children, Mapping):
-            raise UsageError(f"children of the tree node {name!r} must be a mapping, got {children!r}")
+            raise UsageError(
+                f"children of the tree node {name!r} must be a mapping, got {children!r}"
+            )
+
         yield from _nested_edges(children, name, (*above, id(tree)))
 
 
 def _listed_edges(tree: Sequence[Sequence[Any]]) -> Iterator[Edge]:
     if isinstance(tree, str) or not isinstance(tree, Sequence):
         raise UsageError(f"tree must be a nested mapping or a list of edges, got {tree!r}")
+
     for edge in tree:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:
             raise UsageError(f"an edge of the tree must be [parent, child, length], got {edge!r}")
+
         yield _name(edge[0]), _name(edge[1]), _weight(edge[1], edge[2])
 
 
 def _name(name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise UsageError(f"a tree node must have a name, got {name!r}")
+
     return name
 
 
@@ -149,27 +177,44 @@ def _weight(name: Any, weight: Any) -> float:
         length = math.nan if isinstance(weight, (bool, str)) else float(weight)
     except (TypeError, ValueError):
         length = math.nan
+
     if not 0 <= length < math.inf:
-        raise UsageError(f"weight of the tree node {name!r} must be a finite number >= 0, got {weight!r}")
+        raise UsageError(
+            f"weight of the tree node {name!r} must be a finite number >= 0, got {weight!r}"
+        )
+
     return length
 
 
 def _checked_parents(edges: Sequence[Edge]) -> dict[str, str | None]:
-    """Return the parent of every node but the root: None, or the root's name, for the children of the root."""
+    """Return the parent of every node but the root:
+
+    None, or the root's name, for the children of the root.
+    """
     parents: dict[str, str | None] = {}
     for parent, child, _ in edges:
         if child in parents:
-            raise UsageError(f"tree node {child!r} must have one parent, got {parents[child]!r} and {parent!r}")
+            raise UsageError(
+                f"tree node {child!r} must have one parent, got {parents[child]!r} and {parent!r}"
+            )
+
         parents[child] = parent
+
     if not parents:
         raise UsageError("tree must have at least one operation, got none")
+
     return parents
 
 
 def _root(parents: Mapping[str, str | None]) -> str | None:
-    roots = sorted({parent for parent in parents.values() if parent is not None and parent not in parents})
+    roots = sorted(
+        {parent for parent in parents.values() if parent is not None and parent not in parents}
+    )
     if len(roots) > 1:
-        raise UsageError(f"tree must be connected, but neither {roots[0]!r} nor {roots[1]!r} has a parent")
+        raise UsageError(
+            f"tree must be connected, but neither {roots[0]!r} nor {roots[1]!r} has a parent"
+        )
+
     return roots[0] if roots else None
 
 
@@ -180,6 +225,8 @@ def _path(name: str, parents: Mapping[str, str | None], root: str | None) -> lis
     while at is not None and at != root:
         if at in path:
             raise UsageError(f"tree must have no cycle, but {at!r} is above itself")
+
         path.append(at)
         at = parents[at]
+
     return path[::-1]

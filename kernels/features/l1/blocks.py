@@ -1,8 +1,9 @@
-"""Blocks of weighted sums of L1 and Euclidean distances, computed on all processors and written once.
+"""Blocks of weighted sums of L1 and Euclidean distances, computed on all processors and written
+once.
 
-Many networks of a space of cells have equal features: distinct features are compared once, and further pairs are looked
-up. Writing a large result takes longer than computing it: a weighted sum of distances is computed a few rows at a time,
-while they are in the processor's cache.
+Many networks of a space of cells have equal features: distinct features are compared once, and
+further pairs are looked up. Writing a large result takes longer than computing it: a weighted sum
+of distances is computed a few rows at a time, while they are in the processor's cache.
 
 | symbol | meaning                                | shape  |
 |--------|----------------------------------------|--------|
@@ -20,19 +21,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cpu_count
-from archive.kernels.features.l1.parts import BlockPart, LookupRows, Steps, Vector, of_steps, of_vectors
+from archive.kernels.features.l1.parts import (
+    BlockPart,
+    LookupRows,
+    Steps,
+    Vector,
+    of_steps,
+    of_vectors,
+)
 
 Floats = NDArray[np.float64]
 Item = TypeVar("Item")
 
-TABLE, SMALLER = 2**22, 4
-"""Limits of a table of distinct distances: at most 4M entries (32 MB), and a quarter of the block's entries."""
-ROWS, SMALL = 16, 2**16
-"""Rows that a thread fills at a time, and the number of entries below which a second thread costs more than it
-saves."""
+TABLE = 2**22
+SMALLER = 4
+"""Limits of a table of distinct distances: at most 4M entries (32 MB), and a quarter of the block's
+entries."""
+ROWS = 16
+SMALL = 2**16
+"""Rows that a thread fills at a time, and the number of entries below which a second thread costs
+more than it saves."""
 
 
-def vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None = None, *, euclidean: bool = False) -> BlockPart:
+def vectors(
+    rows: Sequence[Vector], columns: Sequence[Vector] | None = None, *, euclidean: bool = False
+) -> BlockPart:
     """Return the norms of the differences of sparse vectors.
 
     Args:
@@ -48,7 +61,8 @@ def vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None = None, *, 
 
 
 def steps(rows: Sequence[Steps], columns: Sequence[Steps] | None = None) -> BlockPart:
-    """Return the areas between cumulative distribution functions: the Wasserstein distances of measures on a line.
+    """Return the areas between cumulative distribution functions: the Wasserstein distances of
+    measures on a line.
 
     Args:
         rows: m functions.
@@ -63,7 +77,8 @@ def fill(out: Floats, parts: Sequence[tuple[float, BlockPart]], *, symmetric: bo
     Args:
         out: (m, n), all zeros.
         parts: Weights and distances.
-        symmetric: Whether rows and columns are the same networks; one half is then computed and copied to the other.
+        symmetric: Whether rows and columns are the same networks; one half is then computed and
+            copied to the other.
     """
     from archive.kernels.features.l1 import rows as l1
 
@@ -84,7 +99,9 @@ def _for_all(work: Callable[[int], None], begins: range, size: int) -> None:
     if threads == 1 or size < SMALL:
         for begin in begins:
             work(begin)
+
         return
+
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, begins))
 
@@ -95,7 +112,9 @@ def _distinct(
     identity: Callable[[Item], Hashable],
     compare: Callable[[Sequence[Item], Sequence[Item] | None], BlockPart],
 ) -> BlockPart:
-    """Return a look-up of distinct features where enough networks share them, else the plain comparison."""
+    """Return a look-up of distinct features where enough networks share them, else the plain
+    comparison.
+    """
     number: dict[Hashable, int] = {}
     features: list[Item] = []
 
@@ -105,13 +124,16 @@ def _distinct(
             known = number.setdefault(identity(item), len(features))
             if known == len(features):
                 features.append(item)
+
             numbers[at] = known
+
         return numbers
 
     i = numbered(rows)
     j = i if columns is None else numbered(columns)
     if len(features) ** 2 > min(TABLE, len(i) * len(j) // SMALLER):
         return compare(rows, columns)
+
     table = np.zeros((len(features), len(features)))
     fill(table, [(1.0, compare(features, None))], symmetric=True)
     return LookupRows(table, i, j)

@@ -1,4 +1,5 @@
-"""Parts of a block of distances, by representation: dense vectors, sparse vectors, step functions, a look-up table.
+"""Parts of a block of distances, by representation: dense vectors, sparse vectors, step functions,
+a look-up table.
 
 | symbol | meaning                                                    | shape          |
 |--------|------------------------------------------------------------|----------------|
@@ -20,7 +21,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Vector = Mapping[str, float]
-# Ascending places, and the value from each place on; 0 before the first, and the same last value in all functions.
+# Ascending places, and the value from each place on; 0 before the first, and the same last value in
+# all functions.
 Steps = tuple[tuple[float, ...], tuple[float, ...]]
 
 MERGE = 20
@@ -30,14 +32,21 @@ DENSE = 2**25
 
 
 class BlockPart(ABC):
-    """Distances between two lists of networks, which are added to a block row by row. Threads may share an instance."""
+    """Distances between two lists of networks, which are added to a block row by row.
+
+    Threads may share an instance.
+    """
 
     @abstractmethod
     def add(self, weight: float, upper: bool, begin: int, end: int, out: Floats) -> None:
-        """Add weight * d to the rows `begin` to `end`; with `upper`, entries left of the diagonal may be left out."""
+        """Add weight * d to the rows `begin` to `end`; with `upper`, entries left of the diagonal
+        may be left out.
+        """
 
 
-def of_vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None, euclidean: bool) -> BlockPart:
+def of_vectors(
+    rows: Sequence[Vector], columns: Sequence[Vector] | None, euclidean: bool
+) -> BlockPart:
     """Return dense or sparse rows, whichever is faster; `columns` None means `rows`."""
     both = rows if columns is None else [*rows, *columns]
     place = {name: at for at, name in enumerate(sorted(set(chain.from_iterable(both))))}
@@ -45,6 +54,7 @@ def of_vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None, euclide
         x = dense(rows, place)
         y = x if columns is None else dense(columns, place)
         return DenseRows(x, np.ascontiguousarray(y.T), euclidean)
+
     first = entries_of(rows, place)
     return SparseRows(first, first if columns is None else entries_of(columns, place), euclidean)
 
@@ -57,6 +67,7 @@ def of_steps(rows: Sequence[Steps], columns: Sequence[Steps] | None) -> BlockPar
         x = areas(rows, places)
         y = x if columns is None else areas(columns, places)
         return DenseRows(x, np.ascontiguousarray(y.T), euclidean=False)
+
     first = _entries_of_steps(rows)
     return StepRows(first, first if columns is None else _entries_of_steps(columns))
 
@@ -69,20 +80,26 @@ def dense(vectors: Sequence[Vector], place: Mapping[str, int]) -> Floats:
             at = place.get(name)
             if at is not None:
                 row[at] = value
+
     return laid
 
 
 def is_dense(p: int, entries: Sequence[int]) -> bool:
-    """Return whether subtracting dense vectors of p columns is faster than merging sparse ones of these sizes."""
+    """Return whether subtracting dense vectors of p columns is faster than merging sparse ones of
+    these sizes.
+    """
     # A pair merges the entries of two networks; with few columns the vectors are cheap in any case.
     return p * len(entries) <= min(DENSE, 2 * MERGE * sum(entries) + 64 * len(entries))
 
 
 def areas(functions: Sequence[Steps], places: Floats) -> Floats:
-    """Return (m, p - 1) areas below step functions between adjacent places; their L1 distance is the area between."""
+    """Return (m, p - 1) areas below step functions between adjacent places; their L1 distance is
+    the area between.
+    """
     areas = np.empty((len(functions), max(len(places) - 1, 0)))
     for row, (own, values) in zip(areas, functions, strict=True):
         row[:] = np.array([0.0, *values])[np.searchsorted(own, places[:-1], side="right")]
+
     return areas * np.diff(places)
 
 
@@ -91,7 +108,8 @@ class Entries(NamedTuple):
 
     Attributes:
         starts: (m + 1,) int64, position of the first entry of each.
-        places: (entries,) float64, ascending within each: the column, or the place from which a value holds.
+        places: (entries,) float64, ascending within each: the column, or the place from which a
+            value holds.
         values: (entries,) float64.
     """
 
@@ -168,7 +186,10 @@ class StepRows(BlockPart):
 @final
 @dataclass(frozen=True, eq=False)
 class LookupRows(BlockPart):
-    """Table of the distances of distinct features; `rows` (m,) and `columns` (n,) are positions in it."""
+    """Table of the distances of distinct features;
+
+    `rows` (m,) and `columns` (n,) are positions in it.
+    """
 
     table: Floats
     rows: Integers

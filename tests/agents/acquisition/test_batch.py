@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from archive.agents.acquisition import batch
-from archive.agents.acquisition.batch import GpBucb, KDpp, KrigingBeliever, QualityKDpp, Thompson, Top
+from archive.agents.acquisition.batch import (
+    GpBucb,
+    KDpp,
+    KrigingBeliever,
+    QualityKDpp,
+    Thompson,
+    Top,
+)
 from archive.agents.acquisition.dpp import KDPP
 from archive.agents.acquisition.functions import log_h
 from archive.agents.surrogates.base import Feasibility, Fitted, Posterior
@@ -29,7 +36,10 @@ class Known(Fitted):
         covariance = self.covariance[np.ix_(at, at)]
         variances = np.clip(np.diagonal(covariance), 0.0, None)
         return Posterior(
-            self.means[None, at], variances[None], np.array([self.best]), covariance[None] if joint else None
+            self.means[None, at],
+            variances[None],
+            np.array([self.best]),
+            covariance[None] if joint else None,
         )
 
     def hallucinate(self, architectures):
@@ -68,6 +78,7 @@ def test_contract(rule):
         chosen = select(rule, count, rng.normal(size=30), factor @ factor.T, seed=count)
         assert len(chosen) == len(set(chosen)) == count
         assert all(type(at) is int and 0 <= at < 30 for at in chosen)
+
     assert select(rule, 4) == [0, 1, 2, 3] == select(rule, 9)
     assert select(rule, 3, [], np.zeros((0, 0))) == []
     assert select(rule, 2, seed=5) == select(rule, 2, seed=5)
@@ -91,7 +102,9 @@ def test_top_takes_twins_and_a_believer_does_not():
 
 
 def test_thompson_takes_the_best_of_each_sample():
-    firsts = Counter(select(Thompson(), 1, [0.0, 0.0, 1.0], np.eye(3), seed)[0] for seed in range(600))
+    firsts = Counter(
+        select(Thompson(), 1, [0.0, 0.0, 1.0], np.eye(3), seed)[0] for seed in range(600)
+    )
     # P(2 beats both): by simulation 0.5989 +- 0.0005.
     assert firsts[2] / 600 == pytest.approx(0.599, abs=0.06)
     # Twins rarely both win a sample of two before 2 does.
@@ -103,7 +116,9 @@ DRAWS = 900
 
 def check_probabilities(rule, process, means, covariance, best=0.0):
     """Pairs must come as often as the process says, by four standard errors of a frequency."""
-    counts = Counter(tuple(sorted(select(rule, 2, means, covariance, seed, best))) for seed in range(DRAWS))
+    counts = Counter(
+        tuple(sorted(select(rule, 2, means, covariance, seed, best))) for seed in range(DRAWS)
+    )
     for pair in ((0, 1), (0, 2), (1, 2)):
         probability = float(np.exp(process.log_probability(pair)))
         error = np.sqrt(probability * (1.0 - probability) / DRAWS)
@@ -134,7 +149,8 @@ def test_quality_may_be_an_acquisition():
 
 def test_unit_of_the_scores_does_not_matter():
     rng = np.random.default_rng(1)
-    factor, means = rng.normal(size=(20, 20)), rng.normal(size=20)
+    factor = rng.normal(size=(20, 20))
+    means = rng.normal(size=20)
     for name in ("kdpp", "quality-kdpp"):
         percent = select(batch.get(name), 5, 100 * means, 1e4 * factor @ factor.T)
         assert percent == select(batch.get(name), 5, means, factor @ factor.T)
@@ -147,8 +163,12 @@ def test_members_of_a_mixture_count_together():
             means = np.array([[0.0, 0.0, 0.0], [2.0, 2.0, -1.0]])
             return Posterior(means, np.zeros((2, 3)), np.zeros(2), zero)
 
-    # The disagreement of the members is the same on the first two candidates, and different on the third.
-    chosen = [KDpp().select(Mixture(MEANS, TWINS), range(3), 1, np.random.default_rng(s))[0] for s in range(600)]
+    # The disagreement of the members is the same on the first two candidates, and different on the
+    # third.
+    chosen = [
+        KDpp().select(Mixture(MEANS, TWINS), range(3), 1, np.random.default_rng(s))[0]
+        for s in range(600)
+    ]
     assert chosen.count(2) / 600 == pytest.approx(0.25 / 2.25, abs=0.05)
 
 
@@ -158,7 +178,9 @@ def test_hopeless_candidates_still_fill_a_batch():
         chosen = select(QualityKDpp("ei", weight), 3, np.full(6, -1e5), np.zeros((6, 6)), best=1.0)
         assert len(set(chosen)) == 3
         # Only the last candidate has a positive quality: it is almost surely selected.
-        chosen = select(QualityKDpp("ei", weight), 3, [-1e5] * 5 + [2.0], np.diag([0.0] * 5 + [1.0]), best=1.0)
+        chosen = select(
+            QualityKDpp("ei", weight), 3, [-1e5] * 5 + [2.0], np.diag([0.0] * 5 + [1.0]), best=1.0
+        )
         assert len(set(chosen)) == 3 and 5 in chosen
 
 
@@ -166,26 +188,35 @@ def test_names_and_settings():
     assert batch.get("bucb", kappa=0.5).kappa == 0.5
     with pytest.raises(UnknownNameError, match="unknown batch selection 'kdp'"):
         batch.get("kdp")
+
     with pytest.raises(UnknownNameError, match="unknown acquisition"):
         Top("greedy")
+
     with pytest.raises(UsageError, match="weight must be >= 0 and finite, got -1"):
         QualityKDpp(weight=-1.0)
+
     with pytest.raises(UsageError, match="kappa must be >= 0"):
         GpBucb(-1.0)
 
 
 @pytest.mark.parametrize("incumbent", [True, False])
 @pytest.mark.parametrize("rule", [KDpp(), QualityKDpp()], ids=lambda rule: rule.name)
-def test_under_constraints_each_network_of_a_diverse_batch_counts_by_its_feasibility(rule, incumbent):
+def test_under_constraints_each_network_of_a_diverse_batch_counts_by_its_feasibility(
+    rule, incumbent
+):
     covariance = np.array([[1.0, 0.8, 0.1], [0.8, 1.0, 0.3], [0.1, 0.3, 0.5]])
-    means, feasible = np.array([0.3, 0.1, 0.9]), np.array([0.9, 0.5, 0.05])
+    means = np.array([0.3, 0.1, 0.9])
+    feasible = np.array([0.9, 0.5, 0.05])
     by_mean = isinstance(rule, QualityKDpp) and incumbent
     factor = np.sqrt(feasible) * (np.exp(means / means.std()) if by_mean else 1.0)
     process = KDPP(factor[:, None] * covariance * factor, 2)
     counts = Counter()
     for seed in range(DRAWS):
-        known = Bounded(means, covariance, feasibility=Feasibility(np.log(feasible), -5.0, incumbent))
+        known = Bounded(
+            means, covariance, feasibility=Feasibility(np.log(feasible), -5.0, incumbent)
+        )
         counts[tuple(sorted(rule.select(known, range(3), 2, np.random.default_rng(seed))))] += 1
+
     for pair in ((0, 1), (0, 2), (1, 2)):
         probability = float(np.exp(process.log_probability(pair)))
         error = np.sqrt(probability * (1.0 - probability) / DRAWS)

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from archive.agents.acquisition import candidate_generators
-from archive.agents.acquisition.candidate_generators import EvolvedCandidates, ListedCandidates, MutatedCandidates
+from archive.agents.acquisition.candidate_generators import (
+    EvolvedCandidates,
+    ListedCandidates,
+    MutatedCandidates,
+)
 from archive.agents.base import History, Pending
 from archive.errors import UnknownNameError, UsageError
 from tests.support.histories import Chains, observed
@@ -41,14 +45,22 @@ def test_members_are_all_ranked_whatever_the_blocks(monkeypatch, block):
 
 def test_members_of_an_exhausted_space():
     space = Listed()
-    assert ListedCandidates(space).candidates(seen(space, range(20)), units, 5, np.random.default_rng(0)) == []
+    assert (
+        ListedCandidates(space).candidates(
+            seen(space, range(20)), units, 5, np.random.default_rng(0)
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("width", [64, 5])
 def test_local_search_finds_what_evolution_missed(width):
-    space, generator = Chains(), EvolvedCandidates(Chains(), 1, climbs=1, width=width)
+    space = Chains()
+    generator = EvolvedCandidates(Chains(), 1, climbs=1, width=width)
     history = seen(space, [0])
-    without = EvolvedCandidates(space, 1, climbs=0).candidates(history, units, 30, np.random.default_rng(1))
+    without = EvolvedCandidates(space, 1, climbs=0).candidates(
+        history, units, 30, np.random.default_rng(1)
+    )
     candidates = generator.candidates(history, units, 30, np.random.default_rng(1))
     assert len(candidates) > len(without)
     assert candidates[0].rank > without[0].rank
@@ -83,7 +95,9 @@ def test_mutations_start_from_the_best_means():
 
 
 def test_mutations_of_nothing():
-    assert MutatedCandidates(Chains()).candidates(History(), units, 5, np.random.default_rng(0)) == []
+    assert (
+        MutatedCandidates(Chains()).candidates(History(), units, 5, np.random.default_rng(0)) == []
+    )
 
 
 def test_names():
@@ -92,9 +106,12 @@ def test_names():
     assert isinstance(candidate_generators.get("auto", Chains()), EvolvedCandidates)
     with pytest.raises(UsageError, match="needs a space that can be listed"):
         candidate_generators.get("members", Chains())
+
     with pytest.raises(UnknownNameError, match="unknown candidates 'mutation'"):
         candidate_generators.get("mutation", Chains())
+
     with pytest.raises(UsageError, match="parents must be >= 1, got 0"):
         MutatedCandidates(Chains(), parents=0)
+
     with pytest.raises(UsageError, match="width must be >= 1, got 0"):
         EvolvedCandidates(Chains(), width=0)

@@ -21,11 +21,17 @@ def gram(n, rank, seed):
 
 
 def enumerated(matrix, k):
-    """The probabilities of all subsets by eq. (10), or of the limit of matrix + eps I where it is of low rank."""
+    """The probabilities of all subsets by eq.
+
+    (10), or of the limit of matrix + eps I where it is of low rank.
+    """
     subsets = list(itertools.combinations(range(len(matrix)), k))
     rank = int(np.linalg.matrix_rank(matrix)) if matrix.any() else 0
     weights = [
-        sum(np.linalg.det(matrix[np.ix_(part, part)]) for part in itertools.combinations(subset, min(k, rank)))
+        sum(
+            np.linalg.det(matrix[np.ix_(part, part)])
+            for part in itertools.combinations(subset, min(k, rank))
+        )
         for subset in subsets
     ]
     return subsets, np.array(weights) / np.sum(weights)
@@ -54,6 +60,7 @@ def test_samples_follow_the_probabilities(n, rank, k):
     counts = dict.fromkeys(subsets, 0)
     for _ in range(4000):
         counts[process.sample(rng)] += 1
+
     expected = 4000 * np.exp([process.log_probability(subset) for subset in subsets])
     if len(subsets) > 1:
         assert chisquare(list(counts.values()), expected, sum_check=False).pvalue > 1e-3
@@ -70,9 +77,12 @@ def test_uneven_qualities_are_sampled_evenly_often():
 
 def test_the_limit_is_the_limit():
     matrix = gram(6, 2, 5)
-    limit, near = KDPP(matrix, 4), KDPP(matrix + 1e-6 * np.eye(6), 4)
+    limit = KDPP(matrix, 4)
+    near = KDPP(matrix + 1e-6 * np.eye(6), 4)
     for subset in itertools.combinations(range(6), 4):
-        assert limit.log_probability(subset) == pytest.approx(near.log_probability(subset), abs=1e-4)
+        assert limit.log_probability(subset) == pytest.approx(
+            near.log_probability(subset), abs=1e-4
+        )
 
 
 def test_repeats_never_stand_together():
@@ -98,7 +108,8 @@ def test_a_thousand_items_whose_polynomials_overflow():
 
 def test_scale_does_not_matter():
     matrix = gram(6, 6, 9)
-    small, large = KDPP(1e-200 * matrix, 3), KDPP(1e100 * matrix, 3)
+    small = KDPP(1e-200 * matrix, 3)
+    large = KDPP(1e100 * matrix, 3)
     assert small.log_probability([0, 2, 5]) == pytest.approx(large.log_probability([0, 2, 5]))
     assert small.sample(np.random.default_rng(2)) == large.sample(np.random.default_rng(2))
 
@@ -122,13 +133,18 @@ def test_subsets_of_another_size_and_none():
 def test_what_cannot_be():
     with pytest.raises(UsageError, match="between 0 and the number of items, 3, got 4"):
         KDPP(np.eye(3), 4)
+
     with pytest.raises(UsageError, match=r"distinct positions below 3, got \[0, 0\]"):
         KDPP(np.eye(3), 2).log_probability([0, 0])
+
     with pytest.raises(NumericalError, match=r"square matrix, got shape \(2, 3\)"):
         KDPP(np.zeros((2, 3)), 1)
+
     with pytest.raises(NumericalError, match="finite, got nan"):
         KDPP(np.array([[1.0, np.nan], [np.nan, 1.0]]), 1)
+
     with pytest.raises(NumericalError, match="symmetric"):
         KDPP(np.array([[1.0, 0.5], [0.0, 1.0]]), 1)
+
     with pytest.raises(NumericalError, match="positive semi-definite, got an eigenvalue of -1"):
         KDPP(np.array([[0.0, 1.0], [1.0, 0.0]]), 1)

@@ -7,7 +7,13 @@ import pytest
 
 from archive import spaces
 from archive.agents.acquisition import evolution
-from archive.agents.acquisition.evolution import best_new, evaluations_at, evolve, mutations_at, selection_probabilities
+from archive.agents.acquisition.evolution import (
+    best_new,
+    evaluations_at,
+    evolve,
+    mutations_at,
+    selection_probabilities,
+)
 from archive.agents.base import History, Pending
 from tests.support.histories import observed
 
@@ -30,12 +36,18 @@ def test_softmax_by_hand():
 
 def test_softmax_does_not_see_scale_or_shift():
     scores = np.array([0.3, 0.1, 0.9, 0.9])
-    np.testing.assert_allclose(selection_probabilities(scores), selection_probabilities(1e-30 * scores), rtol=1e-9)
-    np.testing.assert_allclose(selection_probabilities(scores), selection_probabilities(5.0 + 1e3 * scores), rtol=1e-9)
+    np.testing.assert_allclose(
+        selection_probabilities(scores), selection_probabilities(1e-30 * scores), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        selection_probabilities(scores), selection_probabilities(5.0 + 1e3 * scores), rtol=1e-9
+    )
 
 
 def test_softmax_of_degenerate_scores():
-    np.testing.assert_allclose(selection_probabilities(np.array([0.7, 0.7, 0.7])), np.full(3, 1 / 3))
+    np.testing.assert_allclose(
+        selection_probabilities(np.array([0.7, 0.7, 0.7])), np.full(3, 1 / 3)
+    )
     np.testing.assert_allclose(selection_probabilities(np.array([-np.inf, -np.inf])), [0.5, 0.5])
     np.testing.assert_allclose(selection_probabilities(np.array([-np.inf, 4.0])), [0.0, 1.0])
 
@@ -64,6 +76,7 @@ def test_lineage_begins_at_the_start(space):
             assert candidate.parent is None and candidate.operations == ()
         else:
             assert candidate.parent.key in roots and candidate.operations
+
     assert max(len(each.candidate.operations) for each in ranked) > 5
 
 
@@ -97,7 +110,9 @@ def test_logarithms_select_as_their_exponentials(shift):
         np.random.default_rng(4),
         logarithmic=True,
     )
-    assert [r.candidate.architecture.key for r in plain] == [r.candidate.architecture.key for r in logs]
+    assert [r.candidate.architecture.key for r in plain] == [
+        r.candidate.architecture.key for r in logs
+    ]
 
 
 def test_a_space_that_runs_out_ends_the_search(chains):
@@ -109,7 +124,13 @@ def test_a_space_that_runs_out_ends_the_search(chains):
 
 
 def test_equal_ranks_are_no_obstacle(space):
-    ranked = evolve(space, space.initial_pool(), lambda networks: np.zeros(len(networks)), 50, np.random.default_rng(6))
+    ranked = evolve(
+        space,
+        space.initial_pool(),
+        lambda networks: np.zeros(len(networks)),
+        50,
+        np.random.default_rng(6),
+    )
     assert len(ranked) == len(space.initial_pool()) + 50
 
 

@@ -30,10 +30,14 @@ def test_expected_improvement_by_hand():
     assert above == pytest.approx(2.0 * 0.24197072451914337 + 2.0 * 0.8413447460685429)
 
 
-@pytest.mark.parametrize(("mean", "std", "best"), [(0.0, 1.0, 0.5), (0.9, 0.01, 0.93), (-3.0, 2.0, 1.0)])
+@pytest.mark.parametrize(
+    ("mean", "std", "best"), [(0.0, 1.0, 0.5), (0.9, 0.01, 0.93), (-3.0, 2.0, 1.0)]
+)
 def test_expected_improvement_is_the_integral(mean, std, best):
     law = stats.norm(mean, std)
-    expected, _ = quad(lambda f: (f - best) * law.pdf(f), best, mean + 40 * std, epsabs=0, limit=200)
+    expected, _ = quad(
+        lambda f: (f - best) * law.pdf(f), best, mean + 40 * std, epsabs=0, limit=200
+    )
     assert np.exp(rank("ei", [mean], std, best)[0]) == pytest.approx(expected, rel=1e-6)
 
 
@@ -84,18 +88,23 @@ def test_certain_candidates(name):
 
 
 def test_probability_of_improvement_by_hand():
-    np.testing.assert_allclose(np.exp(rank("pi", [0.0, 1.0, -1.96], 1.0)), [0.5, 0.8413447, 0.0249979], atol=1e-7)
+    np.testing.assert_allclose(
+        np.exp(rank("pi", [0.0, 1.0, -1.96], 1.0)), [0.5, 0.8413447, 0.0249979], atol=1e-7
+    )
 
 
 def test_upper_confidence_bound_by_hand():
-    bounds = UpperConfidenceBound(1.5).rank(posterior([1.0, 2.0], [2.0, 0.0]), np.random.default_rng(0))
+    bounds = UpperConfidenceBound(1.5).rank(
+        posterior([1.0, 2.0], [2.0, 0.0]), np.random.default_rng(0)
+    )
     np.testing.assert_allclose(bounds, [4.0, 2.0])
     with pytest.raises(UsageError, match="kappa must be >= 0, got -1"):
         UpperConfidenceBound(-1.0)
 
 
 def test_members_of_a_mixture_are_averaged():
-    means, stds = np.array([[0.0], [1.0]]), np.array([[1.0], [0.5]])
+    means = np.array([[0.0], [1.0]])
+    stds = np.array([[1.0], [0.5]])
     both = Posterior(means, np.square(stds), np.array([0.2, 0.4]))
     apart = [np.exp(rank("ei", means[s], stds[s], best)[0]) for s, best in enumerate((0.2, 0.4))]
     ranks = functions.get("ei").rank(both, np.random.default_rng(0))
@@ -137,7 +146,8 @@ SHARES = np.array([0.9, 0.1])
 
 def test_weights_equal_repeated_members():
     rng = np.random.default_rng(3)
-    means, variances = rng.normal(size=(2, 5)), rng.uniform(0.1, 2.0, (2, 5))
+    means = rng.normal(size=(2, 5))
+    variances = rng.uniform(0.1, 2.0, (2, 5))
     best = np.array([0.3, -0.2])
     weighted = Posterior(means, variances, best, weights=SHARES)
     times = [0] * 9 + [1]
@@ -145,6 +155,7 @@ def test_weights_equal_repeated_members():
     for name in ("ei", "pi", "ucb"):
         ranks, expected = (functions.get(name).rank(law, rng) for law in (weighted, repeated))
         np.testing.assert_allclose(ranks, expected, rtol=1e-12)
+
     np.testing.assert_allclose(weighted.mean, repeated.mean)
     np.testing.assert_allclose(weighted.variance, repeated.variance)
 
@@ -154,7 +165,9 @@ def test_a_member_of_weight_zero_does_not_count():
     law = Posterior(means, np.ones((2, 2)), np.zeros(2), weights=np.array([1.0, 0.0]))
     alone = posterior(means[0], 1.0)
     for name in ("ei", "pi", "ucb"):
-        ranks, expected = (functions.get(name).rank(one, np.random.default_rng(0)) for one in (law, alone))
+        ranks, expected = (
+            functions.get(name).rank(one, np.random.default_rng(0)) for one in (law, alone)
+        )
         np.testing.assert_allclose(ranks, expected)
 
 
@@ -166,7 +179,11 @@ def test_members_are_drawn_by_their_shares():
     np.testing.assert_allclose(drawn.mean(axis=0), [0.3, 0.8], atol=0.05)
     np.testing.assert_allclose(np.cov(drawn.T), law.covariance, atol=0.05)
     np.testing.assert_allclose(law.covariance.diagonal(), law.variance)
-    apart = [functions.get("its").rank(law, rng) for rng in [np.random.default_rng(5)] for _ in range(3000)]
+    apart = [
+        functions.get("its").rank(law, rng)
+        for rng in [np.random.default_rng(5)]
+        for _ in range(3000)
+    ]
     np.testing.assert_allclose(np.mean(apart, axis=0), [0.3, 0.8], atol=0.15)
 
 

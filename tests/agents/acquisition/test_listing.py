@@ -1,4 +1,5 @@
-"""Listed members: their features and distances equal those computed without a list, from memory and from a file."""
+"""Listed members: their features and distances equal those computed without a list, from memory and
+from a file."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def test_features_are_those_that_are_prepared(members, name, monkeypatch):
     for expected, *actual in zip(prepared, one, other, strict=True):
         for each in actual:
             assert (each.key, each.space) == (expected.key, expected.space)
-            assert [list(part.items()) for part in each.features] == [list(part.items()) for part in expected.features]
+            assert [list(part.items()) for part in each.features] == [
+                list(part.items()) for part in expected.features
+            ]
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -80,6 +83,7 @@ def test_rows_of_distances_are_those_of_the_kind_to_the_last_bit(members, name, 
     actual = np.zeros_like(expected)
     for out, vectors in zip(actual, Listing(members).vectors(kind), strict=True):
         vectors.rows(rows).add(1.0, False, 0, len(rows), out)
+
     if name == "ngrams":
         # Areas below steps on a line are summed over the places of all members, rather than of two.
         np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-15)
@@ -89,10 +93,13 @@ def test_rows_of_distances_are_those_of_the_kind_to_the_last_bit(members, name, 
 
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("name", KINDS)
-def test_rows_of_other_networks_are_those_of_the_kind_to_the_last_bit(members, name, dense, monkeypatch):
+def test_rows_of_other_networks_are_those_of_the_kind_to_the_last_bit(
+    members, name, dense, monkeypatch
+):
     kind = KINDS[name]()
     # The other networks have features, and places on a line, that none of these two has.
-    listed, others = members[:2], members[2:]
+    listed = members[:2]
+    others = members[2:]
     expected = kind.distances(others, listed).stack
     monkeypatch.setattr(parts, "is_dense", lambda p, entries: dense)
     features = [kind.prepare(network).features for network in others]
@@ -102,19 +109,24 @@ def test_rows_of_other_networks_are_those_of_the_kind_to_the_last_bit(members, n
         if rows is None:
             unknown_places += 1
             continue
+
         actual = np.zeros(expected.shape[1:])
         rows.add(1.0, False, 0, len(actual), actual)
         np.testing.assert_array_equal(actual, expected[c])
+
     assert (unknown_places > 0) == (name == "ngrams")
 
 
 def test_areas_below_other_networks_are_those_of_the_kind(members):
     kind = KINDS["ngrams"]()
     outdegrees = kind.comparisons.index("line")
-    listed, others = members[:40], members[40:43]
+    listed = members[:40]
+    others = members[40:43]
     expected = kind.distances(others, listed).stack[outdegrees]
     rows = (
-        Listing(listed).vectors(kind)[outdegrees].rows_of([kind.prepare(each).features[outdegrees] for each in others])
+        Listing(listed)
+        .vectors(kind)[outdegrees]
+        .rows_of([kind.prepare(each).features[outdegrees] for each in others])
     )
     actual = np.zeros_like(expected)
     rows.add(1.0, False, 0, len(actual), actual)
@@ -124,11 +136,14 @@ def test_areas_below_other_networks_are_those_of_the_kind(members):
 def test_rows_of_other_networks_use_the_vectors_of_the_members(members, monkeypatch):
     monkeypatch.setattr(distance_cache, "FEW", 10)
     kinds = [WeisfeilerLehman(), TopologyFeatures()]
-    listed, others = members[:40], members[40:43]
+    listed = members[:40]
+    others = members[40:43]
     expected = CachedDistances(kinds).distances(others, listed).stack
     cached = CachedDistances(kinds, Listing(listed))
     monkeypatch.setattr(Gram, "distances", None)
-    np.testing.assert_array_equal(cached.distances(others, listed).stack, expected.astype(np.float32))
+    np.testing.assert_array_equal(
+        cached.distances(others, listed).stack, expected.astype(np.float32)
+    )
 
 
 def test_networks_outside_are_prepared_one_by_one(members):
@@ -139,7 +154,8 @@ def test_networks_outside_are_prepared_one_by_one(members):
 
 
 def test_settings_and_members_have_files_of_their_own(members):
-    wl, normalised = KINDS["wl"](), KINDS["wl-normalised"]()
+    wl = KINDS["wl"]()
+    normalised = KINDS["wl-normalised"]()
     Listing(members).features(wl)
     assert len(files()) == 1
     Listing(members).features(KINDS["wl"]())
@@ -169,7 +185,9 @@ def test_a_damaged_file_is_written_again(members):
 
 
 @pytest.mark.parametrize("name", ["portfolio", "tw", "gp-wl"])
-def test_proposals_are_the_same_without_a_file_with_one_and_with_a_home_that_takes_none(tmp_path, name, monkeypatch):
+def test_proposals_are_the_same_without_a_file_with_one_and_with_a_home_that_takes_none(
+    tmp_path, name, monkeypatch
+):
     space = small_table(tmp_path, 120)
     history = known(space.members()[:15])
 
@@ -195,12 +213,16 @@ def test_a_portfolio_prepares_each_member_once_for_each_kind(tmp_path, monkeypat
             return real(self, architecture)
 
         monkeypatch.setattr(made, "prepare", prepare)
+
     space = small_table(tmp_path, 120)
     portfolio = agents.get("portfolio", space)
     for count in (0, 12, 20):
         portfolio.propose(known(space.members()[:count]), 2, np.random.default_rng(0))
+
     live = [one.functional.key for one in space.members()]
-    assert prepared == {(name, key): 1 for name in ("WeisfeilerLehman", "TopologyFeatures") for key in live}
+    assert prepared == {
+        (name, key): 1 for name in ("WeisfeilerLehman", "TopologyFeatures") for key in live
+    }
 
 
 def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
@@ -208,7 +230,9 @@ def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     members = space.members()
     monkeypatch.setattr(listing, "MOST_LISTED", len(members))
     assert members_of(space) is members
-    assert isinstance(candidate_generators.get("auto", space), candidate_generators.ListedCandidates)
+    assert isinstance(
+        candidate_generators.get("auto", space), candidate_generators.ListedCandidates
+    )
     monkeypatch.setattr(listing, "MOST_LISTED", 20)
     drawn = members_of(space)
     assert drawn is not None and len({one.key for one in drawn}) == 20
@@ -219,8 +243,13 @@ def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(space, "members", lambda: packed)
         assert list(members_of(space) or ()) == list(drawn)
-    assert isinstance(candidate_generators.get("auto", space), candidate_generators.SampledCandidates)
-    assert isinstance(candidate_generators.get("auto", space, cheap=False), candidate_generators.EvolvedCandidates)
+
+    assert isinstance(
+        candidate_generators.get("auto", space), candidate_generators.SampledCandidates
+    )
+    assert isinstance(
+        candidate_generators.get("auto", space, cheap=False), candidate_generators.EvolvedCandidates
+    )
     # `members` by name is the whole list.
     every = candidate_generators.listing_of(candidate_generators.get("members", space))
     assert every is not None and len(every) == len(members)
@@ -256,10 +285,14 @@ def test_local_search_leaves_the_draw(monkeypatch):
         return np.array([score(one) for one in networks])
 
     drawn = members_of(space)
-    candidates = candidate_generators.get("auto", space).candidates(History(), rank, 5, np.random.default_rng(0))
+    candidates = candidate_generators.get("auto", space).candidates(
+        History(), rank, 5, np.random.default_rng(0)
+    )
     ranks = [one.rank for one in candidates]
     assert ranks == sorted(ranks, reverse=True)
-    assert ranks[0] > max(map(score, drawn)) and space.contains(candidates[0].candidate.architecture)
+    assert ranks[0] > max(map(score, drawn)) and space.contains(
+        candidates[0].candidate.architecture
+    )
 
 
 def test_rows_of_the_kinds_of_this_test_are_cheap():
@@ -279,9 +312,12 @@ def test_blocks_between_members_are_those_of_the_kinds_to_the_last_bit(symmetric
         # The vectors exist already: no network is prepared individually.
         patch.setattr(Gram, "distances", None)
         assert listed.distances(first, other).stack.tobytes() == plain.tobytes()
+
     stranger = a_stranger_to(members)
     mixed = [*first, stranger]
-    assert np.array_equal(listed.distances(mixed, other).stack, CachedDistances(kinds).distances(mixed, other).stack)
+    assert np.array_equal(
+        listed.distances(mixed, other).stack, CachedDistances(kinds).distances(mixed, other).stack
+    )
 
 
 def a_stranger_to(members):
@@ -291,7 +327,8 @@ def a_stranger_to(members):
 
 
 class Sizes(Distance):
-    """Difference of the numbers of layers: a kernel of another package, without features but with cheap rows."""
+    """Difference of the numbers of layers: a kernel of another package, without features but with
+    cheap rows."""
 
     name = "sizes"
     cheap_rows = True
@@ -302,7 +339,9 @@ class Sizes(Distance):
         return architecture
 
     def distances(self, first, second=None):
-        sizes = [np.array([len(one.layers) for one in side], float) for side in (first, second or first)]
+        sizes = [
+            np.array([len(one.layers) for one in side], float) for side in (first, second or first)
+        ]
         return Components.of_stack(np.abs(np.subtract.outer(*sizes))[None], 1)
 
 

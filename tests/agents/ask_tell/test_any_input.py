@@ -1,4 +1,5 @@
-"""Any value that a caller passes to ask and tell is stored and read back equal, or refused in one line."""
+"""Any value that a caller passes to ask and tell is stored and read back equal, or refused in one
+line."""
 
 from __future__ import annotations
 
@@ -48,7 +49,21 @@ class Huge(int):
 HUGE = Huge(10**500)
 TEXTS = st.one_of(
     st.sampled_from(
-        ["", " ", "a", "loss\n", "a\nb", "\x00", "\x1b[31m", "\ud800", "`", "a`b", "ünï", "epoch", "m" * 481]
+        [
+            "",
+            " ",
+            "a",
+            "loss\n",
+            "a\nb",
+            "\x00",
+            "\x1b[31m",
+            "\ud800",
+            "`",
+            "a`b",
+            "ünï",
+            "epoch",
+            "m" * 481,
+        ]
     ),
     st.text(max_size=6),
 )
@@ -100,51 +115,80 @@ def test_a_value_is_a_number_or_refused_in_one_line(value, step, metrics, names)
     if stored is not None:
         assert metrics.keys() == stored.keys()
         assert all(same(as_float(metrics[name]), number) for name, number in stored.items())
+
     curve = refused(lambda: extended({0: {"a": 1.0}}, step, metrics))
     if curve is not None:
         columns = lists(curve)
         assert len({len(values) for values in columns.values()}) == 1
         assert all(0 <= epoch < 2**53 and epoch.is_integer() for epoch in columns["epoch"])
         for place, metrics_of_step in enumerate(curve[epoch] for epoch in sorted(curve)):
-            found = {name: values[place] for name, values in columns.items() if not math.isnan(values[place])}
-            known = {name: number for name, number in metrics_of_step.items() if not math.isnan(number)}
+            found = {
+                name: values[place]
+                for name, values in columns.items()
+                if not math.isnan(values[place])
+            }
+            known = {
+                name: number for name, number in metrics_of_step.items() if not math.isnan(number)
+            }
             assert known == {name: number for name, number in found.items() if name != "epoch"}
+
     refused(lambda: milliseconds(value))
     refused(lambda: checked_priority(value))
     refused(lambda: values_of(value, [Objective(name) for name in names], stored or {}))
 
 
 # Without the phase that shortens a failing example, which would take minutes on a server.
-@settings(examples(0.5), suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate))
+@settings(
+    examples(0.5), suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate)
+)
 @given(st.data())
 def test_what_is_told_is_read_back_or_refused(archive, data):
-    """One proposal with reports and a result of any values; the server stores what is not refused."""
+    """One proposal with reports and a result of any values; the server stores what is not
+    refused."""
     study = agents.study(archive, "mine", "nasbench201", task="t")
     asked = study.ask("random")[0]
     curve = {}
     for _ in range(data.draw(st.integers(0, 2))):
-        step, metrics = data.draw(st.one_of(st.integers(0, 9), ANY)), data.draw(METRICS)
-        if refused(lambda step=step, metrics=metrics: (study.report(asked, step, metrics),)) is not None:
+        step = data.draw(st.one_of(st.integers(0, 9), ANY))
+        metrics = data.draw(METRICS)
+        if (
+            refused(lambda step=step, metrics=metrics: (study.report(asked, step, metrics),))
+            is not None
+        ):
             known = curve.setdefault(int(step), {})
             known.update({name: as_float(value) for name, value in metrics.items()})
-    value, metrics, seconds = data.draw(st.one_of(st.floats(), ANY)), data.draw(METRICS), data.draw(ANY)
+
+    value = data.draw(st.one_of(st.floats(), ANY))
+    metrics = data.draw(METRICS)
+    seconds = data.draw(ANY)
     told = refused(lambda: study.tell(asked, value, metrics=metrics, seconds=seconds))
     proposal = archive.proposals.get(asked.id)
     if told is None:
         assert proposal.state is State.RUNNING
         refused(lambda: study.fail(asked, data.draw(OTHERS)))
-        refused(lambda: study.enqueue(cells(900)[-1 - proposal.number], data.draw(ANY), motivation=data.draw(OTHERS)))
+        refused(
+            lambda: study.enqueue(
+                cells(900)[-1 - proposal.number], data.draw(ANY), motivation=data.draw(OTHERS)
+            )
+        )
         if archive.proposals.get(asked.id).state is State.RUNNING:
             study.fail(asked, "unusable")
+
         return
+
     if not told:
         assert proposal.state is State.FAILED
         assert "the value is" in proposal.reason
         return
+
     evaluation = archive.studies.evaluation(asked.id)
-    numbers = {name: as_float(one) for name, one in metrics.items()} if isinstance(metrics, dict) else {}
+    numbers = (
+        {name: as_float(one) for name, one in metrics.items()} if isinstance(metrics, dict) else {}
+    )
     assert evaluation.metrics.keys() == {"value", *numbers}
-    assert all(same(evaluation.metrics[name], one) for name, one in numbers.items() if name != "value")
+    assert all(
+        same(evaluation.metrics[name], one) for name, one in numbers.items() if name != "value"
+    )
     assert evaluation.seconds == (None if seconds is None else as_float(seconds))
     assert [*evaluation.curve.get("epoch", [])] == sorted(curve)
     for place, epoch in enumerate(sorted(curve)):
@@ -169,4 +213,5 @@ def test_a_network_of_ones_own_with_a_value_that_is_none_is_refused(archive, val
     study = agents.study(archive, "mine", "nasbench201")
     with pytest.raises(UsageError, match="value must be a finite number, got"):
         study.tell(cells(1)[0], value)
+
     assert archive.proposals.list("mine") == []

@@ -14,7 +14,8 @@ from tests.support.histories import observed
 
 def levels(space, root, limit):
     """The oracle: a textbook queue."""
-    depths, queue = {root.functional_key: 0}, deque([root])
+    depths = {root.functional_key: 0}
+    queue = deque([root])
     while queue and len(depths) < limit:
         node = queue.popleft()
         for mutation in space.neighbours(node):
@@ -22,18 +23,23 @@ def levels(space, root, limit):
             if key not in depths:
                 depths[key] = depths[node.functional_key] + 1
                 queue.append(mutation.child)
+
     return depths
 
 
 def test_levels_come_in_order_and_are_complete():
     space = spaces.get("nasbench201")
     root = space.initial_pool()[0]
-    agent, rng = BreadthFirst(space, n_initial=1), np.random.default_rng(0)
+    agent = BreadthFirst(space, n_initial=1)
+    rng = np.random.default_rng(0)
     history = History(observed([root], [0.5]))
     for _ in range(30):
         (suggestion,) = agent.propose(history, 1, rng)
         score = float(rng.uniform())
-        history = History((*history.observations, Observation(suggestion.architecture, score, "study#1")))
+        history = History(
+            (*history.observations, Observation(suggestion.architecture, score, "study#1"))
+        )
+
     depth = levels(space, root, 250)
     order = [depth[seen.architecture.functional_key] for seen in history.observations]
     assert order == sorted(order)
@@ -41,7 +47,9 @@ def test_levels_come_in_order_and_are_complete():
     assert order.count(1) == first < 30 == len(order) - 1
     # The second level begins with all children of the network that was found first.
     second = {s.architecture.functional_key for s in history.observations[first + 1 :]}
-    eldest = {m.child.functional_key for m in space.neighbours(history.observations[1].architecture)}
+    eldest = {
+        m.child.functional_key for m in space.neighbours(history.observations[1].architecture)
+    }
     assert len(second & eldest) == min(len(second), len([k for k in eldest if depth[k] == 2]))
 
 
@@ -50,7 +58,9 @@ def test_a_batch_equals_its_single_proposals_as_a_set():
     root = space.initial_pool()[0]
     around = {m.child.functional_key for m in space.neighbours(root)} - {root.functional_key}
     agent = BreadthFirst(space, n_initial=1)
-    suggestions = agent.propose(History(observed([root], [0.5])), len(around), np.random.default_rng(3))
+    suggestions = agent.propose(
+        History(observed([root], [0.5])), len(around), np.random.default_rng(3)
+    )
     assert {s.architecture.functional_key for s in suggestions} == around
 
 
@@ -70,5 +80,7 @@ def test_pending_networks_are_expanded_after_finished_ones(chains):
         History(observed(every[:1], [0.1]), (Pending(every[5]),)), 1, np.random.default_rng(0)
     )
     assert suggestion.parent == every[0]
-    (suggestion,) = agent.propose(History(pending=(Pending(every[5]), Pending(every[2]))), 1, np.random.default_rng(0))
+    (suggestion,) = agent.propose(
+        History(pending=(Pending(every[5]), Pending(every[2]))), 1, np.random.default_rng(0)
+    )
     assert suggestion.parent == every[5]

@@ -14,7 +14,8 @@ SPACE = spaces.get("choices", decisions={name: [*"abcd"] for name in "vwxyz"}, f
 
 @pytest.mark.parametrize("kind", ["random", "regularized-evolution", "local-search"])
 def test_the_last_networks_are_found(kind):
-    members, rng = SPACE.members(), np.random.default_rng(0)
+    members = SPACE.members()
+    rng = np.random.default_rng(0)
     assert len(members) == 1024
     left = {members[at].functional_key for at in rng.choice(len(members), 3, replace=False)}
     seen = [one for one in members if one.functional_key not in left]

@@ -59,7 +59,8 @@ def test_moves_at_once_or_after_the_whole_neighbourhood(cells):
 @pytest.mark.parametrize("full", [False, True])
 def test_a_local_optimum_is_left_for_a_new_start(cells, full):
     pool = cells.initial_pool()
-    root, near = pool[0], around(cells, pool[0])
+    root = pool[0]
+    near = around(cells, pool[0])
     agent = LocalSearch(cells, n_initial=1, full=full)
     done = with_scores([root, *near], [0.9, *[0.5] * len(near)])
     (start,) = propose(agent, done)
@@ -74,7 +75,8 @@ def test_a_local_optimum_is_left_for_a_new_start(cells, full):
 
 def test_a_new_climb_chooses_among_several_starts(cells):
     pool = cells.initial_pool()
-    root, near = pool[0], around(cells, pool[0])
+    root = pool[0]
+    near = around(cells, pool[0])
     done = with_scores([root, *near], [0.9, *[0.5] * len(near)])
     fresh = [cell for cell in pool[1:] if cell.functional_key not in done.known]
     agent = LocalSearch(cells, n_initial=3)
@@ -90,12 +92,14 @@ def test_finds_the_best_of_a_smooth_function(cells):
     def score(cell):
         return sum(layer.op == "nor_conv_3x3" for layer in cell.layers) / 6
 
-    agent, rng = LocalSearch(cells, n_initial=3), np.random.default_rng(0)
+    agent = LocalSearch(cells, n_initial=3)
+    rng = np.random.default_rng(0)
     history = History()
     for at in range(60):
         (suggestion,) = agent.propose(history, 1, rng)
         seen = Observation(suggestion.architecture, score(suggestion.architecture), f"study#{at}")
         history = History((*history.observations, seen))
+
     assert max(seen.score for seen in history.observations) == 1.0
 
 
@@ -113,7 +117,9 @@ def test_an_exhausted_neighbourhood_says_so():
     root = space.sample(np.random.default_rng(0))
     neighbourhood = Neighbourhood(space)
     every = {m.child.functional_key for m in neighbourhood.all(root)}
-    fresh = Neighbourhood(space).fresh(root, len(every) + 1, {root.functional_key}, np.random.default_rng(0))
+    fresh = Neighbourhood(space).fresh(
+        root, len(every) + 1, {root.functional_key}, np.random.default_rng(0)
+    )
     assert {s.architecture.functional_key for s in fresh} == every
 
 

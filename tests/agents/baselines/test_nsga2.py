@@ -16,12 +16,15 @@ from tests.support.histories import grown, units
 
 def test_crowding_is_the_mean_side_of_the_box_between_the_neighbours():
     front = np.array([[0.0, 10.0], [1.0, 8.0], [2.0, 2.0], [4.0, 0.0]])
-    assert crowding_distances(front) == pytest.approx([np.inf, (2 / 4 + 8 / 10) / 2, (3 / 4 + 8 / 10) / 2, np.inf])
+    assert crowding_distances(front) == pytest.approx(
+        [np.inf, (2 / 4 + 8 / 10) / 2, (3 / 4 + 8 / 10) / 2, np.inf]
+    )
 
 
 def test_the_order_is_that_of_ranks_then_of_crowding():
     scores = np.array([[0.0, 0.0], [1.0, 8.0], [2.0, 2.0], [4.0, 0.0], [0.0, 10.0], [1.0, 1.0]])
-    # The ends of the first front in the order of the rows, then the less crowded; then the second and third front.
+    # The ends of the first front in the order of the rows, then the less crowded; then the second
+    # and third front.
     assert crowded_order(scores) == [3, 4, 2, 1, 5, 0]
 
 

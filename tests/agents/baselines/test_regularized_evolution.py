@@ -13,11 +13,13 @@ from tests.support.histories import observed
 
 
 def cells(count, seed=0):
-    space, rng = spaces.get("nasbench201"), np.random.default_rng(seed)
+    space = spaces.get("nasbench201")
+    rng = np.random.default_rng(seed)
     by_key = {}
     while len(by_key) < count:
         cell = space.sample(rng)
         by_key.setdefault(cell.functional_key, cell)
+
     return list(by_key.values())
 
 
@@ -51,12 +53,15 @@ def test_a_tournament_of_one_is_random_and_larger_ones_are_harder():
         agent = RegularizedEvolution(spaces.get("nasbench201"), tournament=size)
         children = agent.propose(history, 60, np.random.default_rng(1))
         means.append(np.mean([rank[child.parent.functional_key] for child in children]))
+
     assert means[0] < 19 < means[1] < 25.5 < means[2]
 
 
 def test_failed_evaluations_are_no_members():
     every = cells(6)
-    history = History((*observed(every[:5], [0.1] * 5), Observation(every[5], float("nan"), "study#00009")))
+    history = History(
+        (*observed(every[:5], [0.1] * 5), Observation(every[5], float("nan"), "study#00009"))
+    )
     agent = RegularizedEvolution(spaces.get("nasbench201"), population=1, n_initial=0)
     assert parents(agent, history, 3) == {every[4].functional_key}
 
@@ -65,7 +70,10 @@ def test_the_population_of_algorithm_1_is_random_before_the_first_tournament():
     space = spaces.get("nasbench201")
     agent = RegularizedEvolution(space, population=50, n_initial=50)
     pool = {cell.functional_key for cell in space.initial_pool()}
-    every = [*space.initial_pool(), *(cell for cell in cells(60) if cell.functional_key not in pool)]
+    every = [
+        *space.initial_pool(),
+        *(cell for cell in cells(60) if cell.functional_key not in pool),
+    ]
     early = agent.propose(History(observed(every[:48], [0.5] * 48)), 4, np.random.default_rng(0))
     assert [child.parent is None for child in early] == [True, True, False, False]
 

@@ -27,23 +27,29 @@ def drawn(decisions, count, seed=0):
 def covariance_by_hand(decisions, x, y, theta):
     """One pair, decision by decision."""
     a_c, a_g, s, _ = np.exp(theta)
-    linear, apart, made = 0.0, 0.0, 0
+    linear = 0.0
+    apart = 0.0
+    made = 0
     for d, (decision, p, q) in enumerate(zip(decisions.decisions, x, y, strict=True)):
-        both, steps = p != ABSENT and q != ABSENT, len(decision.choices) - 1
+        both = p != ABSENT and q != ABSENT
+        steps = len(decision.choices) - 1
         if both and decision.ordered:
             linear += 1 + (2 * p / steps - 1) * (2 * q / steps - 1)
         elif both:
             linear += p == q
+
         if d >= decisions.roots and (p, q) != (ABSENT, ABSENT):
             made += 1
             apart += abs(p - q) / steps if both and decision.ordered else p != q
+
     lengths = [sum(choice != ABSENT for choice in one) for one in (x, y)]
     leaf = np.exp(-apart / made / s) if x[: decisions.roots] == y[: decisions.roots] else 0.0
     return a_c * linear / np.sqrt(lengths[0] * lengths[1]) + a_g * leaf
 
 
 def test_covariance_by_hand(decisions):
-    vectors, theta = drawn(decisions, 12), np.log([0.7, 1.3, 0.4, 0.1])
+    vectors = drawn(decisions, 12)
+    theta = np.log([0.7, 1.3, 0.4, 0.1])
     features = tree.TreeFeatures(decisions)
     value = features.blocks(vectors, vectors).value(theta)
     expected = [[covariance_by_hand(decisions, x, y, theta) for y in vectors] for x in vectors]
@@ -61,8 +67,10 @@ def test_leaves_share_the_linear_part_only(decisions):
 
 
 def test_gradient_of_the_objective(decisions):
-    vectors, rng = drawn(decisions, 15), np.random.default_rng(0)
-    blocks, values = tree.TreeFeatures(decisions).blocks(vectors, vectors), rng.standard_normal(15)
+    vectors = drawn(decisions, 15)
+    rng = np.random.default_rng(0)
+    blocks = tree.TreeFeatures(decisions).blocks(vectors, vectors)
+    values = rng.standard_normal(15)
     theta = np.log([0.5, 0.8, 0.3, 0.2])
     _, gradient = tree.objective(theta, blocks, values)
     for at in range(4):
@@ -72,9 +80,11 @@ def test_gradient_of_the_objective(decisions):
 
 
 def test_hallucination_keeps_the_mean_and_shrinks_the_deviation(decisions):
-    vectors, rng = drawn(decisions, 20), np.random.default_rng(0)
+    vectors = drawn(decisions, 20)
+    rng = np.random.default_rng(0)
     model = tree.fit(tree.TreeFeatures(decisions), vectors[:15], rng.standard_normal(15), rng)
-    before, after = model.posterior(vectors[15:]), model.hallucinate(vectors[15:17]).posterior(vectors[15:])
+    before = model.posterior(vectors[15:])
+    after = model.hallucinate(vectors[15:17]).posterior(vectors[15:])
     assert after.mean == pytest.approx(before.mean)
     assert (after.std[:2] < before.std[:2]).all()
 
@@ -89,7 +99,9 @@ def test_learns_depth_and_operations():
 
     every = [decisions.decode(made) for made in drawn(decisions, 40)]
     scores = [score(architecture) for architecture in every]
-    (suggestion,) = TreeBO(space).propose(History(observed(every, scores)), 1, np.random.default_rng(0))
+    (suggestion,) = TreeBO(space).propose(
+        History(observed(every, scores)), 1, np.random.default_rng(0)
+    )
     assert score(suggestion.architecture) > max(scores)
     assert suggestion.acquisition > 0
     assert suggestion.mean > np.mean(scores)
@@ -100,7 +112,9 @@ def test_branched_networks_are_left_out():
     rng = np.random.default_rng(0)
     decisions = decisions_of(space, "treebo")
     every = [space.sample(rng) for _ in range(40)]
-    branched = [architecture for architecture in every if decisions.encode(architecture) is None][:11]
+    branched = [architecture for architecture in every if decisions.encode(architecture) is None][
+        :11
+    ]
     history = History(observed(branched, np.linspace(0, 1, 11)), (Pending(every[-1]),))
     (suggestion,) = TreeBO(space).propose(history, 1, rng)
     assert suggestion.acquisition is None
@@ -110,17 +124,28 @@ def test_settings_are_checked():
     space = spaces.get("mlp")
     with pytest.raises(UsageError, match="n_initial must be >= 0, got -1"):
         TreeBO(space, n_initial=-1)
+
     with pytest.raises(UsageError, match="climbs must be >= 1, got 0"):
         TreeBO(space, climbs=0)
-    with pytest.raises(UsageError, match="ts must rank all candidates at once, and agent treebo ranks them in several"):
+
+    with pytest.raises(
+        UsageError,
+        match="ts must rank all candidates at once, and agent treebo ranks them in several",
+    ):
         TreeBO(space, acquisition="ts")
 
 
 def test_hyperparameters_of_many_observations_are_those_of_some(decisions, monkeypatch):
-    vectors, rng = drawn(decisions, 40), np.random.default_rng(0)
+    vectors = drawn(decisions, 40)
+    rng = np.random.default_rng(0)
     monkeypatch.setattr(tree, "OBSERVATIONS", 15)
-    sizes, objective = [], tree.objective
-    monkeypatch.setattr(tree, "objective", lambda theta, blocks, y: sizes.append(len(y)) or objective(theta, blocks, y))
+    sizes = []
+    objective = tree.objective
+    monkeypatch.setattr(
+        tree,
+        "objective",
+        lambda theta, blocks, y: sizes.append(len(y)) or objective(theta, blocks, y),
+    )
     model = tree.fit(tree.TreeFeatures(decisions), vectors, rng.standard_normal(40), rng)
     assert set(sizes) == {15}
     assert len(model.process.values) == 40

@@ -1,4 +1,5 @@
-"""The agent `arc`: its domain, its covariances against slower ones, its baselines, and a search that improves."""
+"""The agent `arc`: its domain, its covariances against slower ones, its baselines, and a search
+that improves."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ def rng(seed=0):
 
 
 def choices(domain):
-    return [len(one.choices) if isinstance(one, Categorical) else 0 for one in domain.parameters.parameters]
+    return [
+        len(one.choices) if isinstance(one, Categorical) else 0
+        for one in domain.parameters.parameters
+    ]
 
 
 def network(*units, op="relu"):
@@ -53,7 +57,11 @@ def landscape(suggestion):
     """Best at one layer of about 64 units, and a learning rate of 0.01."""
     rates = suggestion.hyperparameters.get("learning_rate", [1e-3])
     units = suggestion.architecture.layers[1].units
-    return -abs(np.log10(rates[0]) + 2) - 0.3 * len(suggestion.architecture.layers) - 0.2 * abs(np.log2(units / 64))
+    return (
+        -abs(np.log10(rates[0]) + 2)
+        - 0.3 * len(suggestion.architecture.layers)
+        - 0.2 * abs(np.log2(units / 64))
+    )
 
 
 def recorded(suggestions, start=0):
@@ -83,7 +91,8 @@ def test_what_is_decoded_is_encoded_as_it_was(seed, any_activation):
 
 
 def test_the_parameters_are_those_of_the_poster():
-    # 4 for each of 5 layers, 2 of the output, 1 of the input; the depth, and whether the protocol trains.
+    # 4 for each of 5 layers, 2 of the output, 1 of the input; the depth, and whether the protocol
+    # trains.
     assert len(DOMAIN.parameters.names) == 23 + 2
     codes = DOMAIN.sample(200, rng())
     existing = DOMAIN.parameters.names
@@ -132,7 +141,9 @@ def test_what_the_protocol_decides_does_not_exist():
         "depth", "training", "units_1"
     }  # fmt: skip
     partly = DOMAIN.encode(network(64), {"learning_rate": 0.01})
-    assert not np.isnan(partly[[names.index("learning_rate_1"), names.index("learning_rate_output")]]).any()
+    assert not np.isnan(
+        partly[[names.index("learning_rate_1"), names.index("learning_rate_output")]]
+    ).any()
     assert np.isnan(partly[names.index("norm_1")])
 
 
@@ -142,8 +153,11 @@ def test_limits_of_the_space_are_kept():
         layers = small.decode(codes)[0].layers
         assert len(layers) <= 5
         assert all(16 <= layer.units <= 32 for layer in layers[1:-2])
+
     fixed = Perceptrons(spaces.get("mlp", min_units=16, max_units=16))
-    assert {layer.units for layer in fixed.decode(fixed.sample(1, rng())[0])[0].layers[1:-2]} == {16}
+    assert {layer.units for layer in fixed.decode(fixed.sample(1, rng())[0])[0].layers[1:-2]} == {
+        16
+    }
 
 
 def test_layers_of_one_width_have_no_variants():
@@ -157,7 +171,11 @@ def test_layers_of_one_width_have_no_variants():
 
 
 def test_only_perceptrons_can_be_searched():
-    with pytest.raises(UsageError, match=r"chains of hidden layers, in the space mlp alone, got 'cnn'$"):
+    with pytest.raises(
+        UsageError,
+        match=r"chains of hidden layers, in the space mlp alone, got "
+        r"'cnn'$",
+    ):
         Arc(spaces.get("cnn"))
 
 
@@ -169,19 +187,26 @@ def test_tied_is_untied_with_equal_hyperparameters(kind):
     kinds = list(dict.fromkeys(EVERY.kinds))
     groups = [kinds.index(each) for each in EVERY.kinds]
     seed = (7,) if kind is PaddedKernel else ()
-    tied, free = kind(groups, choices(EVERY), *seed), kind(range(len(groups)), choices(EVERY), *seed)
+    tied = kind(groups, choices(EVERY), *seed)
+    free = kind(range(len(groups)), choices(EVERY), *seed)
     theta = rng().uniform(*tied.bounds.T)
     parts = np.split(theta[1:], 2 if kind is ArcKernel else 1)
     spread = np.concatenate([theta[:1], *(part[groups] for part in parts)])
     codes = EVERY.sample(8, rng(1))
-    np.testing.assert_allclose(tied.value(theta, tied.prepare(codes)), free.value(spread, free.prepare(codes)))
+    np.testing.assert_allclose(
+        tied.value(theta, tied.prepare(codes)), free.value(spread, free.prepare(codes))
+    )
 
 
 @pytest.mark.parametrize("model", ["padded", "linear"])
 def test_what_does_not_exist_is_drawn_once(model):
     def make(seed):
         groups = range(len(choices(DOMAIN)))
-        return PaddedKernel(groups, choices(DOMAIN), seed) if model == "padded" else LinearKernel(choices(DOMAIN), seed)
+        return (
+            PaddedKernel(groups, choices(DOMAIN), seed)
+            if model == "padded"
+            else LinearKernel(choices(DOMAIN), seed)
+        )
 
     codes = DOMAIN.sample(6, rng())
     kernel = make(1)
@@ -194,7 +219,8 @@ def test_what_does_not_exist_is_drawn_once(model):
 
 
 def test_the_linear_model_is_bayesian_regression():
-    codes, values = DOMAIN.sample(15, rng()), rng(1).normal(size=15)
+    codes = DOMAIN.sample(15, rng())
+    values = rng(1).normal(size=15)
     kernel = LinearKernel(choices(DOMAIN), 3)
     belief = learn(kernel, codes, values, SamplingSchedule(1, 1, 1), rng(2))
     constant, slope, noise = np.exp(belief.thetas[0])
@@ -210,22 +236,33 @@ def test_the_linear_model_is_bayesian_regression():
 
 
 def test_belief_in_what_is_pending_keeps_the_mean():
-    codes, values = DOMAIN.sample(10, rng()), rng(1).normal(size=10)
+    codes = DOMAIN.sample(10, rng())
+    values = rng(1).normal(size=10)
     kernel = ArcKernel([0] * len(choices(DOMAIN)), choices(DOMAIN))
     belief = learn(kernel, codes, values, SHORT, rng(2))
-    asked, pending = DOMAIN.sample(30, rng(3)), DOMAIN.sample(2, rng(4))
-    before, after = belief.posterior(asked), belief.hallucinate(pending).posterior(asked)
+    asked = DOMAIN.sample(30, rng(3))
+    pending = DOMAIN.sample(2, rng(4))
+    before = belief.posterior(asked)
+    after = belief.hallucinate(pending).posterior(asked)
     np.testing.assert_allclose(after.means, before.means, atol=1e-7)
     assert (after.variances <= before.variances + 1e-9).all()
-    assert belief.hallucinate(pending).posterior(pending).variances.max() < belief.posterior(pending).variances.max()
+    assert (
+        belief.hallucinate(pending).posterior(pending).variances.max()
+        < belief.posterior(pending).variances.max()
+    )
 
 
 def test_hyperparameters_of_many_observations_are_sampled_on_some(monkeypatch):
     monkeypatch.setattr(conditional, "OBSERVATIONS", 15)
-    codes, sizes = DOMAIN.sample(40, rng()), []
+    codes = DOMAIN.sample(40, rng())
+    sizes = []
     values = np.nan_to_num(codes[:, 0])
     likelihood = conditional.log_likelihood
-    monkeypatch.setattr(conditional, "log_likelihood", lambda gram, y: sizes.append(gram.shape) or likelihood(gram, y))
+    monkeypatch.setattr(
+        conditional,
+        "log_likelihood",
+        lambda gram, y: sizes.append(gram.shape) or likelihood(gram, y),
+    )
     kernel = PaddedKernel([0] * len(choices(DOMAIN)), choices(DOMAIN), 0)
     belief = learn(kernel, codes, values, SHORT, rng(3))
     assert set(sizes) == {(15, 15)}
@@ -234,7 +271,8 @@ def test_hyperparameters_of_many_observations_are_sampled_on_some(monkeypatch):
 
 
 def test_separate_depths_do_not_learn_from_each_other():
-    codes, values = DOMAIN.sample(40, rng()), rng(1).normal(size=40)
+    codes = DOMAIN.sample(40, rng())
+    values = rng(1).normal(size=40)
     depths = np.array([DOMAIN.depth(row) for row in codes])
     kernel = PaddedKernel([0] * len(choices(DOMAIN)), choices(DOMAIN), 0)
     keep = depths <= 2
@@ -242,7 +280,9 @@ def test_separate_depths_do_not_learn_from_each_other():
     at = np.array([DOMAIN.depth(row) for row in asked])
     some = learn_separately(kernel, codes[keep], values[keep], SHORT, rng(3), DOMAIN.depth)
     alone = learn(kernel, codes[depths == 1], values[depths == 1], SHORT, rng(3))
-    np.testing.assert_allclose(some.posterior(asked[at == 1]).means, alone.posterior(asked[at == 1]).means)
+    np.testing.assert_allclose(
+        some.posterior(asked[at == 1]).means, alone.posterior(asked[at == 1]).means
+    )
     assert (some.posterior(asked[at == 5]).means == 0.0).all()
     assert (some.posterior(asked[at == 5]).variances == 1.0).all()
     pending = asked[at == 2]
@@ -259,7 +299,9 @@ def test_separate_depths_do_not_learn_from_each_other():
 @pytest.mark.parametrize("model", MODELS)
 def test_suggestions_are_new_members_that_the_trainer_can_train(model, history):
     agent = Arc(MLP, model=model, **CHEAP)
-    pending = tuple(Pending(one.architecture, one.hyperparameters) for one in agent.propose(history, 2, rng(5)))
+    pending = tuple(
+        Pending(one.architecture, one.hyperparameters) for one in agent.propose(history, 2, rng(5))
+    )
     waiting = History(history.observations, pending)
     suggestions = agent.propose(waiting, 3, rng(6))
     keys = {one.architecture.functional_key for one in suggestions}
@@ -271,16 +313,19 @@ def test_suggestions_are_new_members_that_the_trainer_can_train(model, history):
         count = len(one.architecture.layers) - 2
         assert len(wanted.of_layers("learning_rate", count, 0.0)) == count
         assert np.isfinite([one.mean, one.std, one.acquisition]).all()
+
     again = Arc(MLP, model=model, **CHEAP).propose(waiting, 3, rng(6))
     assert suggestions == again
 
 
 def test_it_learns():
-    # After 12 random configurations, 8 of the model: on the mean they are better than the best half of the random ones.
+    # After 12 random configurations, 8 of the model: on the mean they are better than the best half
+    # of the random ones.
     agent = Arc(MLP, n_random=12, **CHEAP)
     seen = recorded(agent.propose(History(), 12, rng()))
     for at in range(12, 20):
         seen = (*seen, *recorded(agent.propose(History(seen), 1, rng(at)), at))
+
     scores = np.array([one.score for one in seen])
     assert scores[12:].mean() > np.median(scores[:12])
     assert scores[12:].max() > scores[:12].max()
@@ -288,7 +333,10 @@ def test_it_learns():
 
 def test_scores_keep_their_unit(history):
     scaled = History(
-        tuple(Observation(o.architecture, 1e3 * o.score, o.id, None, o.hyperparameters) for o in history.observations)
+        tuple(
+            Observation(o.architecture, 1e3 * o.score, o.id, None, o.hyperparameters)
+            for o in history.observations
+        )
     )
     agent = Arc(MLP, transform="standardise", **CHEAP)
     (one,), (large,) = agent.propose(history, 1, rng()), agent.propose(scaled, 1, rng())
@@ -342,7 +390,11 @@ def test_nothing_to_learn_from_is_no_obstacle():
     [
         ({"model": "ark"}, UnknownNameError, "unknown model of arc 'ark': did you mean arc"),
         ({"preset": "papr"}, UnknownNameError, "unknown preset of arc 'papr': did you mean paper"),
-        ({"activation": "relu6"}, UsageError, "activation must be any or one of relu, .*got 'relu6'"),
+        (
+            {"activation": "relu6"},
+            UsageError,
+            "activation must be any or one of relu, .*got 'relu6'",
+        ),
         ({"n_random": 0}, UsageError, "n_random must be >= 1, got 0"),
         ({"samples": 0}, UsageError, "samples must be >= 1, got 0"),
         ({"acquisition": "ts"}, UsageError, "ts must rank all candidates at once"),
@@ -357,7 +409,9 @@ def test_what_it_suggests_is_trained_as_it_says(history):
     (suggestion,) = Arc(spaces.get("mlp", max_units=64), **CHEAP).propose(history, 1, rng(2))
     task = registry.get("diabetes")
     protocol = replace(task.protocol(), epochs=2)
-    outcome = train(suggestion.architecture, task, protocol, seed=0, hyperparameters=suggestion.hyperparameters)
+    outcome = train(
+        suggestion.architecture, task, protocol, seed=0, hyperparameters=suggestion.hyperparameters
+    )
     assert suggestion.hyperparameters
     assert np.isfinite(outcome.value)
     assert outcome.value != train(suggestion.architecture, task, protocol, seed=0).value
@@ -368,11 +422,16 @@ def test_hyperparameters_come_back_from_the_archive(archive):
     study = open_study(archive, record, budget=3)
     agent_id = archive.proposals.register_agent("arc", {}, "0")
     asked = {"learning_rate": [0.01, 0.001], "dropout": 0.1}
-    wanted = [Suggestion(network(8), hyperparameters=asked), Suggestion(network(9)), Suggestion(network(10))]
+    wanted = [
+        Suggestion(network(8), hyperparameters=asked),
+        Suggestion(network(9)),
+        Suggestion(network(10)),
+    ]
     archive.proposals.create("s", agent_id, wanted)
     for _ in range(2):
         claim = archive.proposals.claim("worker", study="s")
         archive.proposals.complete(claim.id, claim.token, Result(value=1.0))
+
     read = history_of(archive, study)[0]
     assert [dict(one.hyperparameters) for one in read.observations] == [asked, {}]
     assert [dict(one.hyperparameters) for one in read.pending] == [{}]

@@ -32,9 +32,12 @@ def propose(agent, history, n=1, seed=0):
 def test_the_best_of_a_table_comes_first(tmp_path, kind):
     space = small_table(tmp_path)
     members = sorted(space.members(), key=score)
-    agent, history = kind(space), known(members[:-1:2])
+    agent = kind(space)
+    history = known(members[:-1:2])
     suggestions = [one.architecture for one in propose(agent, history, 8)]
-    assert max(map(score, suggestions)) == max(score(one) for one in members if one.functional_key not in history.known)
+    assert max(map(score, suggestions)) == max(
+        score(one) for one in members if one.functional_key not in history.known
+    )
 
 
 @pytest.mark.parametrize("kind", [GpWasserstein, GpGromovWasserstein])
@@ -73,8 +76,10 @@ def test_presets_and_what_overrides_them(tmp_path):
     assert paper.method.surrogate.transform.name == "rank-normal"
     with pytest.raises(UnknownNameError, match="unknown preset 'papers'"):
         KernelSearch(space, BatchOptions(preset="papers"))
+
     with pytest.raises(UnknownNameError, match="unknown kernel 'haming'"):
         KernelSearch(space, kernel="haming")
+
     with pytest.raises(UnknownNameError, match="unknown setting of the kernel path 'count'"):
         KernelSearch(space, kernel="path", kernel_settings={"count": True})
 
@@ -89,7 +94,8 @@ def test_a_fresh_agent_and_one_with_memory_agree(tmp_path):
 
 def test_shared_priors_expect_one_likeness():
     stack = np.random.default_rng(0).uniform(1.0, 2.0, (4, 6, 6))
-    plain, shared = exponential(4), DimensionScaledPrior(exponential(4), 4)
+    plain = exponential(4)
+    shared = DimensionScaledPrior(exponential(4), 4)
     theta = np.log([1.0, 0.1, 0.2, 0.3, 0.4])
     np.testing.assert_array_equal(shared.value(stack, theta), plain.value(stack, theta))
     assert shared.names == plain.names

@@ -1,4 +1,5 @@
-"""The first networks of a study of cells: random ones of the seed of the study, in one call or several."""
+"""The first networks of a study of cells: random ones of the seed of the study, in one call or
+several."""
 
 from __future__ import annotations
 
@@ -11,9 +12,13 @@ from archive import agents, spaces
 from archive.agents.base import History, Observation, Pending, Suggestion, first_of_pool
 from archive.agents.provenance import generator
 
-KINDS = sorted(kind for kind in agents.names() if "n_initial" in agents.settings(kind) and kind != "arc")
+KINDS = sorted(
+    kind for kind in agents.names() if "n_initial" in agents.settings(kind) and kind != "arc"
+)
 # Settings that make agents cheaper to create.
-CHEAP = {kind: {"candidates": "mutations"} for kind in KINDS if "candidates" in agents.settings(kind)}
+CHEAP = {
+    kind: {"candidates": "mutations"} for kind in KINDS if "candidates" in agents.settings(kind)
+}
 SPACE = spaces.get("nasbench201")
 
 
@@ -22,8 +27,10 @@ def keys(suggestions):
 
 
 def begin(space, seed, *, n_initial=10, fail=(), finish=()):
-    """The first networks of a study, proposed one by one; those at some positions fail or finish."""
-    history, suggestions = History(), []
+    """The first networks of a study, proposed one by one; those at some positions fail or
+    finish."""
+    history = History()
+    suggestions = []
     for at in range(n_initial + len(fail)):
         (suggestion,) = first_of_pool(space, history, n_initial, 1, generator(seed, history))
         suggestions.append(suggestion)
@@ -35,6 +42,7 @@ def begin(space, seed, *, n_initial=10, fail=(), finish=()):
             history = replace(history, observations=(*history.observations, seen))
         else:
             history = replace(history, pending=(*history.pending, Pending(network)))
+
     assert first_of_pool(space, history, n_initial, 1, generator(seed, history)) == []
     return keys(suggestions)
 
@@ -42,7 +50,9 @@ def begin(space, seed, *, n_initial=10, fail=(), finish=()):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_seed_begins_elsewhere(kind):
     agent = agents.get(kind, SPACE, **CHEAP.get(kind, {}))
-    one, again, other = (keys(agent.propose(History(), 10, generator(seed, History()))) for seed in (1, 1, 2))
+    one, again, other = (
+        keys(agent.propose(History(), 10, generator(seed, History()))) for seed in (1, 1, 2)
+    )
     assert len(set(one)) == 10
     assert one == again
     assert len(set(one) & set(other)) <= 1
@@ -55,7 +65,8 @@ def test_a_study_begun_one_by_one_has_distinct_networks_of_its_seed(name):
     assert len(set(one)) == 10
     assert begin(space, 7) == one
     assert len(set(begin(space, 8)) & set(one)) <= 3
-    # Finished and failed proposals change the design only by the number of networks that are missing.
+    # Finished and failed proposals change the design only by the number of networks that are
+    # missing.
     assert begin(space, 7, finish=(0, 4)) == one
     failing = begin(space, 7, fail=(3, 5))
     assert failing[:10] == one

@@ -22,7 +22,8 @@ from tests.support.listed import Listed, small_table
 
 
 class Units(Surrogate):
-    """A surrogate that predicts the number of units, with certainty for observed and fantasised networks."""
+    """A surrogate that predicts the number of units, with certainty for observed and fantasised
+    networks."""
 
     def fit(self, architectures, scores, rng, variances=None):
         return Seen(tuple(one.key for one in architectures))
@@ -33,7 +34,9 @@ class Seen(Fitted):
         self.keys = keys
 
     def posterior(self, architectures, *, joint=False):
-        means = np.array([[float(sum(layer.units or 0 for layer in one.layers)) for one in architectures]])
+        means = np.array(
+            [[float(sum(layer.units or 0 for layer in one.layers)) for one in architectures]]
+        )
         variances = np.array([[float(one.key not in self.keys) for one in architectures]])
         return Posterior(means, variances, np.zeros(1))
 
@@ -49,7 +52,9 @@ class Model(ModelBased):
         super().__init__(
             space,
             n_initial,
-            Method(Units(), ucb, ListedCandidates(space), batch.get("top", acquisition=ucb), shortlist),
+            Method(
+                Units(), ucb, ListedCandidates(space), batch.get("top", acquisition=ucb), shortlist
+            ),
         )
 
 
@@ -69,12 +74,15 @@ def test_pool_then_model_in_one_batch():
 
 
 def test_batches_larger_than_the_short_list():
-    suggestions = propose(Model(Listed(), shortlist=2), History(observed(Listed().every()[:3], [1.0, 2.0, 3.0])), 7)
+    suggestions = propose(
+        Model(Listed(), shortlist=2), History(observed(Listed().every()[:3], [1.0, 2.0, 3.0])), 7
+    )
     assert len({one.architecture.key for one in suggestions}) == 7
 
 
 def test_a_batch_is_chosen_from_more_candidates_than_it_has_places(monkeypatch):
-    agent, asked = Model(Listed(), shortlist=2), []
+    agent = Model(Listed(), shortlist=2)
+    asked = []
     select = batch.BatchSelection.select
     monkeypatch.setattr(
         batch.BatchSelection,
@@ -86,6 +94,7 @@ def test_a_batch_is_chosen_from_more_candidates_than_it_has_places(monkeypatch):
     history = History(observed(Listed().every()[:3], [1.0, 2.0, 3.0]))
     for count in (1, 4):
         propose(agent, history, count)
+
     assert asked == [(3, 1), (12, 4)]
 
 
@@ -100,6 +109,7 @@ def test_without_results_networks_are_random():
 def test_settings_are_checked():
     with pytest.raises(UsageError, match="n_initial must be >= 0, got -1"):
         Model(Listed(), n_initial=-1)
+
     with pytest.raises(UsageError, match="shortlist must be >= 1, got 0"):
         Model(Listed(), shortlist=0)
 
@@ -120,7 +130,11 @@ def test_dead_layers_are_dropped(text):
 
 
 def kinds():
-    every = [TreeWasserstein(1, sizes=True), kernels.get("path", counts=True), kernels.get("weisfeiler-lehman")]
+    every = [
+        TreeWasserstein(1, sizes=True),
+        kernels.get("path", counts=True),
+        kernels.get("weisfeiler-lehman"),
+    ]
     return [kind for kind in every if kind.cheap_rows]
 
 
@@ -129,7 +143,9 @@ def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
     monkeypatch.setattr(distance_cache, "FEW", 10)
     space = small_table(tmp_path)
     members = space.members()
-    outside = codec.from_nasbench201("|nor_conv_3x3~0|+|nor_conv_3x3~0|none~1|+|none~0|nor_conv_3x3~1|none~2|")
+    outside = codec.from_nasbench201(
+        "|nor_conv_3x3~0|+|nor_conv_3x3~0|none~1|+|none~0|nor_conv_3x3~1|none~2|"
+    )
     assert not space.contains(outside)
     cached = CachedDistances(kinds(), Listing(members), most_bytes)
     rows = [members[3], outside, members[17]]
@@ -138,18 +154,23 @@ def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
         for _ in range(2):
             block = cached.distances(rows, members[columns]).stack
             np.testing.assert_allclose(block, plain[:, :, columns], rtol=1e-6, atol=1e-7)
+
     assert cached.distances([], members).stack.shape == (plain.shape[0], 0, len(members))
 
 
 def test_the_memory_of_rows_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(distance_cache, "FEW", 10)
     members = small_table(tmp_path).members()
-    cached = CachedDistances([kernels.get("hamming")], Listing(members), most_bytes=4 * len(members) * 4)
+    cached = CachedDistances(
+        [kernels.get("hamming")], Listing(members), most_bytes=4 * len(members) * 4
+    )
     for at in range(8):
         cached.distances([members[at]], members)
+
     assert len(cached._rows) == 4
     np.testing.assert_array_equal(
-        cached.distances(members[:9], members).stack, kernels.get("hamming").distances(members[:9], members).stack
+        cached.distances(members[:9], members).stack,
+        kernels.get("hamming").distances(members[:9], members).stack,
     )
 
 

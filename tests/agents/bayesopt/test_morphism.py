@@ -1,4 +1,7 @@
-"""The agent `morphism`: Algorithm 1, its moves, and its surrogate against the textbook's formulas."""
+"""The agent `morphism`:
+
+Algorithm 1, its moves, and its surrogate against the textbook's formulas.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,8 @@ class Recorded(Moves):
     """Moves that record the expanded networks."""
 
     def __init__(self, moves):
-        self.moves, self.expanded = moves, []
+        self.moves = moves
+        self.expanded = []
 
     def of(self, architecture, n, taken, rng):
         self.expanded.append(architecture)
@@ -64,6 +68,7 @@ def test_the_tree_climbs_and_says_where_from(mlp):
         assert one.candidate.parent.key in evaluated
         assert set(one.candidate.operations) <= GROWING
         mlp.validate(one.candidate.architecture)
+
     assert max(len(one.candidate.operations) for one in candidates) > 1
 
 
@@ -78,12 +83,15 @@ def test_the_best_is_expanded_first(mlp):
     history = grown(mlp, 8)
     source, moves = tree(mlp, decay=0.5, lowest=0.6)
     source.candidates(history, units, 5, np.random.default_rng(0))
-    best = max((seen.architecture for seen in history.observations), key=lambda one: units([one])[0])
+    best = max(
+        (seen.architecture for seen in history.observations), key=lambda one: units([one])[0]
+    )
     assert [one.key for one in moves.expanded] == [best.key]
 
 
 def test_in_the_cold_only_the_better_are_followed(mlp):
-    # Every child is worse than its parent: at a low temperature none is pushed, only evaluated networks are expanded.
+    # Every child is worse than its parent: at a low temperature none is pushed, only evaluated
+    # networks are expanded.
     history = grown(mlp, 5)
     evaluated = {seen.architecture.key for seen in history.observations}
 
@@ -108,10 +116,12 @@ def test_acceptance_is_boltzmanns():
 
 def test_the_surrogate_is_the_papers(mlp):
     networks = [seen.architecture for seen in grown(mlp, 14).observations]
-    known, others = networks[:9], networks[9:]
+    known = networks[:9]
+    others = networks[9:]
     scores = np.random.default_rng(0).normal(size=9)
     gram = Gram(EditDistance())
-    theta, noise = np.log([1.0, 1.0, 1e-4]), FixedNoise(1e-4)
+    theta = np.log([1.0, 1.0, 1e-4])
+    noise = FixedNoise(1e-4)
     model = BourgainGP(gram, None, FixedHyperparameters(theta), noise, "standardise").fit(
         known, scores, np.random.default_rng(0)
     )
@@ -122,7 +132,9 @@ def test_the_surrogate_is_the_papers(mlp):
     y = (scores - scores.mean()) / scores.std()
     inverse = np.linalg.inv(embedding.kernel() + 1e-4 * np.eye(9))
     cross = embedding.kernel(None, asked)
-    np.testing.assert_allclose(posterior.mean, scores.mean() + scores.std() * cross.T @ inverse @ y, rtol=1e-6)
+    np.testing.assert_allclose(
+        posterior.mean, scores.mean() + scores.std() * cross.T @ inverse @ y, rtol=1e-6
+    )
     variance = scores.var() * (1.0 - np.einsum("nm,nk,km->m", cross, inverse, cross))
     np.testing.assert_allclose(posterior.variance, variance, rtol=1e-6, atol=1e-9)
     assert model.repaired == 0.0
@@ -158,16 +170,28 @@ def test_neighbours_can_shrink_networks(mlp):
     agent = Morphism(mlp, n_initial=0, moves="neighbours", children=4, decay=0.7)
     (suggestion,) = agent.propose(history, 1, np.random.default_rng(1))
     mlp.validate(suggestion.architecture)
-    names = {name for one in range(3) for name in agent.propose(history, 1, np.random.default_rng(one))[0].operations}
+    names = {
+        name
+        for one in range(3)
+        for name in agent.propose(history, 1, np.random.default_rng(one))[0].operations
+    }
     assert not names <= GROWING
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"preset": "papre"}, UnknownNameError, "unknown preset of morphism 'papre': did you mean paper"),
+        (
+            {"preset": "papre"},
+            UnknownNameError,
+            "unknown preset of morphism 'papre': did you mean paper",
+        ),
         ({"kernel": "rbf"}, UnknownNameError, "unknown kernel of morphism 'rbf'"),
-        ({"moves": "jumps"}, UsageError, "moves must be auto, morphisms or neighbours, got 'jumps'"),
+        (
+            {"moves": "jumps"},
+            UsageError,
+            "moves must be auto, morphisms or neighbours, got 'jumps'",
+        ),
         ({"acquisition": "ts"}, UsageError, "ts must rank all candidates at once"),
         ({"children": 0}, UsageError, "children must be >= 1, got 0"),
         ({"decay": 1.0}, UsageError, r"decay must be in \(0, 1\), got 1.0"),

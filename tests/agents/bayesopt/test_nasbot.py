@@ -28,8 +28,14 @@ def test_suggestions_say_why(space):
 
 def test_acquisition_is_in_score_units(space):
     history = grown(space, 14)
-    scaled = History(observed([o.architecture for o in history.observations], [8 * o.score for o in history.usable]))
-    (one,), (two,) = (propose(agents.get("nasbot", space, samples=3), each) for each in (history, scaled))
+    scaled = History(
+        observed(
+            [o.architecture for o in history.observations], [8 * o.score for o in history.usable]
+        )
+    )
+    (one,), (two,) = (
+        propose(agents.get("nasbot", space, samples=3), each) for each in (history, scaled)
+    )
     assert one.architecture == two.architecture
     assert two.acquisition == pytest.approx(8 * one.acquisition)
     assert (two.mean, two.std) == (pytest.approx(8 * one.mean), pytest.approx(8 * one.std))
@@ -49,6 +55,7 @@ def test_memory_does_not_change_the_answer(space):
     used = agents.get("nasbot", space, samples=3)
     for seed in (1, 2):
         propose(used, history, seed=seed)
+
     assert propose(used, history) == propose(agents.get("nasbot", space, samples=3), history)
 
 
@@ -62,6 +69,7 @@ def test_better_than_blind_on_a_smooth_objective():
             (suggestion,) = propose(agent, history, seed=step)
             networks = [*(o.architecture for o in history.observations), suggestion.architecture]
             history = History(observed(networks, [-abs(len(a.layers) - 14.0) for a in networks]))
+
         return np.mean([seen.score for seen in history.observations[8:]])
 
     nasbot = search(agents.get("nasbot", space, n_initial=8, samples=3))
@@ -78,12 +86,18 @@ def test_acquisitions(acquisition):
 
 def test_settings_that_cannot_be():
     space = spaces.get("mlp")
-    with pytest.raises(UsageError, match="ts must rank all candidates at once, and agent nasbot ranks them in several"):
+    with pytest.raises(
+        UsageError,
+        match="ts must rank all candidates at once, and agent nasbot ranks them in several",
+    ):
         agents.get("nasbot", space, acquisition="ts")
+
     with pytest.raises(UnknownNameError, match="unknown acquisition 'eu'"):
         agents.get("nasbot", space, acquisition="eu")
+
     with pytest.raises(UsageError, match="n_initial must be >= 0, got -1"):
         agents.get("nasbot", space, n_initial=-1)
+
     with pytest.raises(UsageError, match="samples must be >= 1, got 0"):
         agents.get("nasbot", space, samples=0)
 

@@ -12,7 +12,12 @@ from scipy.stats import spearmanr
 from archive import spaces
 from archive.agents.base import History, Observation, Pending, distinct
 from archive.agents.bayesopt.portfolio import Portfolio
-from archive.agents.bayesopt.portfolio_members import OperationCounts, PowerExponentialARD, defaults, member_model
+from archive.agents.bayesopt.portfolio_members import (
+    OperationCounts,
+    PowerExponentialARD,
+    defaults,
+    member_model,
+)
 from archive.agents.bayesopt.variance_reduction import alc_design
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
@@ -41,12 +46,14 @@ def cells(count, seed=0):
     while len(by_key) < count:
         cell = space.sample(rng)
         by_key[cell.functional_key] = cell
+
     return space, list(by_key.values())
 
 
 def test_powers_by_component():
     stack = np.random.default_rng(0).uniform(0.1, 2.0, (2, 4, 3))
-    raised, theta = PowerExponentialARD((2.0, 1.0)), np.array([0.3, -0.2, 0.5])
+    raised = PowerExponentialARD((2.0, 1.0))
+    theta = np.array([0.3, -0.2, 0.5])
     expected = np.exp(0.3 - np.exp(-0.2) * stack[0] ** 2 - np.exp(0.5) * stack[1])
     before = stack.copy()
     np.testing.assert_allclose(raised.value(stack, theta), expected)
@@ -59,14 +66,21 @@ def test_powers_by_component():
 
 def test_ngrams_are_a_member_where_the_wiring_is_searched():
     with_ngrams = [
-        name for name in ("nasbench101", "nasbench201", "darts", "mlp") if "ngrams" in defaults(spaces.get(name))
+        name
+        for name in ("nasbench101", "nasbench201", "darts", "mlp")
+        if "ngrams" in defaults(spaces.get(name))
     ]
     assert with_ngrams == ["nasbench101", "mlp"]
 
 
 def test_decisions_that_matter_are_told_from_others():
-    """Of twelve decisions three have an effect, two of them together: 40 of 4,096 networks tell most of it."""
-    space = spaces.get("choices", decisions={f"d{at}": ["no", "yes"] for at in range(12)}, form="set")
+    """Of twelve decisions three have an effect, two of them together:
+
+    40 of 4,096 networks tell most of it.
+    """
+    space = spaces.get(
+        "choices", decisions={f"d{at}": ["no", "yes"] for at in range(12)}, form="set"
+    )
     rng = np.random.default_rng(0)
     some = [space.members()[at] for at in rng.permutation(4096)[:440]]
     signs = 2.0 * np.array([space.chosen(one) for one in some]) - 1.0
@@ -126,10 +140,12 @@ def test_operations_are_counted_whatever_their_order():
 
 
 def test_the_first_networks_tell_most():
-    networks, covariance = points(60), exponential(3)
+    networks = points(60)
+    covariance = exponential(3)
     chosen = alc_design(networks, [], 3, Differences(), covariance)
     gram = covariance.value(
-        Differences().distances(networks).stack, covariance.bounds(Differences().distances(networks).stack).mean(axis=1)
+        Differences().distances(networks).stack,
+        covariance.bounds(Differences().distances(networks).stack).mean(axis=1),
     )
     noise = 0.01 * gram.diagonal().mean()
 
@@ -138,8 +154,11 @@ def test_the_first_networks_tell_most():
         return (gram - gram[:, rows] @ np.linalg.solve(inner, gram[rows])).trace()
 
     for size in (1, 2, 3):
-        others = [left([*chosen[: size - 1], at]) for at in range(60) if at not in chosen[: size - 1]]
+        others = [
+            left([*chosen[: size - 1], at]) for at in range(60) if at not in chosen[: size - 1]
+        ]
         assert left(chosen[:size]) == pytest.approx(min(others))
+
     # Known networks are excluded.
     (second,) = alc_design(networks, [networks[chosen[0]]], 1, Differences(), covariance)
     assert second == chosen[1]
@@ -170,7 +189,9 @@ def test_numbers_are_scores():
     space, some = cells(12)
     scores = np.array([len(cell.layers) + 0.1 * len(cell.edges) for cell in some])
     agent = Portfolio(space, members=["subtrees"], n_design=2)
-    percent, share = (proposed(agent, History(observed(some, factor * scores)))[0] for factor in (100.0, 1.0))
+    percent, share = (
+        proposed(agent, History(observed(some, factor * scores)))[0] for factor in (100.0, 1.0)
+    )
     assert percent.architecture == share.architecture
     assert percent.mean == pytest.approx(100.0 * share.mean, rel=1e-3)
     assert percent.std == pytest.approx(100.0 * share.std, rel=1e-3)
@@ -182,10 +203,16 @@ def test_members_by_name():
     mlp = spaces.get("mlp")
     with pytest.raises(UnknownNameError, match="unknown member for the space mlp 'paths'"):
         Portfolio(mlp, members=["paths"])
+
     with pytest.raises(UsageError, match="n_design must be >= 0, got -1"):
         Portfolio(mlp, n_design=-1)
+
     portfolio = Portfolio(mlp, members=("subtrees",))
-    assert portfolio.config["members"] == Portfolio(mlp, members="subtrees").config["members"] == ["subtrees"]
+    assert (
+        portfolio.config["members"]
+        == Portfolio(mlp, members="subtrees").config["members"]
+        == ["subtrees"]
+    )
     assert keys(proposed(portfolio, grown(mlp, 12), 2)) - grown(mlp, 12).known.keys()
 
 
@@ -193,7 +220,9 @@ def test_a_batch_is_of_different_networks():
     space, some = cells(14)
     history = History(observed(some[:10], range(10)), tuple(Pending(one) for one in some[10:]))
     for rule in ("believer", "quality-kdpp"):
-        suggestions = proposed(Portfolio(space, members=["subtrees"], n_design=2, batch_rule=rule), history, 4)
+        suggestions = proposed(
+            Portfolio(space, members=["subtrees"], n_design=2, batch_rule=rule), history, 4
+        )
         assert len(keys(suggestions)) == 4
         assert not keys(suggestions) & history.known.keys()
 
@@ -203,7 +232,8 @@ def test_greed_when_patience_ends():
     settings = {"members": ["subtrees"], "n_design": 4, "candidates": "mutations"}
     impatient, patient = (Portfolio(space, **settings, patience=steps) for steps in (3, 0))
     greedy = Portfolio(space, **settings, patience=0, acquisition="ucb", kappa=0.0)
-    # The best is the seventh: the third evaluation after it is due, and the sixth; all that were proposed count.
+    # The best is the seventh: the third evaluation after it is due, and the sixth; all that were
+    # proposed count.
     scores = [0.1, 0.5, 0.2, 0.3, 0.4, 0.1, 0.9, 0.2, 0.6, 0.7, 0.3]
     told_apart = set()
     for finished, pending, failed, due in (
@@ -221,6 +251,7 @@ def test_greed_when_patience_ends():
         assert keys(suggestions) == (best if due else promising), (finished, pending, failed)
         assert (suggestions[0].acquisition is None) == due and suggestions[0].mean is not None
         told_apart |= {due} if best != promising else set()
+
     assert told_apart == {False, True}
 
 
@@ -228,10 +259,13 @@ def test_greed_within_a_batch_and_not_within_the_design():
     space, some = cells(16)
     settings = {"members": ["subtrees"], "n_design": 10, "candidates": "mutations"}
     impatient = Portfolio(space, **settings, patience=4)
-    # The best came first, but patience begins with the design's end: after it, of eight networks two are due.
+    # The best came first, but patience begins with the design's end: after it, of eight networks
+    # two are due.
     scores = [0.9, *np.linspace(0.1, 0.6, 9)]
     history = History(observed(some[:10], scores))
-    assert keys(proposed(impatient, history)) == keys(proposed(Portfolio(space, **settings, patience=0), history))
+    assert keys(proposed(impatient, history)) == keys(
+        proposed(Portfolio(space, **settings, patience=0), history)
+    )
     batch = proposed(impatient, history, 8)
     assert len(keys(batch)) == 8
     greedy = Portfolio(space, **settings, patience=0, acquisition="ucb", kappa=0.0)
@@ -241,26 +275,33 @@ def test_greed_within_a_batch_and_not_within_the_design():
 
 
 def test_the_unit_of_one_objective_does_not_change_what_is_learnt_of_another():
-    """The best score violates the constraint: a single objective is resolved near the best one that meets it."""
+    """The best score violates the constraint: a single objective is resolved near the best one that
+    meets it."""
     options = ["a", "b", "c", "d"]
     space = spaces.get("choices", decisions={name: options for name in "xyz"}, form="set")
     networks = [space.members()[at] for at in range(0, 64, 4)]
     rng = np.random.default_rng(0)
-    scores, losses, latencies = rng.normal(size=16), rng.normal(size=16), np.full(16, 30.0)
+    scores = rng.normal(size=16)
+    losses = rng.normal(size=16)
+    latencies = np.full(16, 30.0)
     latencies[np.argmax(scores)] = 50.0
     goals = Goals((Objective("accuracy"), Objective("loss", "minimise")))
 
     def history(shift):
         told = zip(observed(networks, scores + shift), losses, latencies, strict=True)
         return History(
-            tuple(replace(seen, further=(-loss,), measured=(latency,)) for seen, loss, latency in told),
+            tuple(
+                replace(seen, further=(-loss,), measured=(latency,)) for seen, loss, latency in told
+            ),
             goals=goals,
             constraints=StudyConstraints((parse("latency_ms<=40"),)),
         )
 
     plain, shifted = (proposed(Portfolio(space), history(shift), 3) for shift in (0.0, 64.0))
     assert [one.architecture for one in plain] == [one.architecture for one in shifted]
-    assert [one.acquisition for one in plain] == pytest.approx([one.acquisition for one in shifted], rel=1e-3)
+    assert [one.acquisition for one in plain] == pytest.approx(
+        [one.acquisition for one in shifted], rel=1e-3
+    )
 
 
 def test_an_initial_design_learns_nothing_from_networks_without_a_score(tmp_path):
@@ -270,7 +311,8 @@ def test_an_initial_design_learns_nothing_from_networks_without_a_score(tmp_path
     one = Observation(first, 0.5, "0")
     failed = History((one,), failed=tuple(others))
     unusable = History((one, *(Observation(cell, math.nan, cell.key) for cell in others)))
-    agent, order = Portfolio(space), np.random.default_rng(0).permutation(len(space.members()))
+    agent = Portfolio(space)
+    order = np.random.default_rng(0).permutation(len(space.members()))
     reference = distinct((space.members()[at] for at in order), failed.known)
     model = member_model("structure", space)
     given = [[one.functional for one in networks] for networks in (reference, [first], members[:4])]

@@ -18,7 +18,8 @@ class Spy:
     """A surrogate that keeps the variances of its fits."""
 
     def __init__(self, surrogate):
-        self.surrogate, self.given = surrogate, []
+        self.surrogate = surrogate
+        self.given = []
 
     def __getattr__(self, name):
         return getattr(self.surrogate, name)
@@ -29,19 +30,25 @@ class Spy:
 
 
 def fits(kind, history):
-    agent = agents.get(kind, Chains(), **({"candidates": "mutations"} if kind != "nasbot" else {"samples": 2}))
+    agent = agents.get(
+        kind, Chains(), **({"candidates": "mutations"} if kind != "nasbot" else {"samples": 2})
+    )
     if kind == "nasbot":
         spy = agent._surrogate = Spy(agent._surrogate)
     else:
         spy = Spy(agent.method.surrogate)
         agent.method = replace(agent.method, surrogate=spy, transfer=None)
+
     agent.propose(history, 1, np.random.default_rng(0))
     return spy.given
 
 
 def projected(history):
     variances = 0.01 * np.arange(len(history.observations))
-    seen = [replace(one, variance=float(each)) for one, each in zip(history.observations, variances, strict=True)]
+    seen = [
+        replace(one, variance=float(each))
+        for one, each in zip(history.observations, variances, strict=True)
+    ]
     return replace(history, observations=tuple(seen)), variances
 
 

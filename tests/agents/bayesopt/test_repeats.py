@@ -18,7 +18,9 @@ from archive.kernels.covariance.base import exponential
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from tests.support.histories import Chains, observed
 
-MEANS, VARIANCES, NOISES = np.array([[0.5, 0.3, -1.0], [0.0, 0.4, 0.1]]), np.full((2, 3), 0.2), np.array([0.3, 0.1])
+MEANS = np.array([[0.5, 0.3, -1.0], [0.0, 0.4, 0.1]])
+VARIANCES = np.full((2, 3), 0.2)
+NOISES = np.array([0.3, 0.1])
 
 
 def test_gain_of_a_repeat_is_that_of_the_greatest_mean():
@@ -28,11 +30,13 @@ def test_gain_of_a_repeat_is_that_of_the_greatest_mean():
     for at in range(3):
         by_member = []
         for means, variances, noise in zip(MEANS, VARIANCES, NOISES, strict=True):
-            # One evaluation y = f + noise: the mean moves by gain * (y - mean), of variance gain^2 * var(y).
+            # One evaluation y = f + noise: the mean moves by gain * (y - mean), of variance gain^2
+            # * var(y).
             total = variances[at] + noise
             moved = means[at] + variances[at] / total * np.sqrt(total) * z
             others = np.delete(means, at).max()
             by_member.append(np.maximum(moved, others).mean() - means.max())
+
         assert gains[at] == pytest.approx(np.mean(by_member), rel=0.05, abs=1e-4)
 
 
@@ -45,7 +49,9 @@ def test_improvement_over_noise_is_that_of_exact_evaluations_without_noise():
     exact = Posterior(MEANS, VARIANCES, MEANS.max(axis=1))
     rng = np.random.default_rng(0)
     plain = functions.ExpectedImprovement().rank(exact, rng)
-    assert np.allclose(functions.ExpectedImprovement().rank(replace(exact, noises=np.zeros(2)), rng), plain)
+    assert np.allclose(
+        functions.ExpectedImprovement().rank(replace(exact, noises=np.zeros(2)), rng), plain
+    )
     assert (functions.ExpectedImprovement().rank(replace(exact, noises=NOISES), rng) < plain).all()
 
 
@@ -62,7 +68,8 @@ def test_incumbent_is_the_greatest_posterior_mean():
 
 
 def contested(seeds):
-    """Two good networks whose single evaluations differ by noise, and seventeen bad ones; one is unknown."""
+    """Two good networks whose single evaluations differ by noise, and seventeen bad ones; one is
+    unknown."""
     networks = Chains().every()
     scores = [1.0, 0.95, *(-5.0 + 0.1 * at for at in range(16))]
     scores = [*scores, -4.0]
@@ -73,7 +80,9 @@ def contested(seeds):
 
 
 def propose(history, n=1, **settings):
-    agent = agents.get("portfolio", Chains(), members=["subtrees"], patience=0, candidates="evolution", **settings)
+    agent = agents.get(
+        "portfolio", Chains(), members=["subtrees"], patience=0, candidates="evolution", **settings
+    )
     return agent.propose(history, n, np.random.default_rng(0))
 
 
@@ -90,8 +99,11 @@ def test_close_rivals_are_evaluated_again():
 
 
 def test_a_nugget_is_estimated_from_the_first_replicate_on(monkeypatch):
-    bound, bind = [], NuggetCovariance.bind
-    monkeypatch.setattr(NuggetCovariance, "bind", lambda self, stack: bound.append(stack.shape) or bind(self, stack))
+    bound = []
+    bind = NuggetCovariance.bind
+    monkeypatch.setattr(
+        NuggetCovariance, "bind", lambda self, stack: bound.append(stack.shape) or bind(self, stack)
+    )
     replicated = contested(seeds=True)
     propose(History(replicated.observations[:19]))
     assert not bound
@@ -106,7 +118,8 @@ def test_exact_values_are_not_repeated():
 
 @pytest.mark.parametrize("kind", ["portfolio", "gp"])
 def test_where_all_networks_are_known_noisy_ones_are_evaluated_again(kind):
-    every, rng = Chains().every(), np.random.default_rng(0)
+    every = Chains().every()
+    rng = np.random.default_rng(0)
     seen = observed(every, np.linspace(0.0, 1.0, 20) + 0.1 * rng.standard_normal(20))
     noisy = tuple(replace(one, seed=at) for at, one in enumerate(seen))
     agent = agents.get(kind, Chains())

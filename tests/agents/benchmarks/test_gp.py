@@ -27,22 +27,32 @@ def test_the_naive_posterior_is_the_same_one():
     surrogate = gp.DistanceGP(points, gp.exponential(3), gp.MarginalLikelihood())
     fitted = surrogate.fit(points.networks[:30], points.scores[:30], np.random.default_rng(0))
     naive = gp._Naive(points, fitted).posterior(np.arange(30), np.arange(30, 40))
-    posterior, scale = fitted.posterior(points.networks[30:]), fitted.scale
-    np.testing.assert_allclose(scale.centre + scale.spread * np.array([mean for mean, _ in naive]), posterior.mean)
-    np.testing.assert_allclose(scale.spread**2 * np.array([variance for _, variance in naive]), posterior.variance)
+    posterior = fitted.posterior(points.networks[30:])
+    scale = fitted.scale
+    np.testing.assert_allclose(
+        scale.centre + scale.spread * np.array([mean for mean, _ in naive]), posterior.mean
+    )
+    np.testing.assert_allclose(
+        scale.spread**2 * np.array([variance for _, variance in naive]), posterior.variance
+    )
 
 
 def test_threads_are_given_back():
     from threadpoolctl import threadpool_info
 
     def threads():
-        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+        return [
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        ]
 
     before = threads()
     with one_thread(5000):
         assert threads() == before
+
     with one_thread():
         with one_thread(3):
             assert set(threads()) == {1}
+
         assert set(threads()) == {1}
+
     assert threads() == before

@@ -30,7 +30,12 @@ def test_the_cases_name_agents_and_differ():
 
 
 def test_an_agent_that_is_not_resumed_keeps_its_memory(monkeypatch):
-    made, get = [], agents.get
+    made = []
+    get = agents.get
     monkeypatch.setattr(agents, "get", lambda kind, space: made.append(kind) or get(kind, space))
-    list(proposals.measure([Case("random", "mlp", 12), Case("rand", "mlp", 12, resumed=True)], repeats=3))
+    list(
+        proposals.measure(
+            [Case("random", "mlp", 12), Case("rand", "mlp", 12, resumed=True)], repeats=3
+        )
+    )
     assert made == ["random", *["rand"] * 4]

@@ -18,12 +18,15 @@ def data(monkeypatch):
 
 
 def test_a_block_gives_the_kernels_own_distances():
-    space, rng = spaces.get("nasbench201"), np.random.default_rng(0)
+    space = spaces.get("nasbench201")
+    rng = np.random.default_rng(0)
     cells = list({cell.key: cell for cell in (space.sample(rng) for _ in range(12))}.values())
     kernel = kernels.get("otmann")
     block = Block(kernel, cells)
     distances = block.distances(cells[3:6], cells[1:9])
-    np.testing.assert_allclose(distances.unnormalised, kernel.distances(cells[3:6], cells[1:9]).unnormalised)
+    np.testing.assert_allclose(
+        distances.unnormalised, kernel.distances(cells[3:6], cells[1:9]).unnormalised
+    )
     np.testing.assert_allclose(block.distances(cells[:4]).stack, kernel.distances(cells[:4]).stack)
 
 
@@ -37,8 +40,13 @@ def test_more_observations_rank_better_and_the_split_is_one_of_the_seed():
         assert 0 < few.spearman < many.spearman < 1
         assert 0 < few.kendall < few.spearman
         assert many.spearman > 0.6
-    again = list(ranking.measure(["nb201-cifar100"], chosen[:1], sizes=(10, 100), seeds=2, ranked=60))
-    assert [(row.spearman, row.kendall) for row in again] == [(row.spearman, row.kendall) for row in figures[:2]]
+
+    again = list(
+        ranking.measure(["nb201-cifar100"], chosen[:1], sizes=(10, 100), seeds=2, ranked=60)
+    )
+    assert [(row.spearman, row.kendall) for row in again] == [
+        (row.spearman, row.kendall) for row in figures[:2]
+    ]
 
 
 def test_every_kernel_has_a_surrogate_and_ensembles_learn_from_features_only():

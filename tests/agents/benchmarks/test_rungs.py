@@ -34,7 +34,9 @@ class Ladder:
 
     def distances(self, first, second=None):
         place = {one.key: at for at, one in enumerate(Chains().every())}
-        rows, columns = ([place[one.canonical.key] for one in each] for each in (first, second or first))
+        rows, columns = (
+            [place[one.canonical.key] for one in each] for each in (first, second or first)
+        )
         return Components.of_stack(np.abs(np.subtract.outer(rows, columns))[None].astype(float), 1)
 
 
@@ -42,6 +44,7 @@ def searched(trainings, limit, *further, order=range(20), values=VALUES):
     search = RungSearch(Chains().every(), values, RUNGS, limit)
     with pytest.raises(EpochsSpentError):
         trainings(search, map(RungTrial, order), *further)
+
     return search
 
 
@@ -63,10 +66,13 @@ def test_brackets_of_hyperband():
 
 
 def test_the_model_promotes_the_networks_that_it_prefers():
-    surrogate = DistanceGP(Ladder(), exponential(1), FixedHyperparameters(np.array([0.0, -1.0, -4.0])))
+    surrogate = DistanceGP(
+        Ladder(), exponential(1), FixedHyperparameters(np.array([0.0, -1.0, -4.0]))
+    )
     search = RungSearch(Chains().every(), VALUES, RUNGS, 100)
     for network in (4, 19, 9):
         search.train(RungTrial(network))
+
     assert [one.network for one in search.promoted()] == [19]
     assert [one.network for one in search.promoted(np.array([3.0, 1.0, 2.0]))] == [4]
     assert searched(halving_by_model, 60, surrogate).steps
@@ -76,8 +82,11 @@ def test_agents_are_told_projected_scores():
     search = searched(halving, 30, order=reversed(range(20)))
     history = search.history(by_regression)
     assert isinstance(history, History)
-    assert [seen.variance > 0.0 for seen in history.observations] == [one.rungs < 3 for one in search.trials]
-    best, second = history.observations[0], history.observations[1]
+    assert [seen.variance > 0.0 for seen in history.observations] == [
+        one.rungs < 3 for one in search.trials
+    ]
+    best = history.observations[0]
+    second = history.observations[1]
     assert best.score == 2.0 and EARLY[18] < second.score <= 2.0
     drawn = [one.network for one in proposals(search, None, 0, by_regression)]
     assert sorted(drawn) == list(range(20)) != drawn
@@ -88,6 +97,7 @@ def test_dyhpo_prefers_the_neighbour_of_good_networks(monkeypatch):
     search = RungSearch(Chains().every(), VALUES, RUNGS, 100)
     for network in (0, 5, 10, 15):
         search.train(RungTrial(network))
+
     gains = improvements(search, [RungTrial(1), RungTrial(16), RungTrial(9)], Ladder())
     assert int(np.argmax(gains)) == 1
     assert searched(dyhpo, 80, Ladder(), order=(0, 10, 5, 14, *range(20))).best_after(80) > 1.8

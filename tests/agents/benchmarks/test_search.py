@@ -1,4 +1,5 @@
-"""Comparisons of agents: equal seeds, restarts, other searches on a study, failures, and replays."""
+"""Comparisons of agents: equal seeds, restarts, other searches on a study, failures, and
+replays."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from archive import agents, spaces
 from archive.agents import provenance
 from archive.agents.base import Agent, Suggestion
 from archive.agents.benchmarks import paired
-from archive.agents.benchmarks.search import contestants, plan, recommended, regret, run, shares, standings
+from archive.agents.benchmarks.search import (
+    contestants,
+    plan,
+    recommended,
+    regret,
+    run,
+    shares,
+    standings,
+)
 from archive.agents.registry import registry
 from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
@@ -43,16 +52,32 @@ def problem(tmp_path_factory):
     """A table of sixty cells."""
     path = tmp_path_factory.mktemp("table") / "cells.csv"
     cells = spaces.get("nasbench201").members()[::140][:60]
-    path.write_text("\n".join(["arch_str,a", *(f"{codec.to_nasbench201(cell)},0" for cell in cells)]))
+    path.write_text(
+        "\n".join(["arch_str,a", *(f"{codec.to_nasbench201(cell)},0" for cell in cells)])
+    )
     space = spaces.get("nasbench201", table=str(path))
     best = max(map(value_of, space.members()))
-    where = ("cells", "cells", "cells/1", space.name, space.config, "a", "maximise", best, 60, 100.0, "points")
+    where = (
+        "cells",
+        "cells",
+        "cells/1",
+        space.name,
+        space.config,
+        "a",
+        "maximise",
+        best,
+        60,
+        100.0,
+        "points",
+    )
     return plan.Problem(*where, answer)
 
 
 @pytest.fixture
 def job(problem):
-    return plan.StudyJob(contestants.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r")
+    return plan.StudyJob(
+        contestants.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r"
+    )
 
 
 @pytest.fixture
@@ -82,6 +107,7 @@ def test_a_seed_gives_one_search_however_often_it_is_killed(archive, search, job
     assert search(other, stop=calls(0)) == []
     for _ in range(3):
         search(other, stop=calls(1))
+
     assert search(other) == whole
     # A finished study stays unchanged; a larger budget continues it.
     assert search(other, progress=pytest.fail) == whole
@@ -93,7 +119,9 @@ def test_a_search_may_end_with_the_best_of_the_table(archive, search, problem, j
     whole = search(replace(job, budget=20, run="long"))
     values = [value_of(archive.architectures.get(key)) for key in whole]
     at = values.index(max(values))
-    assert at > job.starts, "the best is among the starts: another seed, for this test to mean something"
+    assert at > job.starts, (
+        "the best is among the starts: another seed, for this test to mean something"
+    )
     long = replace(job, budget=20, run="long", problem=replace(problem, best=max(values)))
     short = replace(long, run="short", until_best=True)
     assert search(short) == whole[: at + 1]
@@ -149,7 +177,9 @@ def test_what_a_proposal_was_based_on_can_be_asked_again(archive, search, job):
     assert replayed.differing
 
 
-def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked_again(archive, search, job):
+def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked_again(
+    archive, search, job
+):
     search(job)
     asked = replace(job.study, name="live", config={})
     study = open_study(archive, asked, budget=30, seed=1, sources=[job.study.name])
@@ -160,7 +190,10 @@ def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked
         Searcher(archive).propose(study, agent, id_, wanted)
         claims = [archive.proposals.claim("worker", study="live") for _ in range(2)]
         archive.proposals.fail(claims[0].id, claims[0].token, "no luck")
-        archive.proposals.complete(claims[1].id, claims[1].token, Result(value_of(claims[1].architecture)))
+        archive.proposals.complete(
+            claims[1].id, claims[1].token, Result(value_of(claims[1].architecture))
+        )
+
     last = archive.proposals.list("live")[-1].based_on
     assert last == {
         "observations": {job.study.name: "0-11", "live": last["observations"]["live"]},
@@ -173,7 +206,9 @@ def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked
     assert last["failed"].startswith("0")
     person = archive.proposals.register_agent("person", {}, "1")
     fresh = next(
-        cell for cell in space.members() if cell.key not in {p.architecture_key for p in archive.proposals.list("live")}
+        cell
+        for cell in space.members()
+        if cell.key not in {p.architecture_key for p in archive.proposals.list("live")}
     )
     (own,) = archive.proposals.create("live", person, [Suggestion(fresh)])
     replayed = recheck(archive, "live")
@@ -213,7 +248,9 @@ class Stubborn(Agent):
 def test_repeats_are_counted(archive, search, job, monkeypatch):
     monkeypatch.setitem(registry.built_in, "stubborn", f"{__name__}:Stubborn")
     monkeypatch.setitem(registry._loaded, "stubborn", Stubborn)
-    stubborn = replace(job, contestant=contestants.contestant("stubborn"), starts=0, budget=6, batch=4)
+    stubborn = replace(
+        job, contestant=contestants.contestant("stubborn"), starts=0, budget=6, batch=4
+    )
     assert len(search(stubborn)) == 6
     search(job)
     assert [trace.repeats for trace in regret.traces(archive, [stubborn, job])] == [5, 0]
@@ -222,10 +259,17 @@ def test_repeats_are_counted(archive, search, job, monkeypatch):
 def test_each_query_has_noise_of_its_own(archive, search, job, problem, monkeypatch):
     monkeypatch.setitem(registry.built_in, "stubborn", f"{__name__}:Stubborn")
     monkeypatch.setitem(registry._loaded, "stubborn", Stubborn)
-    # A value above the best of the table is luck, and all values of the table are equal: every query is lucky.
+    # A value above the best of the table is luck, and all values of the table are equal: every
+    # query is lucky.
     monkeypatch.setattr(tabular, "_standard_normal", lambda seed: 1.0 + seed / 2**32)
     noisy = table_problem(f"table:{problem.space_config['table']}#a~0.5")
-    changed = {"contestant": contestants.contestant("stubborn"), "problem": noisy, "starts": 0, "budget": 6, "batch": 4}
+    changed = {
+        "contestant": contestants.contestant("stubborn"),
+        "problem": noisy,
+        "starts": 0,
+        "budget": 6,
+        "batch": 4,
+    }
     stubborn = replace(job, until_best=True, **changed)
     assert len(set(search(stubborn))) == 1
     seen = archive.studies.evaluations(stubborn.study.name)
@@ -235,10 +279,14 @@ def test_each_query_has_noise_of_its_own(archive, search, job, problem, monkeypa
     assert regret.regrets(stubborn, trace.values, trace.keys).tolist() == [0.0] * 6
     warm = replace(stubborn, warm="source")
     search(warm)
-    assert [one.value for one in archive.studies.evaluations(warm.study.name)] == [one.value for one in seen]
+    assert [one.value for one in archive.studies.evaluations(warm.study.name)] == [
+        one.value for one in seen
+    ]
     again = replace(stubborn, run="again")
     search(again)
-    assert {one.value for one in archive.studies.evaluations(again.study.name)}.isdisjoint(trace.values)
+    assert {one.value for one in archive.studies.evaluations(again.study.name)}.isdisjoint(
+        trace.values
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,9 +300,15 @@ def test_each_query_has_noise_of_its_own(archive, search, job, problem, monkeypa
 def test_a_regret_is_in_the_unit_of_the_table(tmp_path, column, values, best, regret, unit):
     path = tmp_path / "cells.csv"
     cells = map(codec.to_nasbench201, spaces.get("nasbench201").members())
-    path.write_text("\n".join([f"arch_str,{column}", *(f"{next(cells)},{value}" for value in values)]))
+    path.write_text(
+        "\n".join([f"arch_str,{column}", *(f"{next(cells)},{value}" for value in values)])
+    )
     problem = table_problem(f"table:{path}#{column}")
-    assert (problem.best, problem.regret(min(values)), problem.unit) == (best, pytest.approx(regret), unit)
+    assert (problem.best, problem.regret(min(values)), problem.unit) == (
+        best,
+        pytest.approx(regret),
+        unit,
+    )
 
 
 def test_the_luckiest_network_has_its_true_regret_and_test_accuracy(problem, job):
@@ -268,9 +322,13 @@ def test_the_luckiest_network_has_its_true_regret_and_test_accuracy(problem, job
 
 
 def test_regret_by_hand(problem, job):
-    low = replace(job, problem=replace(problem, direction="minimise", best=1.0, points=2.0), budget=4)
+    low = replace(
+        job, problem=replace(problem, direction="minimise", best=1.0, points=2.0), budget=4
+    )
     assert regret.regrets(low, [3.0, 5.0, 1.0]).tolist() == [4.0, 4.0, 0.0, 0.0]
-    high = [replace(job, problem=replace(problem, best=0.5), budget=3, seed=seed) for seed in range(3)]
+    high = [
+        replace(job, problem=replace(problem, best=0.5), budget=3, seed=seed) for seed in range(3)
+    ]
     values = [(0.25, 0.375, 0.5), (0.0, 0.5, 0.25), (0.25, 0.25, 0.25)]
     seconds = [(1.0, 3.0), (5.0,), ()]
     traces = [regret.Trace(v, s, repeats=1) for v, s in zip(values, seconds, strict=True)]
@@ -288,8 +346,11 @@ def test_regret_by_hand(problem, job):
 
 
 def test_contestants_are_compared_seed_by_seed():
-    # Differences of -1, -2 and -3, and a seed that only one of them has: -2 in units of 1 / sqrt(3).
-    assert paired.errors_of({4: 2.0, 1: 3.0, 2: 4.0, 9: 90.0}, {1: 5.0, 2: 7.0, 4: 3.0}) == pytest.approx(-2 * 3**0.5)
+    # Differences of -1, -2 and -3, and a seed that only one of them has: -2 in units of 1 /
+    # sqrt(3).
+    assert paired.errors_of(
+        {4: 2.0, 1: 3.0, 2: 4.0, 9: 90.0}, {1: 5.0, 2: 7.0, 4: 3.0}
+    ) == pytest.approx(-2 * 3**0.5)
     assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.1, 2: 0.3}) == 0.0
     assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.2, 2: 0.4}) is None
     assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.2, 3: 0.4}) is None
@@ -317,7 +378,10 @@ def test_recommendations_are_told_beside_those_of_the_first(problem, job):
     theirs = {5: {0: (2.0, True), 1: (7.0, True)}, 9: {}}
     made = [
         replace(
-            of, recommendations={at: {n: recommended.Recommended(*x) for n, x in d.items()} for at, d in one.items()}
+            of,
+            recommendations={
+                at: {n: recommended.Recommended(*x) for n, x in d.items()} for at, d in one.items()
+            },
         )
         for one in (mine, theirs)
     ]
@@ -330,7 +394,9 @@ def test_recommendations_are_told_beside_those_of_the_first(problem, job):
 
 def test_a_trace_ends_at_the_budget(archive, search, job):
     search(job)
-    whole, part, none = regret.traces(archive, [job, replace(job, budget=7), replace(job, run="none")])
+    whole, part, none = regret.traces(
+        archive, [job, replace(job, budget=7), replace(job, run="none")]
+    )
     seen = archive.studies.evaluations(job.study.name)
     assert whole.values == tuple(one.value for one in seen)
     assert (part.values, len(part.seconds)) == (whole.values[:7], 2)
@@ -362,10 +428,20 @@ def test_numbers_that_cannot_be(problem, changes, message):
 
 def test_repeats_may_exceed_the_size_of_a_table_with_noise(problem):
     noisy = replace(problem, noise=0.5)
-    given = {"contestants": [contestants.contestant("random")], "problems": [noisy], "seeds": 1, "batch": 1, "run": "r"}
+    given = {
+        "contestants": [contestants.contestant("random")],
+        "problems": [noisy],
+        "seeds": 1,
+        "batch": 1,
+        "run": "r",
+    }
     (job,) = plan.ComparisonPlan(**given, budget=61, starts=60).jobs
     assert job.budget == 61
-    with pytest.raises(UsageError, match=r"random starts must be at most the 60 networks of cells.*, got 61"):
+    with pytest.raises(
+        UsageError,
+        match=r"random starts must be at most the 60 networks of "
+        r"cells.*, got 61",
+    ):
         plan.ComparisonPlan(**given, budget=61, starts=61)
 
 
@@ -377,8 +453,10 @@ def test_contestants():
     assert parsed.name == "evolution:a=x y,b=[1, 2],c=0.5"
     with pytest.raises(UsageError, match="NAME=VALUE, got 'n_initial'"):
         contestants.contestant("rand:n_initial")
+
     with pytest.raises(UnknownNameError, match="rnad"):
         contestants.contestant("rnad")
+
     with pytest.raises(UnknownNameError, match="n_inital"):
         contestants.contestant("rand:n_inital=3").agents(spaces.get("mlp"))
 
@@ -398,6 +476,7 @@ def test_a_team_takes_turns_and_shares_what_it_finds(archive, search, job):
     other = replace(job, run="other")
     for _ in range(3):
         search(other, stop=calls(2))
+
     assert search(other) == whole
 
 
@@ -412,6 +491,7 @@ def test_shares_of_a_team(study):
         assert one.on_others == 2 * sum(holder != agent for holder in holders)
         known = [sum(who != agent for who, _ in study[:at]) for at in own]
         assert one.known == pytest.approx(sum(known) / len(known))
+
     first_best = min(study, key=lambda seen: seen[1])[0]
     assert {agent for agent, one in by_agent.items() if one.bests} == {first_best}
 
@@ -430,15 +510,19 @@ def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
     plot = pytest.importorskip("archive.agents.benchmarks.search.plot")
     pytest.importorskip("matplotlib")
     other = replace(job, contestant=contestants.contestant("random"))
-    rows = standings.standings([job, other], [regret.Trace((problem.best / 2, problem.best)), regret.Trace((0.1,))])
+    rows = standings.standings(
+        [job, other], [regret.Trace((problem.best / 2, problem.best)), regret.Trace((0.1,))]
+    )
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for file in files:
         plot.check(file)
         plot.draw(rows, file)
+
     assert files[0].read_bytes() == files[1].read_bytes()
     assert b"evolution" in files[0].read_bytes()
     with pytest.raises(UsageError, match=r"must end in \.svg"):
         plot.check(tmp_path / "curves")
+
     with pytest.raises(UsageError, match="no folder"):
         plot.check(tmp_path / "no" / "curves.svg")
 
@@ -456,8 +540,10 @@ def test_the_regret_of_a_recommendation_is_that_of_the_greatest_mean_without_noi
     first, second = (cell.functional_key for cell in job.problem.search_space().members()[:2])
     truth = {first: (0.5, float("nan")), second: (0.75, float("nan"))}
     noisy = replace(job, problem=replace(job.problem, noise=0.1, best=1.0, truth=truth.__getitem__))
-    # The first network is the luckiest one; from the fourth query on, the second has the greater mean.
-    values, keys = [0.9, 0.8, 0.3, 0.7], [first, second, first, second]
+    # The first network is the luckiest one; from the fourth query on, the second has the greater
+    # mean.
+    values = [0.9, 0.8, 0.3, 0.7]
+    keys = [first, second, first, second]
     shown = recommended.recommended_by_seed([(noisy, values, keys)], [1, 4, 9])
     assert {at: {seed: one.regret for seed, one in of.items()} for at, of in shown.items()} == {
         1: {job.seed: 50.0},

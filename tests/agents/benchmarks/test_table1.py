@@ -39,7 +39,9 @@ def table():
 
 def table_of(cells, **columns):
     """A table of one row a cell."""
-    return Table(classes("nasbench101", [Described.of(cell) for cell in cells], columns, {}), "made up", "")
+    return Table(
+        classes("nasbench101", [Described.of(cell) for cell in cells], columns, {}), "made up", ""
+    )
 
 
 def test_drawn_cells_are_the_tables(table):
@@ -50,14 +52,19 @@ def test_drawn_cells_are_the_tables(table):
 
 
 def test_cells_come_as_often_as_matrices_are_drawn(table):
-    # Two vertices: 36,354,501 matrices and operations of 2^21 3^5; three: a third of 12,585,537 for each label.
-    rng, cells = np.random.default_rng(1), RandomCells(table)
-    counts = np.bincount(np.concatenate([cells._batch(rng).positions for _ in range(3)]), minlength=40)
+    # Two vertices: 36,354,501 matrices and operations of 2^21 3^5; three: a third of 12,585,537 for
+    # each label.
+    rng = np.random.default_rng(1)
+    cells = RandomCells(table)
+    counts = np.bincount(
+        np.concatenate([cells._batch(rng).positions for _ in range(3)]), minlength=40
+    )
     assert counts[0] / 60_000 == pytest.approx(0.0713, abs=0.004)
 
 
 def test_every_order_of_the_vertices_is_known():
-    # One vertex on each of two branches of different length: three orders of the inner vertices are topological.
+    # One vertex on each of two branches of different length: three orders of the inner vertices are
+    # topological.
     matrix = [[0, 1, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]]
     cell = codec.from_nasbench101(matrix, ["input", *LABELS, "output"])
     assert len(RandomCells(table_of([cell]))._codes) == 3
@@ -72,6 +79,7 @@ def test_table_1_on_a_small_table(table, monkeypatch):
     assert all(0 <= figure.value < 100 for figure in figures)
     with pytest.raises(UsageError, match="must hold 110 cells or more, got 40"):
         table1.measure(sizes=(100,))
+
     with pytest.raises(UsageError, match="seeds and sizes must be >= 1"):
         table1.measure(seeds=0)
 
@@ -82,6 +90,9 @@ def test_nothing_is_measured_without_a_table(monkeypatch):
 
 
 def test_speeds_are_beside_their_references():
-    figures = [*dpp.measure(items=30, k=3, samples=2), *ensemble.measure(observations=5, candidates=5, epochs=2)]
+    figures = [
+        *dpp.measure(items=30, k=3, samples=2),
+        *ensemble.measure(observations=5, candidates=5, epochs=2),
+    ]
     assert [figure.reference is not None for figure in figures] == [False, True, False, True, False]
     assert figures[2].value < 1e-10

@@ -1,4 +1,5 @@
-"""Probability of feasibility: against the closed form, in acquisitions and hypervolumes, and penalised scores."""
+"""Probability of feasibility: against the closed form, in acquisitions and hypervolumes, and
+penalised scores."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def told(networks, latencies, constraints=LATENCY):
     seen = observed(networks, np.log(units(networks)))
     measured = [np.nan if each is None else float(each) for each in latencies]
     return History(
-        tuple(replace(one, measured=(at,)) for one, at in zip(seen, measured, strict=True)), constraints=constraints
+        tuple(replace(one, measured=(at,)) for one, at in zip(seen, measured, strict=True)),
+        constraints=constraints,
     )
 
 
@@ -50,7 +52,9 @@ def test_slacks_and_violations_have_known_and_measured_quantities(chains):
     assert limits.measured == (1,)
     cost = units(every[:3])
     slacks = limits.slacks(history.observations)
-    assert np.array_equal(slacks, np.stack([cost - 16, [0.0, 30.0, np.nan]], axis=1), equal_nan=True)
+    assert np.array_equal(
+        slacks, np.stack([cost - 16, [0.0, 30.0, np.nan]], axis=1), equal_nan=True
+    )
     expected = [False, bool(cost[1] >= 16), False]
     assert limits.met(history.observations).tolist() == expected
     assert limits.violations(history.observations)[2] == np.inf
@@ -82,11 +86,14 @@ def test_the_suggestion_has_the_greatest_product_of_improvement_and_probability(
     fitted = agent.method.surrogate.fit(networks, scores, rng)
     model = weighted(fitted, history, networks, agent.slacks, rng)
     rest = [one.functional for one in every[8:]]
-    inner, probability = fitted.posterior(rest), np.exp(model.slacks.log_probability(rest))
+    inner = fitted.posterior(rest)
+    probability = np.exp(model.slacks.log_probability(rest))
     met = [one for one, good in zip(networks, LATENCY.met(history.usable), strict=True) if good]
     tau = fitted.posterior(met).means.max(axis=1)
     assert 0 < len(met) < 8 and (tau < inner.best).all()
-    gains = np.exp(functions.ExpectedImprovement().rank(replace(inner, best=tau), rng)) * probability
+    gains = (
+        np.exp(functions.ExpectedImprovement().rank(replace(inner, best=tau), rng)) * probability
+    )
     assert suggestion.architecture == every[8 + int(np.argmax(gains))]
     assert suggestion.acquisition == pytest.approx(gains.max())
 
@@ -114,7 +121,9 @@ def test_hypervolume_counts_feasible_results_and_probable_networks(agent, chains
     models = SlackModels.fit(agent.slacks, none, RNG(0))
     chances = np.exp(models.log_probability(every[8:]))
     assert nearest.acquisition <= 1.0
-    assert np.exp(models.log_probability([nearest.architecture]))[0] == pytest.approx(chances.max(), rel=0.05)
+    assert np.exp(models.log_probability([nearest.architecture]))[0] == pytest.approx(
+        chances.max(), rel=0.05
+    )
     two = agent.propose(tight, 2, RNG(0))
     assert two[0] == other and two[1].architecture != other.architecture
 
@@ -127,12 +136,15 @@ def test_acquisitions_that_are_no_logarithms_keep_their_order_below_the_floor():
     )
     assert ranks == pytest.approx([1.0, 0.5, -1.0, 0.0], abs=1e-12)
     searching = replace(posterior, feasibility=Feasibility(chance, 0.0, False))
-    assert functions.UpperConfidenceBound().rank(searching, RNG(0)) == pytest.approx([1.0, 0.25, 0.5, 0.0])
+    assert functions.UpperConfidenceBound().rank(searching, RNG(0)) == pytest.approx(
+        [1.0, 0.25, 0.5, 0.0]
+    )
     assert (functions.ExpectedImprovement().rank(searching, RNG(0)) == chance).all()
 
 
 def test_penalised_scores_put_feasible_results_first_and_the_others_by_their_violation():
-    scores, violations = np.array([[5.0], [1.0], [9.0], [7.0], [3.0]]), np.array([0.0, 0.0, 0.5, np.inf, 0.1])
+    scores = np.array([[5.0], [1.0], [9.0], [7.0], [3.0]])
+    violations = np.array([0.0, 0.0, 0.5, np.inf, 0.1])
     assert penalised(scores, violations)[:, 0].argsort().tolist() == [3, 2, 4, 1, 0]
     assert penalised(scores, violations)[:, 0].min() >= 1.0 - 4.0 * 1.1
     assert penalised(scores, violations[2:].repeat(2)[:5] + 1.0)[:, 0].max() < 0.0
@@ -143,7 +155,8 @@ def test_agents_without_models_see_penalised_scores_and_failures_stay(chains):
     history = told(chains.every()[:4], [20, 50, 60, 30])
     failed = replace(history.observations[0], id="failed", score=float("nan"))
     history = replace(history, observations=(*history.observations, failed))
-    evolution, portfolio = agents.get("evolution", chains), agents.get("portfolio", chains)
+    evolution = agents.get("evolution", chains)
+    portfolio = agents.get("portfolio", chains)
     assert adapted(portfolio, history) is history
     seen = adapted(evolution, history)
     assert seen.known.keys() == history.known.keys() and len(seen.usable) == 4
@@ -155,8 +168,12 @@ def test_agents_without_models_see_penalised_scores_and_failures_stay(chains):
 def test_nsga2_ranks_feasible_results_before_better_ones(chains):
     history = told(chains.every()[:6], [20, 30, 50, 60, 70, 80])
     population = nsga2.Nsga2(chains)._population(history)
-    assert [one.key for one in population[2:]] == [seen.architecture.key for seen in history.usable[2:]]
-    assert {one.key for one in population[:2]} == {seen.architecture.key for seen in history.usable[:2]}
+    assert [one.key for one in population[2:]] == [
+        seen.architecture.key for seen in history.usable[2:]
+    ]
+    assert {one.key for one in population[:2]} == {
+        seen.architecture.key for seen in history.usable[:2]
+    }
 
 
 def test_samplers_of_optuna_get_the_constraints(chains):
@@ -164,13 +181,16 @@ def test_samplers_of_optuna_get_the_constraints(chains):
     history = told(chains.every()[:3], [20, 50, None])
     with optuna_samplers._quiet(agent._optuna):
         trials = agent._study(history, 0).trials
+
     assert [trial.system_attrs["constraints"] for trial in trials] == [[-0.5], [0.25]]
 
 
 def test_constraints_that_no_result_tells_of_change_no_suggestion(agent, chains):
     every = chains.every()
     history = told(every[:9], [None] * 9)
-    assert agent.propose(history, 2, RNG(0)) == agent.propose(replace(history, constraints=None), 2, RNG(0))
+    assert agent.propose(history, 2, RNG(0)) == agent.propose(
+        replace(history, constraints=None), 2, RNG(0)
+    )
 
 
 def test_where_no_result_tells_of_constraints_any_volume_is_an_improvement(agent, chains):
@@ -181,4 +201,6 @@ def test_where_no_result_tells_of_constraints_any_volume_is_an_improvement(agent
     models = ObjectiveModels.fit(agent.method, agent.slacks, history, goals, RNG(0))
     front, reference = estimated_front(history, models.fitted, posterior=True)
     assert not len(front)
-    assert first.architecture == every[9 + int(np.argmax(models.ranking(front, reference)(every[9:])))]
+    assert (
+        first.architecture == every[9 + int(np.argmax(models.ranking(front, reference)(every[9:])))]
+    )

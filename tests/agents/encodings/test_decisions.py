@@ -71,12 +71,27 @@ def test_relabelled_cells_have_one_encoding():
 
 def test_isomorphic_genotypes_have_one_encoding():
     decisions = decisions_of(spaces.get("darts"), "tpe")
-    # Eight choices of operations a cell, and the states of three nodes: the first node reads both entries.
-    assert [len(one.choices) for one in decisions.decisions] == 2 * [8, 8, 3, 8, 8, 6, 8, 8, 10, 8, 8]
+    # Eight choices of operations a cell, and the states of three nodes: the first node reads both
+    # entries.
+    assert [len(one.choices) for one in decisions.decisions] == 2 * [
+        8,
+        8,
+        3,
+        8,
+        8,
+        6,
+        8,
+        8,
+        10,
+        8,
+        8,
+    ]
     for name in ("DARTS_V1", "BANANAS_4"):
         genotype = PUBLISHED[name].genotype
         made = decisions.encode(from_genotype(genotype))
-        assert {decisions.encode(from_genotype(disguised(genotype, seed))) for seed in range(5)} == {made}
+        assert {
+            decisions.encode(from_genotype(disguised(genotype, seed))) for seed in range(5)
+        } == {made}
         assert decisions.decode(made).key == from_genotype(genotype).key
 
 
@@ -101,7 +116,9 @@ def test_units_count_as_the_nearest_choice():
     space = spaces.get("mlp")
     decisions = decisions_of(space, "tpe")
     layers = [Layer("ip"), Layer("relu", 72), Layer("tanh", 1000), Layer("linear"), Layer("op")]
-    decoded = decisions.decode(decisions.encode(Architecture("mlp", layers, itertools.pairwise(range(5)))))
+    decoded = decisions.decode(
+        decisions.encode(Architecture("mlp", layers, itertools.pairwise(range(5))))
+    )
     assert [layer.units for layer in decoded.layers[1:3]] == [64, 1024]
 
 
@@ -115,7 +132,9 @@ def test_branches_are_not_described():
 
 def test_limits_of_the_space_bound_the_choices():
     decisions = decisions_of(spaces.get("mlp", max_layers=6, min_units=10, max_units=70), "tpe")
-    assert [decision.name for decision in decisions.decisions if decision.name.startswith("operation")] == [
+    assert [
+        decision.name for decision in decisions.decisions if decision.name.startswith("operation")
+    ] == [
         "operation 1",
         "operation 2",
         "operation 3",
@@ -127,5 +146,8 @@ def test_limits_of_the_space_bound_the_choices():
 def test_other_spaces_are_refused(monkeypatch):
     space = Chains()
     monkeypatch.setattr(Chains, "decisions", lambda self: None)
-    with pytest.raises(UsageError, match="agent tpe needs networks made of decisions, which space mlp does not offer"):
+    with pytest.raises(
+        UsageError,
+        match="agent tpe needs networks made of decisions, which space mlp does not offer",
+    ):
         decisions_of(space, "tpe")

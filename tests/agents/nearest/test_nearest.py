@@ -1,4 +1,5 @@
-"""The nearest architectures of an archive: exact, up to date, and the same with and without the file."""
+"""The nearest architectures of an archive: exact, up to date, and the same with and without the
+file."""
 
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ def home(archive):
     folder = archive.connection.settings.home / "cache" / "nearest"
     for file in folder.glob("*"):
         file.unlink()
+
     return folder
 
 
@@ -37,14 +39,18 @@ def by_hand(network, others, kind="otmann", **settings):
     """Return (distance, key) of all others, nearest first, from the kernel itself."""
     kernel = kernels.get(kind, **settings)
     values = kernel.distances([network], others).stack[: kernel.unnormalised, 0].mean(axis=0)
-    return sorted((round(float(value), 9), other.key) for value, other in zip(values, others, strict=True))
+    return sorted(
+        (round(float(value), 9), other.key) for value, other in zip(values, others, strict=True)
+    )
 
 
 def shown(similar):
     return [(round(one.distance, 9), one.key) for one in similar.neighbours]
 
 
-@pytest.mark.parametrize(("kind", "settings"), [("otmann", {}), ("tree-wasserstein", {"n": 2}), ("edit", {"lam": 0.5})])
+@pytest.mark.parametrize(
+    ("kind", "settings"), [("otmann", {}), ("tree-wasserstein", {"n": 2}), ("edit", {"lam": 0.5})]
+)
 def test_the_nearest_are_those_of_the_kernel(filled, kind, settings):
     first, *others = cells(40)
     near = similar(filled, first.key, 6, kind, **settings)
@@ -67,7 +73,8 @@ def test_a_network_that_is_not_there_and_the_beginning_of_a_key(filled):
 
 @pytest.mark.every_server
 def test_imported_networks_have_neighbours(archive, home):
-    """Their layers have attributes, and their edges arguments, which the distance needs from the server."""
+    """Their layers have attributes, and their edges arguments, which the distance needs from the
+    server."""
     first, *others = torch_nets.classifiers()
     archive.architectures.add([first, *others, *cells(3)])
     near = similar(archive, first.key, 9)
@@ -82,7 +89,9 @@ def test_what_is_added_is_found(filled):
     filled.architectures.add([stranger, cells(60)[50]])
     after = search.similar(stranger, 60)
     assert (before.among, after.among) == (40, 41)
-    assert {one.key for one in after.neighbours} - {one.key for one in before.neighbours} == {cells(60)[50].key}
+    assert {one.key for one in after.neighbours} - {one.key for one in before.neighbours} == {
+        cells(60)[50].key
+    }
 
 
 @pytest.mark.every_server
@@ -108,13 +117,16 @@ def test_the_file_is_a_copy_and_nothing_more(filled, home, monkeypatch):
     first = Nearest(filled).similar(asked, 5)
     (file,) = home.glob("*.npz")
     reads = []
-    monkeypatch.setattr(type(filled.architectures), "get_many", lambda self, keys: reads.append(list(keys)) or {})
+    monkeypatch.setattr(
+        type(filled.architectures), "get_many", lambda self, keys: reads.append(list(keys)) or {}
+    )
     assert Nearest(filled).similar(cells(40)[7], 5) == first
     assert reads == []
     monkeypatch.undo()
     for broken in (b"", file.read_bytes()[:300], b"PK\x03\x04 not a file of numbers"):
         file.write_bytes(broken)
         assert Nearest(filled).similar(asked, 5) == first
+
     assert not list(home.glob("*.part"))
 
 
@@ -141,7 +153,9 @@ def test_an_archive_that_was_emptied_behind_the_index(filled, monkeypatch):
     filled.query("MATCH (a:Architecture) DETACH DELETE a", write=True)
     filled.architectures.add(cells(80)[40:])
     near = search.similar(cells(40)[7], 5)
-    assert {one.key for one in near.neighbours} <= {one.key for one in cells(80)[40:]} and len(near.neighbours) == 5
+    assert {one.key for one in near.neighbours} <= {one.key for one in cells(80)[40:]} and len(
+        near.neighbours
+    ) == 5
 
 
 def test_one_component(filled):
@@ -153,8 +167,10 @@ def test_one_component(filled):
 def test_what_cannot_be_asked(filled):
     with pytest.raises(UsageError, match="got 0"):
         similar(filled, cells(1)[0], 0)
+
     with pytest.raises(UnknownNameError, match="kernel"):
         similar(filled, cells(1)[0], kernel="otman")
+
     with pytest.raises(UnknownNameError, match="architecture"):
         similar(filled, "0" * 32)
 
@@ -177,15 +193,20 @@ def test_the_command(filled, store_settings, home):
 
     if not store_settings.embedded:
         pytest.skip("the command line takes a password from a file or a prompt")
+
     at = ["--home", str(store_settings.home), "arch", "nearest"]
     first, *others = cells(40)
     answer = CliRunner().invoke(command, [*at, first.key[:10], "--k", "4", "--json"])
     assert answer.exit_code == 0, answer.output
     document = json.loads(answer.stdout)
     exact = by_hand(first, others)[:4]
-    assert [round(row["distance"], 9) for row in document["neighbours"]] == [distance for distance, _ in exact]
+    assert [round(row["distance"], 9) for row in document["neighbours"]] == [
+        distance for distance, _ in exact
+    ]
     assert (document["certain"], document["among"]) == (4, 39)
     cell = codec.to_nasbench201(first)
-    table = CliRunner().invoke(command, [*at, cell, "--k", "2", "--kind", "tree-wasserstein", "--set", "n=2"])
+    table = CliRunner().invoke(
+        command, [*at, cell, "--k", "2", "--kind", "tree-wasserstein", "--set", "n=2"]
+    )
     assert table.exit_code == 0, table.output
     assert "evaluations" in table.output and len(table.output.strip().splitlines()) == 4

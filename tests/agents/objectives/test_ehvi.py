@@ -1,4 +1,5 @@
-"""Expected hypervolume improvement in closed form, against Monte Carlo and an independent hypervolume."""
+"""Expected hypervolume improvement in closed form, against Monte Carlo and an independent
+hypervolume."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ def mixture(means, stds, weights=None):
 @given(st.integers(1, 4), st.integers(0, 9), st.integers(0, 2**32 - 1))
 @examples(10)
 def test_boxes_partition_what_the_front_leaves_free(objectives, count, seed):
-    # Few levels, so that points tie in one objective or in all, and some lie on the reference point or below it.
+    # Few levels, so that points tie in one objective or in all, and some lie on the reference point
+    # or below it.
     rng = np.random.default_rng(seed)
-    points, reference = rng.integers(-1, 5, (count, objectives)).astype(float), np.zeros(objectives)
+    points = rng.integers(-1, 5, (count, objectives)).astype(float)
+    reference = np.zeros(objectives)
     lower, upper = free_boxes(points, reference)
     assert (lower < upper).all()
     for y in rng.uniform(-1.0, 6.0, (5, objectives)):
@@ -44,9 +47,12 @@ def test_boxes_partition_what_the_front_leaves_free(objectives, count, seed):
 def test_the_closed_form_is_the_mean_of_drawn_improvements(learnt, known):
     rng = np.random.default_rng(10 * learnt + known)
     objectives = learnt + known
-    points, reference = rng.normal(size=(6, objectives)), np.full(objectives, -1.5)
-    means, stds = rng.normal(size=(learnt, 2, 3)), rng.uniform(0.2, 0.7, (learnt, 2, 3))
-    weights, exact = np.array([0.3, 0.7]), rng.normal(size=(known, 3))
+    points = rng.normal(size=(6, objectives))
+    reference = np.full(objectives, -1.5)
+    means = rng.normal(size=(learnt, 2, 3))
+    stds = rng.uniform(0.2, 0.7, (learnt, 2, 3))
+    weights = np.array([0.3, 0.7])
+    exact = rng.normal(size=(known, 3))
     gain = LogEhvi(*free_boxes(points, reference))
     found = np.exp(gain([*(mixture(means[j], stds[j], weights) for j in range(learnt)), *exact]))
     for at in range(3):
@@ -54,13 +60,21 @@ def test_the_closed_form_is_the_mean_of_drawn_improvements(learnt, known):
         for j in range(learnt):
             member = rng.choice(2, DRAWS, p=weights)
             y[:, j] = rng.normal(means[j, member, at], stds[j, member, at])
+
         y[:, learnt:] = exact[:, at]
-        gains = np.maximum(np.minimum(gain.upper, y[:, None]) - gain.lower, 0.0).prod(axis=2).sum(axis=1)
-        assert found[at] == pytest.approx(gains.mean(), abs=5 * gains.std() / np.sqrt(DRAWS) + 1e-12)
+        gains = (
+            np.maximum(np.minimum(gain.upper, y[:, None]) - gain.lower, 0.0)
+            .prod(axis=2)
+            .sum(axis=1)
+        )
+        assert found[at] == pytest.approx(
+            gains.mean(), abs=5 * gains.std() / np.sqrt(DRAWS) + 1e-12
+        )
 
 
 def test_certain_candidates_have_the_improvement_itself():
-    points, reference = np.array([[1.0, 3.0], [2.0, 1.0]]), np.zeros(2)
+    points = np.array([[1.0, 3.0], [2.0, 1.0]])
+    reference = np.zeros(2)
     y = np.array([[3.0, 2.0], [1.0, 2.0], [0.5, 4.0]])
     gain = LogEhvi(*free_boxes(points, reference))
     found = np.exp(gain([mixture(y[None, :, 0], np.zeros((1, 3))), y[:, 1]]))
@@ -68,9 +82,11 @@ def test_certain_candidates_have_the_improvement_itself():
 
 
 def test_candidates_far_below_the_front_keep_their_order_and_unknown_costs_have_no_chance():
-    points, reference = np.array([[1.0, 1.0]]), np.array([0.0, 0.0])
+    points = np.array([[1.0, 1.0]])
+    reference = np.array([0.0, 0.0])
     means = np.array([[-100.0, -90.0, 5.0, 5.0]])
-    gain, known = LogEhvi(*free_boxes(points, reference)), np.array([0.5, 0.5, np.nan, -1.0])
+    gain = LogEhvi(*free_boxes(points, reference))
+    known = np.array([0.5, 0.5, np.nan, -1.0])
     ranks = gain([mixture(means, np.ones((1, 4))), known])
     assert -np.inf < ranks[0] < ranks[1] < -1000
     assert (ranks[2:] == -np.inf).all()
@@ -78,7 +94,8 @@ def test_candidates_far_below_the_front_keep_their_order_and_unknown_costs_have_
 
 def test_the_history_of_the_hypervolume_is_that_of_each_prefix():
     rng = np.random.default_rng(0)
-    scores, reference = rng.integers(0, 6, (25, 3)).astype(float), np.zeros(3)
+    scores = rng.integers(0, 6, (25, 3)).astype(float)
+    reference = np.zeros(3)
     expected = [hypervolume(scores[: at + 1], reference) for at in range(len(scores))]
     assert history(scores, reference) == pytest.approx(expected)
 
@@ -87,10 +104,13 @@ def test_the_history_of_the_hypervolume_is_that_of_each_prefix():
 @pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
 def test_rows_that_are_not_finite_add_nothing_to_the_history(missing, objectives):
     rng = np.random.default_rng(0)
-    scores, reference = rng.random((20, objectives)), np.zeros(objectives)
+    scores = rng.random((20, objectives))
+    reference = np.zeros(objectives)
     scores[rng.random(20) < 0.4, 1] = missing
     known = [scores[: at + 1][np.isfinite(scores[: at + 1, 1])] for at in range(20)]
-    assert history(scores, reference) == pytest.approx([hypervolume(rows, reference) for rows in known])
+    assert history(scores, reference) == pytest.approx(
+        [hypervolume(rows, reference) for rows in known]
+    )
 
 
 def test_of_equal_points_the_first_is_in_the_pareto_set():

@@ -1,4 +1,5 @@
-"""The front that hypervolume improvement is measured from: measured without noise, estimated with it."""
+"""The front that hypervolume improvement is measured from: measured without noise, estimated with
+it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ from archive.store.records import Objective
 from tests.support.histories import observed, units
 
 RNG = np.random.default_rng
-LEARNT = Goals((Objective("accuracy"), Objective("loss", "minimise"), Objective("units", "minimise")), {"units": units})
+LEARNT = Goals(
+    (Objective("accuracy"), Objective("loss", "minimise"), Objective("units", "minimise")),
+    {"units": units},
+)
 KNOWN = Goals((Objective("accuracy"), Objective("units", "minimise")), {"units": units})
 
 
@@ -36,7 +40,9 @@ def told(networks, scores, losses, goals=LEARNT, **settings):
     """Results with two learnt objectives; replicates of a network follow each other."""
     seen = observed(networks, scores)
     return History(
-        tuple(replace(one, further=(-loss, np.nan)) for one, loss in zip(seen, losses, strict=True)),
+        tuple(
+            replace(one, further=(-loss, np.nan)) for one, loss in zip(seen, losses, strict=True)
+        ),
         goals=goals,
         **settings,
     )
@@ -49,7 +55,9 @@ def noisy(every, spread=0.3):
     scores = np.log(units(networks)) + spread * rng.standard_normal(24)
     scores[3] += 2.0
     seen = told(networks, scores, 0.1 * units(networks))
-    return replace(seen, observations=tuple(replace(one, seed=at) for at, one in enumerate(seen.observations)))
+    return replace(
+        seen, observations=tuple(replace(one, seed=at) for at, one in enumerate(seen.observations))
+    )
 
 
 def models_of(agent, history):
@@ -66,13 +74,17 @@ def measured(history, fitted=None, *, posterior=False):
 def exact(every):
     """Histories without noise: none, exact replicates, constraints, pending proposals."""
     rng = RNG(3)
-    networks, scores, losses = every[:9], np.log(units(every[:9])), rng.standard_normal(9)
+    networks = every[:9]
+    scores = np.log(units(every[:9]))
+    losses = rng.standard_normal(9)
     plain = told(networks, scores, losses)
     copies = (replace(plain.observations[at], id=f"x#{at}") for at in (2, 5, 2))
     again = replace(plain, observations=(*plain.observations, *copies))
     limits = StudyConstraints((parse("latency_ms<=40"),))
     latencies = [(float(each),) for each in np.linspace(20, 60, 9)]
-    limited = tuple(replace(one, measured=each) for one, each in zip(plain.observations, latencies, strict=True))
+    limited = tuple(
+        replace(one, measured=each) for one, each in zip(plain.observations, latencies, strict=True)
+    )
     return {
         "plain": plain,
         "known costs": replace(plain, goals=KNOWN),
@@ -82,8 +94,12 @@ def exact(every):
     }
 
 
-@pytest.mark.parametrize("name", ["plain", "known costs", "exact replicates", "constraints", "pending"])
-def test_without_noise_every_proposal_is_that_of_the_measured_front_to_the_last_bit(agent, chains, name, monkeypatch):
+@pytest.mark.parametrize(
+    "name", ["plain", "known costs", "exact replicates", "constraints", "pending"]
+)
+def test_without_noise_every_proposal_is_that_of_the_measured_front_to_the_last_bit(
+    agent, chains, name, monkeypatch
+):
     history = exact(chains.every())[name]
     made = agent.propose(history, 3, RNG(0))
     monkeypatch.setattr(selection, "estimated_front", measured)
@@ -106,13 +122,20 @@ def test_with_noise_the_front_is_of_posterior_means_and_known_costs(agent, chain
     ours = estimated_front(history, models.fitted, posterior=True)
     assert ours.scores.shape == (8, 3)
     for at, network in enumerate(every[:8]):
-        alone = [models.fitted[each].posterior([network.functional]).in_scores().mean[0] for each in (0, 1)]
+        alone = [
+            models.fitted[each].posterior([network.functional]).in_scores().mean[0]
+            for each in (0, 1)
+        ]
         # The loss has no noise: three equal values with three seeds.
-        assert ours.scores[at] == pytest.approx([alone[0], -0.1 * units([network])[0], -units([network])[0]])
+        assert ours.scores[at] == pytest.approx(
+            [alone[0], -0.1 * units([network])[0], -units([network])[0]]
+        )
+
     lucky = points(history)[1]
     assert hypervolume(ours.scores, ours.reference) < hypervolume(lucky, ours.reference)
     # The estimates are nearer to the truth than the luckiest value of each network.
-    truth, best = np.log(units(every[:8])), lucky[:, 0].reshape(8, 3).max(axis=1)
+    truth = np.log(units(every[:8]))
+    best = lucky[:, 0].reshape(8, 3).max(axis=1)
     assert np.abs(ours.scores[:, 0] - truth).mean() < np.abs(best - truth).mean()
 
 
@@ -148,7 +171,10 @@ def test_replicates_meet_a_constraint_by_their_mean(chains):
     limits = StudyConstraints((parse("latency_ms<=40"),))
     history = told(networks, [1.0, 2.0, 3.0, 4.0, 6.0], np.zeros(5), constraints=limits)
     latencies = [30.0, 60.0, 20.0, np.nan, 35.0]
-    seen = tuple(replace(one, measured=(each,)) for one, each in zip(history.observations, latencies, strict=True))
+    seen = tuple(
+        replace(one, measured=(each,))
+        for one, each in zip(history.observations, latencies, strict=True)
+    )
     ours = estimated_front(replace(history, observations=seen), {}, posterior=False)
     assert ours.scores[:, 0].tolist() == [3.0, 5.0]
 
@@ -169,10 +195,13 @@ def test_of_many_networks_those_of_the_first_ranks_are_estimated(agent, chains, 
     models = models_of(agent, history)
     ours = estimated_front(history, models.fitted, posterior=True)
     whole = points(history)[1].reshape(8, 3, 3).mean(axis=1)
-    left, ranked = list(range(8)), []
+    left = list(range(8))
+    ranked = []
     while left:
         best = [at for at in left if not any(dominates(whole[other], whole[at]) for other in left)]
-        left, ranked = [at for at in left if at not in best], [*ranked, *best]
+        left = [at for at in left if at not in best]
+        ranked = [*ranked, *best]
+
     expected = [every[at] for at in sorted(ranked[:3])]
     assert (ours.scores[:, 2] == -units(expected)).all()
     assert ours.scores[:, 0] == pytest.approx(
@@ -190,6 +219,7 @@ def test_a_training_that_went_wrong_does_not_move_the_reference_point():
         reference = reference_point(np.vstack([usual, diverged]))
         assert reference[0] == expected[0]
         assert reference[1] == pytest.approx(expected[1], abs=0.3)
+
     # Of values of which most are equal, none is an outlier; nor is the end of a long tail.
     assert reference_point(np.array([[1.0], [1.0], [1.0], [1.0], [0.0]]))[0] == pytest.approx(-0.1)
     tail = -np.exp(np.linspace(0.0, 3.0, 20))[:, None]

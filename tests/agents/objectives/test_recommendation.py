@@ -25,7 +25,8 @@ def sizes(networks):
 
 
 def told(archive, *, seeds=True, name="study", spread=0.02, **settings):
-    """Three evaluations of each of eight networks: a larger one is better in accuracy and loss, and one is lucky."""
+    """Three evaluations of each of eight networks: a larger one is better in accuracy and loss, and
+    one is lucky."""
     rng = np.random.default_rng(0)
     archive.studies.create(study(name, objective="accuracy", further=FURTHER, **settings))
     agent = archive.proposals.register_agent("random", {}, "1")
@@ -38,8 +39,13 @@ def told(archive, *, seeds=True, name="study", spread=0.02, **settings):
         accuracy = 0.1 * size + noise[0] + (0.4 if seeds and at == 6 else 0.0)
         # The accuracy of the fourth network is that of the third: it is dominated.
         accuracy -= 0.1 if size == 3 else 0.0
-        metrics = {"accuracy": accuracy, "loss": 1.0 - 0.1 * min(size, 2) + noise[1], "size": float(size)}
+        metrics = {
+            "accuracy": accuracy,
+            "loss": 1.0 - 0.1 * min(size, 2) + noise[1],
+            "size": float(size),
+        }
         outcomes.append(Result(accuracy, metrics, seed=at if seeds else None))
+
     archive.proposals.create(name, agent, suggestions, outcomes=outcomes)
     return archive.studies.snapshot(name)
 
@@ -51,22 +57,37 @@ def test_networks_are_recommended_by_the_estimates_of_every_objective(archive, m
     # Each column is what one objective alone would be estimated as.
     evaluations = archive.studies.evaluations("study")
     alone = [
-        of_one.recommend(NasBench201(), [observation(one, better * one.metrics[name]) for one in evaluations]).ranked
+        of_one.recommend(
+            NasBench201(), [observation(one, better * one.metrics[name]) for one in evaluations]
+        ).ranked
         for name, better in (("accuracy", 1.0), ("loss", -1.0))
     ]
     table = {}
     for ranked in alone:
         for one in ranked:
-            table.setdefault(one.architecture.functional_key, []).append((one.score, one.low, one.high))
-    rows = np.array([[*(each[0] for each in table[one.functional_key]), -size] for size, one in enumerate(NETWORKS)])
+            table.setdefault(one.architecture.functional_key, []).append(
+                (one.score, one.low, one.high)
+            )
+
+    rows = np.array(
+        [
+            [*(each[0] for each in table[one.functional_key]), -size]
+            for size, one in enumerate(NETWORKS)
+        ]
+    )
     best = [
-        at for at, row in enumerate(rows) if not any((other >= row).all() and (other > row).any() for other in rows)
+        at
+        for at, row in enumerate(rows)
+        if not any((other >= row).all() and (other > row).any() for other in rows)
     ]
     best.sort(key=lambda at: -rows[at, 0])
     assert [one.number // 3 for one in found.proposals] == best
     for at, estimates in zip(best, found.estimates, strict=True):
         expected = [*table[NETWORKS[at].functional_key], (-float(at),) * 3]
-        assert np.array([[one.score, one.low, one.high] for one in estimates]) == pytest.approx(np.array(expected))
+        assert np.array([[one.score, one.low, one.high] for one in estimates]) == pytest.approx(
+            np.array(expected)
+        )
+
     assert {one.evaluations for one in found.estimates[0]} == {3, 1}
     # The results have not changed.
     monkeypatch.setattr(of_one, "_fit", None)
@@ -91,4 +112,6 @@ def test_of_many_networks_those_of_the_first_ranks_are_estimated(archive, monkey
     monkeypatch.setattr(front, "MOST", 2)
     found = of_snapshot(archive, snapshot, lambda _: {"size": sizes})
     assert 1 <= len(found.proposals) <= 2
-    assert {one.number for one in found.proposals} <= {one.number for one in pareto_set(snapshot).proposals}
+    assert {one.number for one in found.proposals} <= {
+        one.number for one in pareto_set(snapshot).proposals
+    }

@@ -1,4 +1,5 @@
-"""Suggestions for several objectives: the greatest expected hypervolume improvement, and batches of different ones."""
+"""Suggestions for several objectives: the greatest expected hypervolume improvement, and batches of
+different ones."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def test_recorded_values_of_a_known_cost_are_not_used(agent, chains):
     history = History(observed(every[:6], scored(every[:6])), goals=KNOWN)
     wrong = tuple(replace(seen, further=(1e9,)) for seen in history.observations)
     suggestions = [
-        agent.propose(each, 2, np.random.default_rng(0)) for each in (history, replace(history, observations=wrong))
+        agent.propose(each, 2, np.random.default_rng(0))
+        for each in (history, replace(history, observations=wrong))
     ]
     assert suggestions[0] == suggestions[1]
 
@@ -73,12 +75,18 @@ def test_an_objective_that_is_not_known_is_learnt_from_the_results(agent, chains
     every = chains.every()
     goals = Goals(KNOWN.objectives)
     cost = -units(every)
-    seen = tuple(replace(one, further=(cost[at],)) for at, one in enumerate(observed(every[:9], scored(every[:9]))))
-    history = History((*seen, replace(observed(every[9:10], [9.0])[0], id="x", further=(np.nan,))), goals=goals)
+    seen = tuple(
+        replace(one, further=(cost[at],))
+        for at, one in enumerate(observed(every[:9], scored(every[:9])))
+    )
+    history = History(
+        (*seen, replace(observed(every[9:10], [9.0])[0], id="x", further=(np.nan,))), goals=goals
+    )
     models = selection.ObjectiveModels.fit(
         agent.method, agent.method.surrogate, history, goals, np.random.default_rng(0)
     )
     expected = models.expected(every[:9])[:, 1]
     assert np.corrcoef(expected, cost[:9])[0, 1] > 0.8
-    # The result without this objective is no point of the front, and informs the model of the other one.
+    # The result without this objective is no point of the front, and informs the model of the other
+    # one.
     assert len(points(history)[0]) == 9

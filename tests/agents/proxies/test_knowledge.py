@@ -1,4 +1,5 @@
-"""Proxies in the portfolio: its initial design, its members, and unchanged proposals without proxies."""
+"""Proxies in the portfolio: its initial design, its members, and unchanged proposals without
+proxies."""
 
 from __future__ import annotations
 
@@ -29,7 +30,12 @@ def value(cell):
 def table(space, score=value, count=None):
     networks = tuple(space.members()[:count])
     other = np.random.default_rng(1).normal(size=len(networks))
-    return ProxyTable("test", ("noise", "score"), networks, np.stack([other, [score(one) for one in networks]], axis=1))
+    return ProxyTable(
+        "test",
+        ("noise", "score"),
+        networks,
+        np.stack([other, [score(one) for one in networks]], axis=1),
+    )
 
 
 def proposed(space, history, n=1, **settings):
@@ -50,7 +56,8 @@ def test_the_design_is_of_the_best_mean_rank_and_smaller(space):
 
 
 def test_a_design_of_other_networks_than_cells_follows_no_rank():
-    """A proxy may rank them upside down: the design is spread over all scores, not over the best 20."""
+    """A proxy may rank them upside down: the design is spread over all scores, not over the best
+    20."""
     mlp = spaces.get("mlp")
     networks = tuple(distinct_sample(mlp, 60, np.random.default_rng(0)))
     proxies = ProxyTable("test", ("synflow",), networks, np.arange(60, dtype=np.float64)[:, None])
@@ -73,7 +80,8 @@ def test_too_few_networks_constant_scores_or_the_setting_change_nothing(space):
     members = space.members()
     history = History(observed(members[:12], [value(one) for one in members[:12]]))
     (expected,) = proposed(space, history)
-    few, constant = table(space, count=LEAST - 1), table(space)
+    few = table(space, count=LEAST - 1)
+    constant = table(space)
     constant = replace(constant, scores=np.zeros_like(constant.scores))
     for proxies, settings in ((few, {}), (constant, {}), (table(space), {"proxies": False})):
         (same,) = proposed(space, replace(history, proxies=proxies), **settings)
@@ -84,4 +92,6 @@ def test_networks_of_another_space_are_not_designed(space):
     everywhere = spaces.get("nasbench201").members()[::100]
     scores = np.arange(len(everywhere), dtype=np.float64)[:, None]
     proxies = ProxyTable("test", ("score",), tuple(everywhere), scores)
-    assert all(space.contains(one.architecture) for one in proposed(space, History(proxies=proxies), 3))
+    assert all(
+        space.contains(one.architecture) for one in proposed(space, History(proxies=proxies), 3)
+    )

@@ -1,4 +1,5 @@
-"""Paused networks under constraints: what agents learn from them, and replays after their trainings continued."""
+"""Paused networks under constraints: what agents learn from them, and replays after their trainings
+continued."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LIMITS = (parse("latency_ms<=5"), parse("accuracy>=0.8"))
 
 @pytest.fixture
 def told(archive):
-    """Returns a function that ends the next training at its rung with these accuracies, and this latency."""
+    """Returns a function that ends the next training at its rung with these accuracies, and this
+    latency."""
     config = {"rungs": RUNGS.as_config()}
     propose(archive, cells(4), objective="accuracy", constraints=LIMITS, config=config)
 
@@ -30,7 +32,9 @@ def told(archive):
         metrics = {"accuracy": curve[-1], "latency_ms": latency}
         result = Result(max(curve), metrics, {"accuracy": curve}, epochs=len(curve))
         rung = held.proposal.rung
-        assert archive.proposals.settle([Completion(held.id, held.token, result, rung == 0, rung)]) == [True]
+        assert archive.proposals.settle(
+            [Completion(held.id, held.token, result, rung == 0, rung)]
+        ) == [True]
 
     return end
 
@@ -58,7 +62,8 @@ def test_a_history_before_a_promotion_is_restored_after_it(archive, told):
     assert [one.measured[0] for one in early.observations] == [4.0, 6.0]
     assert [one.measured[0] for one in late.observations] == [5.5, 6.0]
     past = StudyReplay(archive, "study")
-    past._evaluations = archive.studies.evaluations("study")  # else those that a proposal names as its basis
+    # else those that a proposal names as its basis
+    past._evaluations = archive.studies.evaluations("study")
     for history, known in ((early, basis), (late, later_basis)):
         restored = past.history(known)
         assert restored.observations == history.observations
@@ -71,11 +76,31 @@ def test_a_history_before_a_promotion_is_restored_after_it(archive, told):
 def test_only_quantities_on_record_are_restored():
     (cell,) = cells(1)
     curve = {"accuracy": [0.5, 0.6, 0.7, 0.9]}
-    about = {"study": "s", "number": 0, "task": "t", "protocol": "t/1", "architecture": cell, "curve": curve}
+    about = {
+        "study": "s",
+        "number": 0,
+        "task": "t",
+        "protocol": "t/1",
+        "architecture": cell,
+        "curve": curve,
+    }
     metrics = {"latency_ms": 5.5, "loss": 0.1}
-    now = Evaluation("s#0", value=0.9, metrics=metrics, epochs=4, rung_constrained=(math.nan, 0.6, 5.5, 0.9), **about)
-    study = Study("s", "t", "t/1", "nasbench201", constraints=LIMITS, config={"rungs": RUNGS.as_config()})
+    now = Evaluation(
+        "s#0",
+        value=0.9,
+        metrics=metrics,
+        epochs=4,
+        rung_constrained=(math.nan, 0.6, 5.5, 0.9),
+        **about,
+    )
+    study = Study(
+        "s", "t", "t/1", "nasbench201", constraints=LIMITS, config={"rungs": RUNGS.as_config()}
+    )
     then = as_of(now, 2, "accuracy", study)
-    assert math.isnan(then.metrics["latency_ms"]) and then.metrics["accuracy"] == 0.6 and then.metrics["loss"] == 0.1
+    assert (
+        math.isnan(then.metrics["latency_ms"])
+        and then.metrics["accuracy"] == 0.6
+        and then.metrics["loss"] == 0.1
+    )
     for unknown in (as_of(now, 3, "accuracy", study), as_of(now, 2, "accuracy")):
         assert unknown.metrics == metrics

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.agents.rungs.regression import INTERCEPT, PRECISION, SHAPE, SLOPE, SPREAD, RungRegression
+from archive.agents.rungs.regression import (
+    INTERCEPT,
+    PRECISION,
+    SHAPE,
+    SLOPE,
+    SPREAD,
+    RungRegression,
+)
 
 
 def pairs(n, slope=0.6, noise=0.05, seed=0):
@@ -21,7 +28,8 @@ def test_the_posterior_is_that_of_the_integral():
     early, late = pairs(4)
     lower = np.append(early, [0.4, 0.9])
     fitted = RungRegression.fit(lower, early, late)
-    z, w = (early - lower.mean()) / lower.std(), (late - lower.mean()) / lower.std()
+    z = (early - lower.mean()) / lower.std()
+    w = (late - lower.mean()) / lower.std()
     a, b, sigma2 = np.meshgrid(
         np.linspace(-2, 3, 81), np.linspace(-2, 3, 81), np.geomspace(5e-3, 30, 60), indexing="ij"
     )
@@ -29,6 +37,7 @@ def test_the_posterior_is_that_of_the_integral():
     log += -0.5 * (INTERCEPT * a**2 + PRECISION * (b - SLOPE) ** 2) / sigma2 - np.log(sigma2)
     for one, value in zip(z, w, strict=True):
         log += -0.5 * (value - a - b * one) ** 2 / sigma2 - 0.5 * np.log(sigma2)
+
     weights = np.exp(log - log.max())
     weights /= weights.sum()
     at = float(z.max())
@@ -42,7 +51,9 @@ def test_the_posterior_is_that_of_the_integral():
 def test_a_training_that_went_wrong_does_not_set_the_unit():
     early, late = pairs(12)
     lower = np.append(early, [0.1, 0.15])
-    fitted, again = (RungRegression.fit(values, early, late) for values in (lower, np.append(lower, -1e4)))
+    fitted, again = (
+        RungRegression.fit(values, early, late) for values in (lower, np.append(lower, -1e4))
+    )
     assert again.predict(0.1) == fitted.predict(0.1)
     assert again.predict(-1e4).mean < fitted.predict(0.1).mean
     assert again.predict(-1e4).variance > 1e6
@@ -67,14 +78,19 @@ def test_one_pair_decides_the_level():
 def test_a_falling_line_is_taken_for_a_flat_one():
     early, late = pairs(20, slope=-1.0)
     fitted = RungRegression.fit(early, early, late)
-    assert fitted.predict(0.1).mean == pytest.approx(fitted.predict(0.9).mean) == pytest.approx(late.mean(), abs=0.01)
+    assert (
+        fitted.predict(0.1).mean
+        == pytest.approx(fitted.predict(0.9).mean)
+        == pytest.approx(late.mean(), abs=0.01)
+    )
 
 
 def test_uncertainty_grows_below_the_promoted_and_with_that_of_the_input():
     early, late = pairs(60)
     best = np.argsort(-early)[:20]
     fitted = RungRegression.fit(early, early[best], late[best])
-    low, least = float(early.min()), float(early[best].min())
+    low = float(early.min())
+    least = float(early[best].min())
     assert fitted.predict(low).variance > 2 * fitted.predict(least).variance
     more = fitted.predict(low, 0.01).variance - fitted.predict(low).variance
     assert more == pytest.approx(0.01 * fitted.slope**2)
@@ -89,9 +105,9 @@ def test_equal_scores_have_a_finite_prediction():
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_of_equal_scores_and_one_promotion_the_gain_is_the_unit(unit):
     def told(unit):
-        return RungRegression.fit(unit * np.full(3, 0.1), unit * np.array([0.1]), unit * np.array([0.9])).predict(
-            unit * 0.1
-        )
+        return RungRegression.fit(
+            unit * np.full(3, 0.1), unit * np.array([0.1]), unit * np.array([0.9])
+        ).predict(unit * 0.1)
 
     assert told(unit).variance == pytest.approx(unit**2 * told(1.0).variance)
 

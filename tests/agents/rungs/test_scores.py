@@ -37,10 +37,13 @@ def deviations(*evaluations):
 
 def test_the_table_of_the_module():
     a = seen(0, [0.8, 0.8, 0.8, 0.8, 0.8, 0.9, 0.93, *[0.9] * 11])
-    b, c = seen(1, [0.6, 0.7], partial=True), seen(2, [0.6, 0.5], partial=True)
+    b = seen(1, [0.6, 0.7], partial=True)
+    c = seen(2, [0.6, 0.5], partial=True)
     d = seen(3, [0.7, 0.75, 0.79, 0.7, 0.7, 0.7], partial=True)
     every = (a, b, c, d)
-    first = RungRegression.fit(np.array([0.8, 0.7, 0.6, 0.75]), np.array([0.8, 0.75]), np.array([0.9, 0.79]))
+    first = RungRegression.fit(
+        np.array([0.8, 0.7, 0.6, 0.75]), np.array([0.8, 0.75]), np.array([0.9, 0.79])
+    )
     second = RungRegression.fit(np.array([0.9, 0.79]), np.array([0.9]), np.array([0.93]))
     mean, variance = second.predict(*first.predict(0.6))
     assert scores(*every)[0] == 0.93 and deviations(*every)[0] == 0.0
@@ -53,7 +56,10 @@ def test_a_whole_result_without_a_length_says_nothing_of_rungs():
     whole = [seen(2, [0.5, 0.65, 0.8]), seen(3, [0.6, 0.8, 0.9])]
     told = [replace(seen(4 + at, [0.95]), epochs=None, curve={}) for at in range(6)]
     assert score_after(told[0], 2, "accuracy") is None
-    assert projected([*paused, *whole, *told], "accuracy")[:4] == projected([*paused, *whole, told[0]], "accuracy")[:4]
+    assert (
+        projected([*paused, *whole, *told], "accuracy")[:4]
+        == projected([*paused, *whole, told[0]], "accuracy")[:4]
+    )
     assert scores(*told) == [0.95] * 6
 
 
@@ -79,7 +85,9 @@ def test_a_projection_is_never_better_than_the_best_that_was_measured():
 
 
 def test_what_is_minimised_is_projected_downwards():
-    whole = [seen(n, [early, early - 3.0], direction="minimise") for n, early in enumerate((4.0, 6.0))]
+    whole = [
+        seen(n, [early, early - 3.0], direction="minimise") for n, early in enumerate((4.0, 6.0))
+    ]
     paused = seen(2, [5.0], partial=True, direction="minimise")
     assert scores(*whole, paused)[2] == pytest.approx(-2.0, abs=0.1)
 
@@ -114,12 +122,15 @@ def test_promotion_does_not_bias_the_projection():
     errors = np.array([told[n].score - late[n] for n in range(400) if n not in promoted])
     # The gain of the promoted ones would be wrong by 0.09.
     assert abs(errors.mean()) < 0.005
-    assert np.sqrt(np.mean([told[n].variance for n in range(400) if n not in promoted])) > errors.std()
+    assert (
+        np.sqrt(np.mean([told[n].variance for n in range(400) if n not in promoted])) > errors.std()
+    )
 
 
 def test_a_curve_without_promotion_enters_the_regression():
     whole = [seen(n, [a, 0.5 + 0.5 * a], study="source") for n, a in enumerate((0.2, 0.5, 0.9))]
-    few, many = deviations(whole[2], seen(9, [0.3], partial=True)), deviations(*whole, seen(9, [0.3], partial=True))
+    few = deviations(whole[2], seen(9, [0.3], partial=True))
+    many = deviations(*whole, seen(9, [0.3], partial=True))
     assert many[-1] < few[-1]
 
 
@@ -140,6 +151,7 @@ def test_estimates_keep_the_order_of_a_rung_and_stay_in_bounds(given):
 
 @given(curves, st.integers(1, 5))
 def test_a_paused_training_is_restored_as_of_its_rung(curve, epochs):
-    then, now = seen(0, curve[:epochs], partial=True), seen(0, curve)
+    then = seen(0, curve[:epochs], partial=True)
+    now = seen(0, curve)
     assert as_of(now, epochs, "accuracy") == then
     assert score_after(now, epochs, "accuracy") == then.score

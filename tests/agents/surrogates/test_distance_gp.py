@@ -62,9 +62,11 @@ def test_agrees_with_scikit_learn_on_the_same_gram_matrix(history, gram):
     covariance = nasbot_covariance()
     stack = gram.distances([*networks, *others]).stack
     bounds = DistanceGP(gram, covariance).bounds(stack)
-    # Strangers at the median distance: at the upper end of the bounds this covariance is positive definite.
+    # Strangers at the median distance: at the upper end of the bounds this covariance is positive
+    # definite.
     theta = bounds.centre + 0.3 * bounds.widths
-    matrix, noise = covariance.value(stack, theta[:-1]), 0.02
+    matrix = covariance.value(stack, theta[:-1])
+    noise = 0.02
     theirs = GaussianProcessRegressor(Given(matrix), alpha=noise, optimizer=None)
     theirs.fit(np.arange(20.0)[:, None], scores)
     mean, expected = theirs.predict(np.arange(20.0, 30.0)[:, None], return_cov=True)
@@ -88,7 +90,9 @@ def test_eleven_hyperparameters_inside_their_bounds(history, surrogate, gram):
 def test_learns_what_depends_on_the_architecture():
     history = grown(spaces.get("mlp"), 60, seed=4)
     networks, scores, others = split(history, 40)
-    fitted = DistanceGP(Gram(OTMANN()), nasbot_covariance()).fit(networks, scores, np.random.default_rng(1))
+    fitted = DistanceGP(Gram(OTMANN()), nasbot_covariance()).fit(
+        networks, scores, np.random.default_rng(1)
+    )
     truth = np.array([1.0 / (1.0 + len(network.layers)) for network in others])
     error = np.abs(fitted.posterior(others).mean - truth)
     assert error.mean() < 0.7 * np.abs(scores.mean() - truth).mean()
@@ -106,7 +110,8 @@ def test_scale_and_shift_of_scores_pass_through(history, surrogate):
 def test_joint_and_marginal_posteriors_agree(history, surrogate):
     networks, scores, others = split(history, 20)
     fitted = surrogate.fit(networks, scores, np.random.default_rng(3))
-    marginal, joint = fitted.posterior(others), fitted.posterior(others, joint=True)
+    marginal = fitted.posterior(others)
+    joint = fitted.posterior(others, joint=True)
     np.testing.assert_allclose(joint.means, marginal.means)
     np.testing.assert_allclose(joint.variances, marginal.variances, atol=1e-12)
     assert joint.sample(5, np.random.default_rng(0)).shape == (5, 10)
@@ -115,7 +120,8 @@ def test_joint_and_marginal_posteriors_agree(history, surrogate):
 def test_hallucination_keeps_the_mean_and_marks_the_place(history, surrogate):
     networks, scores, others = split(history, 20)
     fitted = surrogate.fit(networks, scores, np.random.default_rng(4))
-    before, after = fitted.posterior(others), fitted.hallucinate(others[:3]).posterior(others)
+    before = fitted.posterior(others)
+    after = fitted.hallucinate(others[:3]).posterior(others)
     np.testing.assert_allclose(after.means, before.means, atol=1e-8)
     assert (after.variances <= before.variances + 1e-12).all()
     assert (after.variances[:, :3] < before.variances[:, :3]).all()
@@ -136,6 +142,7 @@ def test_an_update_equals_conditioning_on_everything(history, surrogate):
                 float(np.exp(theta[-1])),
             )
             np.testing.assert_allclose(process.weights, whole.weights, rtol=1e-6)
+
     assert updated.posterior(others).means.shape == (4, len(others))
 
 
@@ -149,14 +156,18 @@ def test_repeats_narrow_the_belief(history, surrogate):
 @pytest.mark.parametrize("scores", [[0.5], [0.3, 0.3, 0.3], [0.1 + 0.2, 0.3, 0.3]])
 def test_scores_without_a_spread(history, surrogate, scores):
     networks, _, others = split(history, len(scores))
-    posterior = surrogate.fit(networks, np.array(scores), np.random.default_rng(7)).posterior(others)
+    posterior = surrogate.fit(networks, np.array(scores), np.random.default_rng(7)).posterior(
+        others
+    )
     np.testing.assert_allclose(posterior.mean, scores[0], atol=1e-9)
     assert np.isfinite(posterior.std).all()
     assert Scale.of(np.array(scores)).spread == 1.0
 
 
 def test_more_observations_than_the_sampler_looks_at(gram):
-    surrogate = DistanceGP(gram, nasbot_covariance(), SliceSampling(SamplingSchedule(4, 5, 1), observations=8))
+    surrogate = DistanceGP(
+        gram, nasbot_covariance(), SliceSampling(SamplingSchedule(4, 5, 1), observations=8)
+    )
     networks, scores, others = split(grown(spaces.get("cnn"), 30), 25)
     fitted = surrogate.fit(networks, scores, np.random.default_rng(8))
     assert len(fitted.architectures) == 25
@@ -169,5 +180,6 @@ def test_scores_that_are_no_numbers(history, surrogate, bad):
     scores[1] = bad
     with pytest.raises(NumericalError, match=r"must be finite, got (nan|inf) \(observation 1\)"):
         surrogate.fit(networks, scores, np.random.default_rng(9))
+
     with pytest.raises(NumericalError, match="at least one observation"):
         surrogate.fit([], np.empty(0), np.random.default_rng(9))

@@ -29,9 +29,11 @@ class Counts(EmbeddedDistance):
         ops = [layer.op for layer in architecture.layers]
         for op in ops:
             labels[op] = labels.get(op, 0.0) + 1.0
+
         for tail, head in architecture.edges:
             pair = f"{ops[tail]}-{ops[head]}"
             pairs[pair] = pairs.get(pair, 0.0) + 1.0
+
         return labels, pairs
 
 
@@ -50,13 +52,21 @@ def drawn(count, seed=0, space="nasbench201"):
 
 
 def score(architecture):
-    return 90.0 + sum(layer.op.startswith("nor_conv") for layer in architecture.layers) - len(architecture.edges) / 4
+    return (
+        90.0
+        + sum(layer.op.startswith("nor_conv") for layer in architecture.layers)
+        - len(architecture.edges) / 4
+    )
 
 
 def fitted(count=30, seed=0, **settings):
     networks = drawn(count)
     scores = np.array([score(network) for network in networks])
-    return Ensemble(Counts(), **settings).fit(networks, scores, np.random.default_rng(seed)), networks, scores
+    return (
+        Ensemble(Counts(), **settings).fit(networks, scores, np.random.default_rng(seed)),
+        networks,
+        scores,
+    )
 
 
 SHAPE = training.NetworkShape(6, 3, 4)
@@ -79,23 +89,30 @@ def by_automatic_differentiation(shape, theta, orders, inputs, targets, batch, r
     for fan_in, fan_out in itertools.pairwise(sizes):
         net.append(torch.nn.Linear(fan_in, fan_out))
         net.append(torch.nn.ReLU())
+
     del net[-1]
     net.double()
     linear = [layer for layer in net if isinstance(layer, torch.nn.Linear)]
-    first, hidden, last, biases, bias = (torch.tensor(p[0]).double() for p in training.split(shape, theta[None]))
+    first, hidden, last, biases, bias = (
+        torch.tensor(p[0]).double() for p in training.split(shape, theta[None])
+    )
     with torch.no_grad():
         for layer, weights in zip(linear, [first, *hidden, last[:, None]], strict=True):
             layer.weight.copy_(weights.T)
+
         for layer, values in zip(linear, [*biases, bias], strict=True):
             layer.bias.copy_(values)
+
     adam = torch.optim.Adam(net.parameters(), lr=rate, betas=(0.9, 0.99), eps=1e-7)
-    x, y = torch.tensor(inputs).double(), torch.tensor(targets).double()
+    x = torch.tensor(inputs).double()
+    y = torch.tensor(targets).double()
     for order in orders:
         for start in range(0, len(y), batch):
             chosen = order[start : start + batch].tolist()
             adam.zero_grad()
             (net(x[chosen])[:, 0] - y[chosen]).abs().mean().backward()
             adam.step()
+
     with torch.no_grad():
         return net(x)[:, 0].numpy()
 
@@ -110,6 +127,7 @@ def test_training_agrees_with_automatic_differentiation():
             SHAPE, plan.thetas[member], plan.orders[member], inputs, targets, 4, 0.01
         )
         np.testing.assert_allclose(outputs[member], expected, atol=2e-5)
+
     assert np.abs(outputs - training.predict(SHAPE, plan.thetas, rows)).max() > 0.01
 
 
@@ -120,21 +138,28 @@ def test_few_layers(layers):
     plan = training.plan(shape, 1, 3, len(targets), np.random.default_rng(1))
     rows = SparseInputs.of(inputs)
     outputs = training.predict(shape, training.train(shape, plan, rows, targets, 5, 0.02, 1), rows)
-    expected = by_automatic_differentiation(shape, plan.thetas[0], plan.orders[0], inputs, targets, 5, 0.02)
+    expected = by_automatic_differentiation(
+        shape, plan.thetas[0], plan.orders[0], inputs, targets, 5, 0.02
+    )
     np.testing.assert_allclose(outputs[0], expected, atol=2e-5)
 
 
 def test_moments_without_a_gradient_end_at_zero():
-    # The weights of a unit that is 0 for all observations; subnormal numbers take a hundred times as long.
+    # The weights of a unit that is 0 for all observations; subnormal numbers take a hundred times
+    # as long.
     theta = np.array([1.0, -1e-3, 0.5], np.float32)
     moments = np.array([1e-30, -1e-33, 0.25], np.float32), np.array([1e-34, 1e-36, 0.5], np.float32)
     first, second = (moment.copy() for moment in moments)
     for _ in range(600):
-        descent._adam(theta, np.zeros(3, np.float32), first, second, np.float32(0.01), np.float32(1e-7))
+        descent._adam(
+            theta, np.zeros(3, np.float32), first, second, np.float32(0.01), np.float32(1e-7)
+        )
+
     least = np.finfo(np.float32).tiny
     for moment in (first, second):
         assert (moment[:2] == 0).all()
         assert (np.abs(moment[moment != 0]) >= least).all()
+
     np.testing.assert_allclose(first[2], 0.25 * 0.9**600, rtol=1e-3)
     np.testing.assert_allclose(second[2], 0.5 * 0.99**600, rtol=1e-3)
     np.testing.assert_array_equal(theta[:2], np.array([1.0, -1e-3], np.float32))
@@ -150,6 +175,7 @@ def test_members_differ_in_weights_and_order():
     first, hidden, last, biases, bias = training.split(SHAPE, plan.thetas)
     for part, fans in ((first, 10), (hidden, 8), (last, 5)):
         assert 0.5 * np.sqrt(6 / fans) < np.abs(part).max() <= np.sqrt(6 / fans)
+
     assert not biases.any() and not bias.any()
 
 
@@ -187,10 +213,13 @@ def test_the_posterior_is_the_members_gaussian():
 
 
 def test_scores_may_be_shifted_and_scaled():
-    networks, unseen = drawn(20), drawn(5, seed=4)
+    networks = drawn(20)
+    unseen = drawn(5, seed=4)
     scores = np.array([score(network) for network in networks])
     plain, other = (
-        Ensemble(Counts(), epochs=3).fit(networks, given, np.random.default_rng(0)).posterior(unseen)
+        Ensemble(Counts(), epochs=3)
+        .fit(networks, given, np.random.default_rng(0))
+        .posterior(unseen)
         for given in (scores, 1e-3 * scores - 7.0)
     )
     np.testing.assert_allclose(other.mean, 1e-3 * plain.mean - 7.0, rtol=1e-5)
@@ -199,7 +228,8 @@ def test_scores_may_be_shifted_and_scaled():
 
 def test_believing_is_conditioning_the_gaussian():
     model, *_ = fitted(epochs=5)
-    pending, unseen = drawn(3, seed=5), drawn(6, seed=6)
+    pending = drawn(3, seed=5)
+    unseen = drawn(6, seed=6)
     joint = model.posterior([*pending, *unseen], joint=True).covariances[0]
     noisy = joint[:3, :3] + model.noise * np.eye(3)
     expected = joint[3:, 3:] - joint[3:, :3] @ np.linalg.solve(noisy, joint[:3, 3:])
@@ -209,6 +239,7 @@ def test_believing_is_conditioning_the_gaussian():
         np.testing.assert_allclose(after.covariances[0], expected, atol=1e-6 * joint.max())
         np.testing.assert_array_equal(after.mean, model.posterior(unseen).mean)
         assert believing.best >= model.posterior(pending).mean.max()
+
     assert (expected.diagonal() < joint[3:, 3:].diagonal()).all()
     assert model.hallucinate([]) is model
 
@@ -222,7 +253,9 @@ def test_features_that_no_observation_has_are_left_out():
     dense = SparseInputs.of(model.inputs.read(drawn(20, seed=1)))
     rows = model.inputs.rows(drawn(20, seed=1))
     np.testing.assert_array_equal(rows.starts, dense.starts)
-    assert set(zip(rows.columns, rows.values, strict=True)) == set(zip(dense.columns, dense.values, strict=True))
+    assert set(zip(rows.columns, rows.values, strict=True)) == set(
+        zip(dense.columns, dense.values, strict=True)
+    )
 
 
 def test_little_to_learn_from():
@@ -232,10 +265,16 @@ def test_little_to_learn_from():
     assert np.isfinite(one.mean).all() and np.isfinite(one.std).all()
     same = Ensemble(Counts()).fit([network] * 3, np.full(3, 0.5), rng)
     assert same.posterior([network]).mean[0] == pytest.approx(0.5, abs=0.5)
-    mean = Ensemble(Nothing()).fit(drawn(3), np.array([1.0, 2.0, 9.0]), rng).posterior(drawn(2, seed=1)).mean
+    mean = (
+        Ensemble(Nothing())
+        .fit(drawn(3), np.array([1.0, 2.0, 9.0]), rng)
+        .posterior(drawn(2, seed=1))
+        .mean
+    )
     assert mean[0] == mean[1]
     with pytest.raises(NumericalError, match="at least one observation"):
         Ensemble(Counts()).fit([], np.zeros(0), rng)
+
     with pytest.raises(NumericalError, match="scores must be finite, got nan"):
         Ensemble(Counts()).fit([network], np.array([np.nan]), rng)
 
@@ -250,6 +289,7 @@ def test_networks_of_another_space():
     foreign = drawn(1, space="mlp")
     with pytest.raises(InvalidArchitectureError, match="space nasbench201, got one of mlp"):
         model.posterior(foreign)
+
     with pytest.raises(InvalidArchitectureError, match="one space"):
         Ensemble(Counts()).fit([*networks, *foreign], np.zeros(4), np.random.default_rng(0))
 

@@ -30,7 +30,8 @@ def covariance(first, second):
 @pytest.fixture
 def problem():
     rng = np.random.default_rng(3)
-    observed, asked = rng.uniform(0, 5, 25), rng.uniform(0, 5, 40)
+    observed = rng.uniform(0, 5, 25)
+    asked = rng.uniform(0, 5, 40)
     return observed, asked, np.sin(observed) + 0.1 * rng.standard_normal(25)
 
 
@@ -42,7 +43,9 @@ def test_agrees_with_scikit_learn(problem):
         return float(covariance(np.atleast_1d(x)[:1], np.atleast_1d(y)[:1])[0, 0])
 
     kernel = PairwiseKernel(metric=metric, gamma_bounds="fixed") + WhiteKernel(noise, "fixed")
-    theirs = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(observed[:, None], values)
+    theirs = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(
+        observed[:, None], values
+    )
     mean, covariances = theirs.predict(asked[:, None], return_cov=True)
 
     ours = GaussianProcess.condition(covariance(observed, observed), values, noise)
@@ -88,10 +91,13 @@ def test_gradient_agrees_with_differences(problem):
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_extending_equals_conditioning_at_once(n, k, seed):
     rng = np.random.default_rng(seed)
-    x, y = rng.uniform(0, 3, n + k), rng.standard_normal(n + k)
+    x = rng.uniform(0, 3, n + k)
+    y = rng.standard_normal(n + k)
     gram = covariance(x, x)
     whole = GaussianProcess.condition(gram, y, 0.1)
-    grown = GaussianProcess.condition(gram[:n, :n], y[:n], 0.1).extend(gram[:n, n:], gram[n:, n:], y[n:])
+    grown = GaussianProcess.condition(gram[:n, :n], y[:n], 0.1).extend(
+        gram[:n, n:], gram[n:, n:], y[n:]
+    )
     np.testing.assert_allclose(grown.factor, whole.factor, atol=1e-10)
     np.testing.assert_allclose(grown.weights, whole.weights, atol=1e-8)
 
@@ -99,7 +105,8 @@ def test_extending_equals_conditioning_at_once(n, k, seed):
 def test_fantasies_keep_the_mean_and_shrink_the_variance(problem):
     observed, asked, values = problem
     gp = GaussianProcess.condition(covariance(observed, observed), values, 0.05)
-    pending, others = asked[:3], asked[3:]
+    pending = asked[:3]
+    others = asked[3:]
     extended = gp.extend(covariance(observed, pending), covariance(pending, pending))
     mean, variance = gp.predict(covariance(observed, others), np.full(37, 1.3))
     everything = np.concatenate([observed, pending])
@@ -112,18 +119,25 @@ def test_fantasies_keep_the_mean_and_shrink_the_variance(problem):
 def test_repeats_are_one_mean_with_less_noise():
     once = np.array([0.0, 1.0, 2.0])
     twice = np.array([0.0, 1.0, 1.0, 2.0])
-    repeated = GaussianProcess.condition(covariance(twice, twice), np.array([0.3, 1.0, 0.6, -0.2]), 0.2)
+    repeated = GaussianProcess.condition(
+        covariance(twice, twice), np.array([0.3, 1.0, 0.6, -0.2]), 0.2
+    )
     noise = np.diag([0.2, 0.1, 0.2])
-    merged = GaussianProcess.condition(covariance(once, once) + noise, np.array([0.3, 0.8, -0.2]), 0.0)
+    merged = GaussianProcess.condition(
+        covariance(once, once) + noise, np.array([0.3, 0.8, -0.2]), 0.0
+    )
     asked = np.linspace(-1, 3, 9)
     expected = merged.predict(covariance(once, asked), np.full(9, 1.3))
-    np.testing.assert_allclose(repeated.predict(covariance(twice, asked), np.full(9, 1.3)), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        repeated.predict(covariance(twice, asked), np.full(9, 1.3)), expected, atol=1e-12
+    )
 
 
 def test_noise_of_each_row(problem):
     observed, asked, values = problem
     variances = np.random.default_rng(0).uniform(0.01, 0.5, 25)
-    gram, cross = covariance(observed, observed), covariance(observed, asked)
+    gram = covariance(observed, observed)
+    cross = covariance(observed, asked)
     solved = np.linalg.solve(gram + np.diag(variances), cross)
     gp = GaussianProcess.condition_repaired(gram, values, 0.05, variances)
     mean, variance = gp.predict(cross, np.full(40, 1.3))
@@ -158,6 +172,7 @@ def test_a_certain_point_has_no_negative_variance():
 def test_cholesky_of_an_indefinite_matrix():
     with pytest.raises(NotPositiveDefiniteError) as caught:
         robust_cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
     assert caught.value.size == 2
     assert caught.value.jitter == pytest.approx(1e-2)
 
@@ -166,6 +181,7 @@ def test_cholesky_escalates_only_as_far_as_needed():
     matrix = np.array([[1.0, 1.0 + 5e-6], [1.0 + 5e-6, 1.0]])
     with pytest.warns(JitterWarning, match=r"added 1\.0e-05"):
         factor = robust_cholesky(matrix)
+
     np.testing.assert_allclose(factor @ factor.T, matrix, atol=2e-5)
 
 
@@ -185,7 +201,8 @@ def test_likelihood_of_no_covariance_is_minus_infinity():
 
 
 def indefinite(x):
-    """exp(-d^2) of a metric that is not of negative type: the shortest paths of a star of many rays."""
+    """exp(-d^2) of a metric that is not of negative type: the shortest paths of a star of many
+    rays."""
     distance = np.where(x[:, None] == x[None, :], 0.0, 2.0)
     distance[0, 1:] = distance[1:, 0] = 1.0
     return np.exp(-0.05 * distance**2)
@@ -214,5 +231,6 @@ def test_fantasies_with_an_indefinite_covariance():
     gp = GaussianProcess.condition_repaired(gram[:10, :10], np.zeros(10), 1e-3)
     for at in range(10, 40, 10):
         gp = gp.extend(gram[:at, at : at + 10], gram[at : at + 10, at : at + 10])
+
     assert gp.repaired > 0.0
     assert np.isfinite(gp.weights).all()

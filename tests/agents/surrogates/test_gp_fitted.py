@@ -1,4 +1,5 @@
-"""The surrogate on distances of points: repeats, known noise, updates, transforms, sizes and scales of scores."""
+"""The surrogate on distances of points: repeats, known noise, updates, transforms, sizes and scales
+of scores."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def surrogate(inference=None, **settings):
 
 
 def fit(networks, scores, inference=None, variances=None, **settings):
-    return surrogate(inference, **settings).fit(networks, np.asarray(scores), np.random.default_rng(0), variances)
+    return surrogate(inference, **settings).fit(
+        networks, np.asarray(scores), np.random.default_rng(0), variances
+    )
 
 
 def same(one, two, **tolerance):
@@ -36,13 +39,16 @@ def same(one, two, **tolerance):
 
 
 def test_agrees_with_scikit_learn():
-    networks, others = points(30, coordinates=1), points(9, 1, coordinates=1)
+    networks = points(30, coordinates=1)
+    others = points(9, 1, coordinates=1)
     scores = smooth(networks)
     theta = np.log([1.0, 0.8, 0.02])
     ours = DistanceGP(Differences(), exponential(1), FixedHyperparameters(theta)).fit(
         networks, scores, np.random.default_rng(0)
     )
-    theirs = GaussianProcessRegressor(Matern(1 / 0.8, nu=0.5), alpha=0.02, optimizer=None, normalize_y=True)
+    theirs = GaussianProcessRegressor(
+        Matern(1 / 0.8, nu=0.5), alpha=0.02, optimizer=None, normalize_y=True
+    )
     theirs.fit(np.array([point.place for point in networks]), scores)
     mean, covariance = theirs.predict(np.array([point.place for point in others]), return_cov=True)
     joint = ours.posterior(others, joint=True)
@@ -53,7 +59,8 @@ def test_agrees_with_scikit_learn():
 
 
 def test_many_networks_are_predicted_in_parts(monkeypatch):
-    networks, others = points(20), points(31, 1)
+    networks = points(20)
+    others = points(31, 1)
     fitted = fit(networks, smooth(networks))
     whole = fitted.posterior(others)
     monkeypatch.setattr("archive.agents.surrogates.gp.fitted.MOST_DISTANCES", 7 * 20 * len(THETA))
@@ -79,29 +86,39 @@ def test_repeats_are_one_row_and_one_incumbent():
     np.testing.assert_allclose(fitted.log_likelihoods, naive.log_likelihoods)
     # The lucky run of network 2 is no incumbent, its mean is.
     assert two.best[0] == 9.0
-    assert one.best[0] == pytest.approx(max(scores[[2, 10, 11]].mean(), scores[[5, 12]].mean(), *scores[6:10]))
+    assert one.best[0] == pytest.approx(
+        max(scores[[2, 10, 11]].mean(), scores[[5, 12]].mean(), *scores[6:10])
+    )
 
 
 def test_repeats_are_learnt_from_as_rows_of_their_own():
     networks = [*points(15), *points(15)]
     scores = smooth(networks, noise=0.3)
     merged = fit(networks, scores, MarginalLikelihood(prior=None))
-    apart = fit([Point(str(at), p.place) for at, p in enumerate(networks)], scores, MarginalLikelihood(prior=None))
+    apart = fit(
+        [Point(str(at), p.place) for at, p in enumerate(networks)],
+        scores,
+        MarginalLikelihood(prior=None),
+    )
     np.testing.assert_allclose(merged.log_likelihoods, apart.log_likelihoods, atol=1e-2)
 
 
 @pytest.mark.parametrize(
-    "inference", [FixedHyperparameters(THETA), FixedHyperparameters(np.stack([THETA, THETA - 1.0])), QUICK]
+    "inference",
+    [FixedHyperparameters(THETA), FixedHyperparameters(np.stack([THETA, THETA - 1.0])), QUICK],
 )
 def test_observing_equals_fitting_with_these_hyperparameters(inference):
-    networks, others = points(12), points(5, 1)
+    networks = points(12)
+    others = points(5, 1)
     # Three more: a new one, one that is known, and a repeat among the three.
     more = [others[0], networks[3], others[0]]
     scores = smooth([*networks, *more])
     variances = np.linspace(0.0, 0.2, 15)
     before = fit(networks, scores[:12], inference, variances[:12], transform="none")
     after = before.observe(more, scores[12:], variances[12:])
-    refitted = fit([*networks, *more], scores, FixedHyperparameters(before.thetas), variances, transform="none")
+    refitted = fit(
+        [*networks, *more], scores, FixedHyperparameters(before.thetas), variances, transform="none"
+    )
     assert after.thetas is before.thetas
     same(after.posterior(others), refitted.posterior(others), atol=1e-8)
     one, two = (each.posterior(others, joint=True).covariances for each in (after, refitted))
@@ -109,17 +126,20 @@ def test_observing_equals_fitting_with_these_hyperparameters(inference):
 
 
 def test_one_observation_at_a_time():
-    networks, others = points(20), points(4, 1)
+    networks = points(20)
+    others = points(4, 1)
     scores = smooth(networks)
     grown = fit(networks[:1], scores[:1], FixedHyperparameters(THETA), transform="none")
     for at in range(1, 20):
         grown = grown.observe(networks[at : at + 1], scores[at : at + 1])
+
     whole = fit(networks, scores, FixedHyperparameters(THETA), transform="none")
     same(grown.posterior(others), whole.posterior(others), atol=1e-9)
 
 
 def test_fantasies_remain_after_an_observation():
-    networks, pending = points(10), points(2, 1)
+    networks = points(10)
+    pending = points(2, 1)
     scores = smooth(networks)
     fitted = fit(networks, scores, FixedHyperparameters(THETA)).hallucinate(pending)
     after = fitted.observe(points(1, 2), np.array([-5.0]))
@@ -131,19 +151,27 @@ def test_fantasies_remain_after_an_observation():
 
 
 def test_known_variances_are_in_squared_score_units():
-    networks, others = points(12), points(5, 1)
-    scores, variances = smooth(networks), np.full(12, 0.04)
+    networks = points(12)
+    others = points(5, 1)
+    scores = smooth(networks)
+    variances = np.full(12, 0.04)
     spread = scores.std()
     known = fit(networks, scores, FixedHyperparameters(THETA), variances)
     louder = THETA.copy()
     louder[-1] = np.log(np.exp(THETA[-1]) + 0.04 / spread**2)
-    same(known.posterior(others), fit(networks, scores, FixedHyperparameters(louder)).posterior(others), rtol=1e-9)
+    same(
+        known.posterior(others),
+        fit(networks, scores, FixedHyperparameters(louder)).posterior(others),
+        rtol=1e-9,
+    )
 
 
 def test_known_variances_after_a_nonlinear_transform():
-    """In units of g: the worse of two scores of one variance is known better, where g compresses bad scores."""
+    """In units of g: the worse of two scores of one variance is known better, where g compresses
+    bad scores."""
     scale = LogRegret().learn(np.array([0.0, 0.5, 0.8, 0.9]))
-    scores, deviation = np.array([0.1, 0.85]), 0.05
+    scores = np.array([0.1, 0.85])
+    deviation = 0.05
     ends = [scale.standardise(scores + sign * deviation) for sign in (1.0, -1.0)]
     told = check_variances(scores, scale, np.full(2, deviation**2))
     np.testing.assert_allclose(told, (0.5 * (ends[0] - ends[1])) ** 2, rtol=1e-12)
@@ -184,7 +212,8 @@ def test_networks_that_differ_at_distance_0():
 @pytest.mark.parametrize("inference", [MarginalLikelihood(), QUICK], ids=["likelihood", "slice"])
 @pytest.mark.parametrize("unit", [1e-12, 1e-100, 1e12, 1e100])
 def test_huge_and_tiny_scores(inference, unit):
-    networks, others = points(15), points(4, 1)
+    networks = points(15)
+    others = points(4, 1)
     one = fit(networks, smooth(networks), inference).posterior(others)
     other = fit(networks, unit * smooth(networks), inference).posterior(others)
     np.testing.assert_allclose(other.means / unit, one.means, rtol=1e-4)
@@ -220,7 +249,12 @@ def test_no_candidates_have_an_empty_posterior():
     ("call", "error", "reason"),
     [
         (lambda: fit([], []), NumericalError, "at least one observation, got none"),
-        (lambda: fit(points(2), [0.0, np.nan]), NumericalError, r"must be finite, got nan \(observation 1\)"),
+        (
+            lambda: fit(points(2), [0.0, np.nan]),
+            NumericalError,
+            r"must be finite, got nan "
+            r"\(observation 1\)",
+        ),
         (lambda: fit(points(2), [0.0, 1e200]), NumericalError, r"within 1e\+150 of 0, got 1e\+200"),
         (
             lambda: fit(points(2), [0.0, 1.0], variances=np.ones(3)),
@@ -232,7 +266,11 @@ def test_no_candidates_have_an_empty_posterior():
             NumericalError,
             r"finite and >= 0, got -1.0 \(observation 1\)",
         ),
-        (lambda: fit(points(2), [0.0, 1.0], transform="standardize"), UnknownNameError, "standardise"),
+        (
+            lambda: fit(points(2), [0.0, 1.0], transform="standardize"),
+            UnknownNameError,
+            "standardise",
+        ),
         (lambda: FixedNoise(0.0), UsageError, "must be > 0, got 0.0"),
         (lambda: LearnedNoise(1.0, 0.5), UsageError, "0 < lower < upper, got 1.0 and 0.5"),
     ],

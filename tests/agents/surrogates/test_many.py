@@ -1,4 +1,5 @@
-"""Surrogates of many evaluations: threshold, cache of a prefix, corrections by later evaluations, choice."""
+"""Surrogates of many evaluations: threshold, cache of a prefix, corrections by later evaluations,
+choice."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def few_trees():
 
 
 def truth(cell):
-    counts = [sum(layer.op == name for layer in cell.layers) for name in ("nor_conv_3x3", "avg_pool_3x3")]
+    counts = [
+        sum(layer.op == name for layer in cell.layers) for name in ("nor_conv_3x3", "avg_pool_3x3")
+    ]
     return counts[0] - 0.5 * counts[1] + 0.1 * len(cell.edges)
 
 
@@ -52,7 +55,8 @@ class Stub(Surrogate):
     """Predicts the truth times a factor, and remembers what it was fitted to."""
 
     def __init__(self, factor):
-        self.factor, self.fits = factor, []
+        self.factor = factor
+        self.fits = []
 
     def fit(self, architectures, scores, rng, variances=None):
         self.fits.append(([one.key for one in architectures], np.array(scores), rng))
@@ -77,7 +81,8 @@ class StubFitted(Fitted):
 
 
 def surrogate(few=None, transform="standardise"):
-    errors, few = member_model("structure", SPACE).surrogate("none"), few or Stub(-1.0)
+    errors = member_model("structure", SPACE).surrogate("none")
+    few = few or Stub(-1.0)
     numbers = SparseFeatures(encoding(SPACE, "default").parts)
     return ManyEvaluations(few, numbers, errors, few, transform, None, FIRST)
 
@@ -97,7 +102,8 @@ def fitted(model):
 
 
 def test_few_evaluations_are_those_of_the_inner_surrogate():
-    few, rng = Stub(1.0), np.random.default_rng(0)
+    few = Stub(1.0)
+    rng = np.random.default_rng(0)
     assert isinstance(surrogate(few).fit(CELLS[:FIRST], SCORES[:FIRST], rng), StubFitted)
     [(keys, scores, generator)] = few.fits
     assert keys == [cell.key for cell in CELLS[:FIRST]]
@@ -106,8 +112,11 @@ def test_few_evaluations_are_those_of_the_inner_surrogate():
 
 
 def test_any_number_of_evaluations_of_few_networks_are_those_of_the_inner_surrogate():
-    few, networks = Stub(1.0), [CELLS[at % 3] for at in range(2 * FIRST)]
-    fitted = surrogate(few).fit(networks, np.resize(SCORES[:3], 2 * FIRST), np.random.default_rng(0))
+    few = Stub(1.0)
+    networks = [CELLS[at % 3] for at in range(2 * FIRST)]
+    fitted = surrogate(few).fit(
+        networks, np.resize(SCORES[:3], 2 * FIRST), np.random.default_rng(0)
+    )
     assert isinstance(fitted, StubFitted)
     assert few.fits[0][0] == [one.key for one in networks]
 
@@ -130,11 +139,13 @@ def test_a_prefix_grows_by_a_tenth_and_leaves_out_the_latest():
 
 
 def test_trees_are_fitted_once_for_a_prefix(monkeypatch):
-    fits, fit_trees = [], CrossFittedTrees.fit
+    fits = []
+    fit_trees = CrossFittedTrees.fit
     monkeypatch.setattr(CrossFittedTrees, "fit", lambda *args: fits.append(1) or fit_trees(*args))
     model = surrogate()
     for count in (100, 101, 102):
         fit(model, count)
+
     assert len(fits) == 1
     changed = SCORES.copy()
     changed[3] += 1.0
@@ -169,7 +180,8 @@ def test_an_evaluation_since_the_prefix_corrects_the_prediction_near_it(model):
 
 def test_out_of_fold_predictions_know_nothing_of_their_own_scores():
     rng = np.random.default_rng(0)
-    inputs, noise = rng.random((200, 3)).astype(np.float32), rng.standard_normal(200)
+    inputs = rng.random((200, 3)).astype(np.float32)
+    noise = rng.standard_normal(200)
     model = CrossFittedTrees.fit(inputs, noise)
     assert abs(np.corrcoef(model.out_of_fold, noise)[0, 1]) < 0.25
     assert np.corrcoef(model.predict(inputs)[0], noise)[0, 1] > 0.5
@@ -177,14 +189,16 @@ def test_out_of_fold_predictions_know_nothing_of_their_own_scores():
 
 def test_fantasies_keep_the_mean_and_shrink_the_variance(fitted):
     pending = CELLS[200:203]
-    before, after = fitted.posterior(pending), fitted.hallucinate(pending).posterior(pending)
+    before = fitted.posterior(pending)
+    after = fitted.hallucinate(pending).posterior(pending)
     assert after.mean == pytest.approx(before.mean, abs=1e-6)
     assert (after.variances < before.variances).all()
     assert fitted.hallucinate([]) is fitted
 
 
 def test_joint_and_marginal_posteriors_agree(fitted):
-    joint, marginal = fitted.posterior(CELLS[200:220], joint=True), fitted.posterior(CELLS[200:220])
+    joint = fitted.posterior(CELLS[200:220], joint=True)
+    marginal = fitted.posterior(CELLS[200:220])
     assert joint.means == pytest.approx(marginal.means)
     assert np.diagonal(joint.covariance) == pytest.approx(marginal.variances[0])
     assert fitted.posterior([]).means.shape == (1, 0)
@@ -211,11 +225,14 @@ def test_a_clearly_better_ranking_of_held_out_networks_is_chosen(factor, kind):
 
 def test_the_rival_knows_every_evaluation_of_its_networks(monkeypatch):
     monkeypatch.setattr(screened, "LATER", 20)
-    few, best, size = Stub(1.0), int(np.argmax(SCORES[:200])), 200
+    few = Stub(1.0)
+    best = int(np.argmax(SCORES[:200]))
+    size = 200
     networks = [*CELLS[:200], *[CELLS[best]] * 100]
     scores = np.array([*SCORES[:200], *(SCORES[best] + np.tile([4.0, -4.0], 50))])
     while prefix_size(size, FIRST) < 250:
         size += 1
+
     fitted = surrogate(few).fit(networks[:size], scores[:size], np.random.default_rng(0))
     prefix = prefix_size(size, FIRST)
     assert isinstance(fitted, ScreenedProcess)
@@ -227,16 +244,19 @@ def test_the_rival_knows_every_evaluation_of_its_networks(monkeypatch):
 
 @pytest.mark.parametrize("factor", [1.0, -1.0])
 def test_everywhere_all_networks_are_predicted_whatever_ranks_better(factor):
-    many, whole = [cell.functional for cell in SPACE.members()[: BLOCK + 500]], surrogate(Stub(factor)).everywhere()
+    many = [cell.functional for cell in SPACE.members()[: BLOCK + 500]]
+    whole = surrogate(Stub(factor)).everywhere()
     fitted = fit(whole, 300)
-    posterior, alone = fitted.posterior(many), fitted.posterior(many[:100])
+    posterior = fitted.posterior(many)
+    alone = fitted.posterior(many[:100])
     worst = np.argsort(posterior.mean)[:BLOCK]
     assert np.corrcoef(posterior.mean[worst], [truth(many[at]) for at in worst])[0, 1] > 0.8
     assert (posterior.variances[0, :100] > 0.9 * alone.variances[0]).all()
 
 
 def test_of_many_candidates_the_greatest_hypervolume_improvement_is_suggested():
-    # A cheap network must not have the scores of promising ones, not even in the first ranking of all.
+    # A cheap network must not have the scores of promising ones, not even in the first ranking of
+    # all.
     def edges(networks):
         return np.array([float(len(each.edges)) for each in networks])
 
@@ -246,7 +266,9 @@ def test_of_many_candidates_the_greatest_hypervolume_improvement_is_suggested():
     agent.method = replace(agent.method, many=surrogate(Stub(1.0)), shortlist=1)
     (suggestion,) = agent.propose(history, 1, np.random.default_rng(0))
 
-    models = selection.ObjectiveModels.fit(agent.method, agent.slacks, history, goals, np.random.default_rng(0))
+    models = selection.ObjectiveModels.fit(
+        agent.method, agent.slacks, history, goals, np.random.default_rng(0)
+    )
     rank = models.ranking(*estimated_front(history, models.fitted, posterior=False))
     members = [one for one in SPACE.members() if one.functional_key not in history.known]
     gains = np.concatenate([rank(members[at : at + BLOCK]) for at in range(0, len(members), BLOCK)])
@@ -274,6 +296,7 @@ def test_portfolio_searches_a_history_of_many_evaluations(monkeypatch):
     for policies in (agent._exact, agent._noisy):
         for policy in policies:
             monkeypatch.setattr(policy.method.many, "first", FIRST)
+
     known = History(observed(CELLS[:100], SCORES[:100].tolist()))
     suggestions = agent.propose(known, 2, np.random.default_rng(0))
     scores = [truth(one.architecture.functional) for one in suggestions]
@@ -302,7 +325,9 @@ def test_up_to_the_threshold_proposals_are_those_without_trees(monkeypatch, seed
                 monkeypatch.setattr(policy.method.many, "first", FIRST)
             else:
                 policy.method = replace(policy.method, many=None)
+
         proposals.append(agent.propose(known, 2, np.random.default_rng(0)))
+
     assert proposals[0] == proposals[1]
 
 
@@ -310,9 +335,11 @@ def test_a_network_that_is_evaluated_often_is_certain():
     noisy = SCORES[:100] + 0.3 * np.random.default_rng(0).standard_normal(100)
     stds = []
     for repeats in (1, 30):
-        networks, scores = [*CELLS[:100], *[CELLS[99]] * repeats], [*noisy, *[noisy[99]] * repeats]
+        networks = [*CELLS[:100], *[CELLS[99]] * repeats]
+        scores = [*noisy, *[noisy[99]] * repeats]
         fitted = surrogate().fit(networks, np.array(scores), np.random.default_rng(0))
         stds.append(fitted.posterior([CELLS[99]]).std[0])
+
     assert stds[1] < 0.5 * stds[0]
 
 
@@ -323,6 +350,8 @@ def test_incumbents_have_the_greatest_means_and_are_known_to_the_process(model):
     incumbents = {one.key for one in model.incumbents(networks, scores)}
     means = {cell.key: score for cell, score in zip(CELLS[:-1], SCORES[:-1], strict=True)}
     assert CELLS[-1].key not in incumbents
-    assert min(means[key] for key in incumbents) >= max(score for key, score in means.items() if key not in incumbents)
+    assert min(means[key] for key in incumbents) >= max(
+        score for key, score in means.items() if key not in incumbents
+    )
     fitted = model.fit(networks, scores, np.random.default_rng(0))
     assert incumbents <= {one.key for one in fitted.process.architectures}

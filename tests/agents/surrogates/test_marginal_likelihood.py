@@ -20,7 +20,9 @@ from tests.support.gp_points import Differences, points, smooth
 def likelihood_of(count, covariance=None, noise=(1e-3, 1.0), coordinates=3, scores=None):
     networks = points(count, coordinates=coordinates)
     scores = smooth(networks) if scores is None else scores
-    replicates = Replicates.of([point.key for point in networks], (scores - scores.mean()) / (scores.std() or 1.0))
+    replicates = Replicates.of(
+        [point.key for point in networks], (scores - scores.mean()) / (scores.std() or 1.0)
+    )
     covariance = covariance or exponential(coordinates)
     return Likelihood(covariance, Differences().distances(networks).stack, replicates, noise)
 
@@ -29,7 +31,9 @@ class GivenDistances(Kernel):
     """Our covariance as a kernel of scikit-learn, whose points are row numbers."""
 
     def __init__(self, covariance, stack, log_parameters):
-        self.covariance, self.stack, self.log_parameters = covariance, stack, log_parameters
+        self.covariance = covariance
+        self.stack = stack
+        self.log_parameters = log_parameters
 
     @property
     def theta(self):
@@ -62,7 +66,9 @@ class GivenDistances(Kernel):
 def test_likelihood_and_gradient_agree_with_scikit_learn():
     likelihood = likelihood_of(40)
     theta = np.array([0.3, -0.5, -1.5, -2.0, -3.0])
-    kernel = GivenDistances(likelihood.covariance, likelihood.stack, theta[:-1]) + WhiteKernel(np.exp(theta[-1]))
+    kernel = GivenDistances(likelihood.covariance, likelihood.stack, theta[:-1]) + WhiteKernel(
+        np.exp(theta[-1])
+    )
     theirs = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None)
     theirs.fit(np.arange(40.0)[:, None], likelihood.replicates.values)
     value, gradient = theirs.log_marginal_likelihood(theta, eval_gradient=True)
@@ -101,6 +107,7 @@ def test_nothing_nearby_is_better(prior):
         for _ in range(20):
             near = np.clip(theta + scale * rng.standard_normal(5), bounds.lower, bounds.upper)
             assert density(near) <= density(theta) + 1e-2
+
     np.testing.assert_allclose(
         method._penalty(bounds, theta)[1],
         approx_fprime(theta, lambda x: method._penalty(bounds, x)[0], 1e-7),
@@ -140,7 +147,8 @@ def test_a_start_in_the_wrong_valley_is_left():
             return BoundValleys()
 
     class BoundValleys(BoundCovariance):
-        # log p of one value z = 1 at variance v is greatest at v = 1; v dips to 1 at -3 and only to 1.5 at 0.
+        # log p of one value z = 1 at variance v is greatest at v = 1; v dips to 1 at -3 and only to
+        # 1.5 at 0.
         def value(self, theta):
             return self.value_and_layers(theta)[0]
 
@@ -150,16 +158,21 @@ def test_a_start_in_the_wrong_valley_is_left():
             slope = 2.0 * x * np.exp(-(x**2)) + 3.0 * (x + 3.0) * np.exp(-((x + 3.0) ** 2))
             return np.full((1, 1), variance), iter([np.full((1, 1), slope)])
 
-    likelihood = Likelihood(Valleys(), np.zeros((1, 1, 1)), Replicates.of("a", np.ones(1)), (1e-9, 1e-9))
+    likelihood = Likelihood(
+        Valleys(), np.zeros((1, 1, 1)), Replicates.of("a", np.ones(1)), (1e-9, 1e-9)
+    )
     one, many = (
-        MarginalLikelihood(starts, prior=None).thetas(likelihood, np.random.default_rng(0))[0, 0] for starts in (1, 12)
+        MarginalLikelihood(starts, prior=None).thetas(likelihood, np.random.default_rng(0))[0, 0]
+        for starts in (1, 12)
     )
     assert one == pytest.approx(0.0, abs=0.1)
     assert many == pytest.approx(-3.0, abs=0.1)
 
 
 def test_fixed_noise_stays():
-    (theta,) = MarginalLikelihood().thetas(likelihood_of(20, noise=(0.05, 0.05)), np.random.default_rng(5))
+    (theta,) = MarginalLikelihood().thetas(
+        likelihood_of(20, noise=(0.05, 0.05)), np.random.default_rng(5)
+    )
     assert theta[-1] == pytest.approx(np.log(0.05))
     assert len(theta) == 5
 
@@ -175,7 +188,9 @@ def test_scores_that_say_nothing_leave_the_prior(scores):
 def test_one_seed_gives_one_answer():
     likelihood = likelihood_of(30)
     one, two = (
-        MarginalLikelihood(subset_size=10, observations=20).thetas(likelihood, np.random.default_rng(7))
+        MarginalLikelihood(subset_size=10, observations=20).thetas(
+            likelihood, np.random.default_rng(7)
+        )
         for _ in range(2)
     )
     np.testing.assert_array_equal(one, two)
@@ -185,7 +200,9 @@ def test_indefinite_distances_are_climbed_where_they_can_be():
     # The shortest paths of a star: exp(-beta d^2) is no covariance for small beta.
     stack = np.where(np.eye(25, dtype=bool), 0.0, 2.0)
     stack[0, 1:] = stack[1:, 0] = 1.0
-    replicates = Replicates.of([str(at) for at in range(25)], np.random.default_rng(8).standard_normal(25))
+    replicates = Replicates.of(
+        [str(at) for at in range(25)], np.random.default_rng(8).standard_normal(25)
+    )
     likelihood = Likelihood(Exponential([0], 2.0), stack[None], replicates, (1e-6, 1e-6))
     assert likelihood.value(np.array([0.0, np.log(0.05)])) == -np.inf
     (theta,) = MarginalLikelihood(prior=None).thetas(likelihood, np.random.default_rng(8))
@@ -201,7 +218,8 @@ def test_distances_that_are_no_numbers():
 
 
 def test_given_hyperparameters():
-    likelihood, theta = likelihood_of(5), np.arange(5.0)
+    likelihood = likelihood_of(5)
+    theta = np.arange(5.0)
     rng = np.random.default_rng(0)
     np.testing.assert_array_equal(FixedHyperparameters(theta).thetas(likelihood, rng), theta[None])
     assert FixedHyperparameters(np.zeros((3, 5))).thetas(likelihood, rng).shape == (3, 5)
@@ -227,7 +245,9 @@ def test_the_prior_is_centred_in_the_box():
     bounds = Bounds(np.array([-2.0, 0.0]), np.array([2.0, 8.0]))
     assert MarginalLikelihood(prior=0.5)._penalty(bounds, np.array([0.0, 4.0]))[0] == 0.0
     # On a wall, two standard deviations from the centre.
-    assert MarginalLikelihood(prior=0.5)._penalty(bounds, np.array([2.0, 4.0]))[0] == pytest.approx(2.0)
+    assert MarginalLikelihood(prior=0.5)._penalty(bounds, np.array([2.0, 4.0]))[0] == pytest.approx(
+        2.0
+    )
 
 
 def test_the_prior_of_the_noise_is_that_of_the_others_unless_it_has_its_own():

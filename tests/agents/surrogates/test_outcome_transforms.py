@@ -38,7 +38,11 @@ def test_increasing_on_what_was_seen_and_on_what_comes(name, seen, new):
 @pytest.mark.parametrize("name", NAMES[1:])
 @given(scores_of_any_kind)
 def test_mean_0_and_deviation_1(name, scores):
-    values = outcome_transforms.get(name).learn(scores := np.array(scores, np.float64)).standardise(scores)
+    values = (
+        outcome_transforms.get(name)
+        .learn(scores := np.array(scores, np.float64))
+        .standardise(scores)
+    )
     assert values.mean() == pytest.approx(0.0, abs=1e-6)
     assert values.std() == pytest.approx(1.0 if len(set(scores)) > 1 else 0.0, abs=1e-6)
 
@@ -68,9 +72,11 @@ def test_compression_by_hand():
 
 
 def test_compression_hears_the_good_ones_over_one_that_failed():
-    networks, others = points(40), points(30, 1)
+    networks = points(40)
+    others = points(30, 1)
     scores = smooth(networks)
-    truth, scores[7] = smooth(others, noise=0.0), -1e4
+    truth = smooth(others, noise=0.0)
+    scores[7] = -1e4
 
     def error(name):
         gp = DistanceGP(Differences(), exponential(3), MarginalLikelihood(), transform=name)
@@ -82,14 +88,17 @@ def test_compression_hears_the_good_ones_over_one_that_failed():
 
 @pytest.mark.parametrize("name", ["log-regret", "compress-below-median"])
 def test_a_training_that_went_wrong_does_not_set_the_unit(name):
-    networks, others = points(40), points(60, seed=1)
+    networks = points(40)
+    others = points(60, seed=1)
     truth = smooth(others, noise=0.0)
 
     def correlation(wrong):
         scores = smooth(networks)
         scores[7] = wrong
         gp = DistanceGP(Differences(), exponential(3), MarginalLikelihood(), transform=name)
-        return np.corrcoef(gp.fit(networks, scores, np.random.default_rng(0)).posterior(others).mean, truth)[0, 1]
+        return np.corrcoef(
+            gp.fit(networks, scores, np.random.default_rng(0)).posterior(others).mean, truth
+        )[0, 1]
 
     assert correlation(-1e20) == pytest.approx(correlation(-1e3), abs=0.05)
 
@@ -106,11 +115,16 @@ def test_log_regret_beyond_the_fence_by_hand():
 
 def test_noise_of_scores_follows_the_slope_at_the_mean_of_a_network():
     # The median is 4 and the depth 3, so that the slope at x below it is 1 / (1 + x / 3)^2.
-    keys, scores = list("aabcdef"), np.array([0.0, 2.0, 4.0, 5.0, 5.0, 5.0, -1e6])
+    keys = list("aabcdef")
+    scores = np.array([0.0, 2.0, 4.0, 5.0, 5.0, 5.0, -1e6])
     scale = outcome_transforms.CompressBelowMedian(noise_of_scores=True).learn(scores)
     factors = scale.noise_factors(keys, scores)
-    np.testing.assert_allclose(factors, [1 / 16, 1 / 16, factors[2], 1.0, 1.0, 1.0, LEAST_FACTOR], rtol=1e-3)
-    assert outcome_transforms.CompressBelowMedian().learn(scores).noise_factors(keys, scores) is None
+    np.testing.assert_allclose(
+        factors, [1 / 16, 1 / 16, factors[2], 1.0, 1.0, 1.0, LEAST_FACTOR], rtol=1e-3
+    )
+    assert (
+        outcome_transforms.CompressBelowMedian().learn(scores).noise_factors(keys, scores) is None
+    )
 
 
 def test_a_best_that_is_an_outlier_itself_is_no_fence():
@@ -127,7 +141,8 @@ def test_log_regret_by_hand():
     transform = outcome_transforms.get("log-regret").learn(scores).monotone_map
     # The best is 5, the median falls 2 short of it.
     np.testing.assert_allclose(
-        transform(np.array([1.0, 3.0, 5.0, 7.5])), [5.0 - 2.0 * np.log(3.0), 5.0 - 2.0 * np.log(2.0), 5.0, 7.5]
+        transform(np.array([1.0, 3.0, 5.0, 7.5])),
+        [5.0 - 2.0 * np.log(3.0), 5.0 - 2.0 * np.log(2.0), 5.0, 7.5],
     )
     step = 1e-6
     below, above = transform(np.array([5.0, 5.0 + step])) - transform(np.array([5.0 - step, 5.0]))
@@ -144,7 +159,9 @@ def test_every_transform_is_undone(name, seen, new):
     restored = scale.restore(scale.centre + scale.spread * scale.standardise(asked))
     floor = -np.inf if scale.linear else scores.min()
     # A score far below a depth of almost nothing has lost its digits to the median's.
-    np.testing.assert_allclose(restored, np.maximum(asked, floor), rtol=1e-9, atol=1e-4 * max(np.ptp(asked), 1e-6))
+    np.testing.assert_allclose(
+        restored, np.maximum(asked, floor), rtol=1e-9, atol=1e-4 * max(np.ptp(asked), 1e-6)
+    )
 
 
 @every
@@ -163,10 +180,12 @@ def test_an_inverse_has_a_score_for_all_that_a_posterior_may_say(name, seen, pre
 
 def test_inverses_by_hand():
     scores = np.array([1.0, 5.0, 4.0, 2.0, 3.0])
-    # The median is 3; the excess over it is 1 and 2, so that no value of g is more than 4.5 below it.
+    # The median is 3; the excess over it is 1 and 2, so that no value of g is more than 4.5 below
+    # it.
     compressed = outcome_transforms.get("compress-below-median").learn(scores)
     np.testing.assert_allclose(
-        compressed.restore(np.array([7.0, 3.0, 3.0 - 1.0 / (1.0 + 1.0 / 4.5), -1.6, -99.0])), [7.0, 3.0, 2.0, 1.0, 1.0]
+        compressed.restore(np.array([7.0, 3.0, 3.0 - 1.0 / (1.0 + 1.0 / 4.5), -1.6, -99.0])),
+        [7.0, 3.0, 2.0, 1.0, 1.0],
     )
     ranked = outcome_transforms.get("rank-normal").learn(scores)
     quantiles = norm.ppf([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -175,13 +194,16 @@ def test_inverses_by_hand():
     np.testing.assert_allclose(ranked.restore(np.array(asked)), [1.0, 2.0, 3.0, 3.5, 6.0])
     # The best is 5, the median falls 2 short of it.
     regret = outcome_transforms.get("log-regret").learn(scores)
-    np.testing.assert_allclose(regret.restore(np.array([6.0, 5.0 - 2.0 * np.log(2.0), -1e9])), [6.0, 3.0, 1.0])
+    np.testing.assert_allclose(
+        regret.restore(np.array([6.0, 5.0 - 2.0 * np.log(2.0), -1e9])), [6.0, 3.0, 1.0]
+    )
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_predictions_in_scores_are_quantiles_of_the_score(name):
     """Against draws of the transformed score, each inverted by a search."""
-    networks, others = points(20), points(4, 1)
+    networks = points(20)
+    others = points(4, 1)
     scores = smooth(networks)
     gp = DistanceGP(Differences(), exponential(3), MarginalLikelihood(), transform=name)
     fitted = gp.fit(networks, scores, np.random.default_rng(0))
@@ -190,14 +212,18 @@ def test_predictions_in_scores_are_quantiles_of_the_score(name):
     if name == "standardise":
         assert scored.mean.tolist() == posterior.mean.tolist()
         assert scored.std.tolist() == posterior.std.tolist()
+
     for at in range(len(others)):
         draws = np.random.default_rng(at).normal(posterior.mean[at], posterior.std[at], 4001)
         grid = np.linspace(scores.min(), scores.max() + 20.0, 400_001)
         transformed = grid if fitted.scale.linear else fitted.scale.monotone_map(grid)
-        low, median, high = np.quantile(np.interp(draws, transformed, grid), norm.cdf([-1.0, 0.0, 1.0]))
+        low, median, high = np.quantile(
+            np.interp(draws, transformed, grid), norm.cdf([-1.0, 0.0, 1.0])
+        )
         tolerance = 0.1 * scored.std[at]
         assert scored.mean[at] == pytest.approx(median, abs=tolerance)
         assert scored.std[at] == pytest.approx(0.5 * (high - low), abs=tolerance)
+
     assert scored.best == pytest.approx([scores.max()])
 
 

@@ -31,8 +31,11 @@ def counted():
 
 
 def equal(blocks, first, second=None):
-    found, expected = blocks.distances(first, second), KERNEL.distances(first, second)
-    return np.array_equal(found.stack, expected.stack) and len(found.unnormalised) == len(expected.unnormalised)
+    found = blocks.distances(first, second)
+    expected = KERNEL.distances(first, second)
+    return np.array_equal(found.stack, expected.stack) and len(found.unnormalised) == len(
+        expected.unnormalised
+    )
 
 
 def test_a_block_that_recurs_computes_its_new_rows_only(counted):
@@ -47,6 +50,7 @@ def test_rows_that_are_no_longer_asked_for_are_dropped(counted):
     blocks = RecurringBlocks(counted)
     for rows in (CELLS[200:240], CELLS[240:250], CELLS[200:240]):
         assert equal(blocks, rows, COLUMNS)
+
     assert counted.shapes == [(40, len(COLUMNS)), (10, len(COLUMNS)), (40, len(COLUMNS))]
 
 
@@ -61,6 +65,7 @@ def test_small_blocks_and_squares_are_not_kept(counted, second):
     blocks = RecurringBlocks(counted)
     for _ in range(2):
         assert equal(blocks, COLUMNS, second)
+
     assert len(counted.shapes) == 2
 
 
@@ -71,7 +76,9 @@ def test_a_block_without_rows_is_empty(counted):
 def test_the_blocks_of_the_latest_calls_are_kept(counted, monkeypatch):
     monkeypatch.setattr(recurring, "MOST_BLOCKS", 2)
     assert MOST_BLOCKS > 2
-    blocks, others = RecurringBlocks(counted), [CELLS[at : at + SHORTEST] for at in range(3)]
+    blocks = RecurringBlocks(counted)
+    others = [CELLS[at : at + SHORTEST] for at in range(3)]
     for at in (0, 1, 0, 2, 0, 1):
         assert equal(blocks, CELLS[300:305], others[at])
+
     assert len(counted.shapes) == 4

@@ -48,14 +48,17 @@ def test_likelihood_and_gradient_are_those_of_all_evaluations(rows, seed, unequa
     assert likelihood.value(theta) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
     def of_all(t):
-        return multivariate_normal(np.zeros(len(rows)), covariances(replicates, t)[2]).logpdf(replicates.values)
+        return multivariate_normal(np.zeros(len(rows)), covariances(replicates, t)[2]).logpdf(
+            replicates.values
+        )
 
     np.testing.assert_allclose(gradient, approx_fprime(theta, of_all, 1e-6), rtol=1e-3, atol=1e-4)
 
 
 @given(histories, st.integers(0, 2**32 - 1), st.booleans())
 def test_posterior_is_that_of_all_evaluations(rows, seed, unequal):
-    replicates, theta = history(rows, seed, unequal), np.array([0.2, -1.0, -0.5, 0.0, -2.0])
+    replicates = history(rows, seed, unequal)
+    theta = np.array([0.2, -1.0, -0.5, 0.0, -2.0])
     _, gram, naive = covariances(replicates, theta)
     networks = points(len(replicates.keys))
     cross = exponential(3).value(Differences().distances(networks, points(6, 9)).stack, theta[:-1])
@@ -64,7 +67,9 @@ def test_posterior_is_that_of_all_evaluations(rows, seed, unequal):
     solved = np.linalg.solve(naive, cross[replicates.rows])
     mean, variance = merged.predict(cross, np.full(6, np.exp(0.2)))
     np.testing.assert_allclose(mean, solved.T @ replicates.values, atol=1e-9)
-    np.testing.assert_allclose(variance, np.exp(0.2) - (cross[replicates.rows] * solved).sum(axis=0), atol=1e-9)
+    np.testing.assert_allclose(
+        variance, np.exp(0.2) - (cross[replicates.rows] * solved).sum(axis=0), atol=1e-9
+    )
 
 
 def test_equal_noise_gives_means_and_noise_over_count():
@@ -77,13 +82,17 @@ def test_equal_noise_gives_means_and_noise_over_count():
 
 
 def test_a_row_known_well_counts_more():
-    means, variances = Replicates.of(["a", "a"], np.array([0.0, 1.0]), np.array([0.0, 0.2])).merged(0.1)
+    means, variances = Replicates.of(["a", "a"], np.array([0.0, 1.0]), np.array([0.0, 0.2])).merged(
+        0.1
+    )
     np.testing.assert_allclose(means, [0.25])
     np.testing.assert_allclose(variances, [0.075])
 
 
 def test_adding_equals_grouping_at_once():
-    values, known, factors = np.arange(8.0), np.linspace(0, 1, 8), np.linspace(1, 0.1, 8)
+    values = np.arange(8.0)
+    known = np.linspace(0, 1, 8)
+    factors = np.linspace(1, 0.1, 8)
     whole = Replicates.of(KEYS, values, known, factors)
     grown = Replicates.of(KEYS[:3], values[:3], known[:3], factors[:3])
     grown = grown.adding(KEYS[3:], values[3:], known[3:], factors[3:])
@@ -107,7 +116,9 @@ def test_a_subset_keeps_all_evaluations_of_its_rows():
 def test_the_likelihood_of_a_sample_is_that_of_its_rows():
     networks = points(12)
     replicates = Replicates.of([point.key for point in networks], smooth(networks))
-    whole = Likelihood(exponential(3), Differences().distances(networks).stack, replicates, (0.1, 0.1))
+    whole = Likelihood(
+        exponential(3), Differences().distances(networks).stack, replicates, (0.1, 0.1)
+    )
     part = whole.sample(5, np.random.default_rng(0))
     at = [int(key.split("-")[1]) for key in part.replicates.keys]
     chosen = [networks[row] for row in at]
@@ -120,13 +131,17 @@ def test_fixed_noise_is_no_parameter():
     networks = points(6)
     replicates = Replicates.of([point.key for point in networks], smooth(networks))
     stack = Differences().distances(networks).stack
-    fixed, free = (Likelihood(exponential(3), stack, replicates, bounds) for bounds in ((0.2, 0.2), (0.1, 0.3)))
+    fixed, free = (
+        Likelihood(exponential(3), stack, replicates, bounds) for bounds in ((0.2, 0.2), (0.1, 0.3))
+    )
     x = np.array([0.1, -1.0, -0.5, 0.0])
     theta = fixed.full(x)
     assert len(fixed.bounds.lower) == 4 and len(free.bounds.lower) == 5
     assert theta[-1] == pytest.approx(np.log(0.2))
     assert fixed.value(x) == free.value(theta)
-    np.testing.assert_allclose(fixed.value_and_gradient(x)[1], free.value_and_gradient(theta)[1][:-1])
+    np.testing.assert_allclose(
+        fixed.value_and_gradient(x)[1], free.value_and_gradient(theta)[1][:-1]
+    )
 
 
 def test_no_covariance_has_likelihood_minus_infinity_and_no_slope():

@@ -18,13 +18,17 @@ from tests.support.source_models import source_model
 
 
 def process(transform="standardise"):
-    return DistanceGP(Differences(), exponential(3), MarginalLikelihood(starts=1), transform=transform)
+    return DistanceGP(
+        Differences(), exponential(3), MarginalLikelihood(starts=1), transform=transform
+    )
 
 
 def pooled():
     networks = points(4, seed=5)
     return PooledSurrogate(
-        process("none"), tuple(networks), Standardise().learn(smooth(networks)).standardise(smooth(networks))
+        process("none"),
+        tuple(networks),
+        Standardise().learn(smooth(networks)).standardise(smooth(networks)),
     )
 
 
@@ -42,7 +46,8 @@ def pooled():
     ids=["gp", "log-regret", "stacked", "transformed", "coregionalised", "residual", "pooled"],
 )
 def test_a_score_of_a_large_variance_is_hardly_used(make):
-    networks, rng = points(20), np.random.default_rng
+    networks = points(20)
+    rng = np.random.default_rng
     scores = smooth(networks, noise=0.02)
     wrong = scores.copy()
     wrong[3] -= 2.0
@@ -60,5 +65,8 @@ def test_variances_of_zero_change_nothing():
     networks = points(12)
     scores = smooth(networks)
     for surrogate in (process("log-regret"), StackedGP([process(), process("log-regret")])):
-        one, two = (surrogate.fit(networks, scores, np.random.default_rng(0), each) for each in (None, np.zeros(12)))
+        one, two = (
+            surrogate.fit(networks, scores, np.random.default_rng(0), each)
+            for each in (None, np.zeros(12))
+        )
         np.testing.assert_array_equal(one.posterior(networks).means, two.posterior(networks).means)

@@ -23,7 +23,10 @@ CELLS = [cell.functional for cell in SPACE.members()[:1500]]
 
 def truth(cells):
     return np.array(
-        [sum(layer.op == "nor_conv_3x3" for layer in cell.layers) + 0.1 * len(cell.edges) for cell in cells]
+        [
+            sum(layer.op == "nor_conv_3x3" for layer in cell.layers) + 0.1 * len(cell.edges)
+            for cell in cells
+        ]
     )
 
 
@@ -36,7 +39,9 @@ class Screen:
 
 @pytest.fixture(scope="module")
 def process():
-    rival = StackedGP([member_model(name, SPACE).surrogate("standardise") for name in ("subtrees", "topology")])
+    rival = StackedGP(
+        [member_model(name, SPACE).surrogate("standardise") for name in ("subtrees", "topology")]
+    )
     return rival.fit(CELLS[::30], truth(CELLS[::30]), np.random.default_rng(0))
 
 
@@ -55,10 +60,13 @@ def test_held_out_networks_are_of_one_fold_that_the_others_lack():
         assert (others % 4 != 0).all()
 
 
-@pytest.mark.parametrize(("usual", "rival", "better"), [(1.0, 0.2, True), (0.2, 1.0, False), (0.45, 0.5, False)])
+@pytest.mark.parametrize(
+    ("usual", "rival", "better"), [(1.0, 0.2, True), (0.2, 1.0, False), (0.45, 0.5, False)]
+)
 def test_a_rival_is_better_only_beyond_luck(usual, rival, better):
     rng = np.random.default_rng(0)
-    scores, noise = rng.standard_normal(300), rng.standard_normal((2, 300))
+    scores = rng.standard_normal(300)
+    noise = rng.standard_normal((2, 300))
     compared = RankComparison.of(scores + usual * noise[0], scores + rival * noise[1], scores)
     assert compared.rival_is_clearly_better is better
     assert 0.0 < compared.deviation < 0.1
@@ -68,9 +76,12 @@ def test_evaluations_added_later_are_merged_as_at_once():
     rng = np.random.default_rng(0)
     networks = [CELLS[at] for at in rng.integers(0, 20, 60)]
     scores = rng.standard_normal(60)
-    whole, parts = Merged.of(networks, scores), Merged.of(networks[:35], scores[:35]).adding(networks[35:], scores[35:])
+    whole = Merged.of(networks, scores)
+    parts = Merged.of(networks[:35], scores[:35]).adding(networks[35:], scores[35:])
     assert [one.key for one in parts.networks] == [one.key for one in whole.networks]
-    assert parts.position == whole.position == {one.key: at for at, one in enumerate(whole.networks)}
+    assert (
+        parts.position == whole.position == {one.key: at for at, one in enumerate(whole.networks)}
+    )
     assert parts.means.tolist() == whole.means.tolist()
     for network, mean in zip(whole.networks, whole.means, strict=True):
         own = [score for one, score in zip(networks, scores, strict=True) if one.key == network.key]
@@ -78,7 +89,8 @@ def test_evaluations_added_later_are_merged_as_at_once():
 
 
 def test_a_screen_changes_no_posterior_of_the_promising_networks(process):
-    screened, whole = ScreenedProcess(Screen(), process), process.posterior(CELLS)
+    screened = ScreenedProcess(Screen(), process)
+    whole = process.posterior(CELLS)
     assert len(CELLS) > BLOCK
     posterior = screened.posterior(CELLS)
     rows = np.argsort(-truth(CELLS), kind="stable")[:PROMISING]
@@ -91,7 +103,8 @@ def test_a_screen_changes_no_posterior_of_the_promising_networks(process):
 
 
 def test_evaluations_since_the_prefix_move_the_posterior(process):
-    new, score = CELLS[7], truth(CELLS).max() + 3.0
+    new = CELLS[7]
+    score = truth(CELLS).max() + 3.0
     before = ScreenedProcess.of(Screen(), process, [], np.empty(0))
     after = ScreenedProcess.of(Screen(), process, [new], np.array([score]))
     assert after.posterior([new]).mean[0] > before.posterior([new]).mean[0] + 1.0
@@ -103,20 +116,26 @@ def test_evaluations_since_the_prefix_move_the_posterior(process):
 
 def test_fantasies_shrink_the_variance_behind_a_screen(process):
     screened = ScreenedProcess(Screen(), process)
-    before, after = screened.posterior(CELLS[1:3]), screened.hallucinate(CELLS[1:3]).posterior(CELLS[1:3])
+    before = screened.posterior(CELLS[1:3])
+    after = screened.hallucinate(CELLS[1:3]).posterior(CELLS[1:3])
     assert (after.variances < before.variances).all()
     assert screened.noises().tolist() == process.noises().tolist()
 
 
 def test_members_with_sources_take_no_further_observations(process):
     with pytest.raises(UsageError, match="source studies"):
-        replace(process, members=(*process.members, SimpleNamespace())).observe(CELLS[:1], np.ones(1))
+        replace(process, members=(*process.members, SimpleNamespace())).observe(
+            CELLS[:1], np.ones(1)
+        )
 
 
 def test_a_network_is_predicted_once(process, monkeypatch):
-    asked, posterior = [], type(process).posterior
+    asked = []
+    posterior = type(process).posterior
     monkeypatch.setattr(
-        type(process), "posterior", lambda self, some, **kind: asked.extend(some) or posterior(self, some, **kind)
+        type(process),
+        "posterior",
+        lambda self, some, **kind: asked.extend(some) or posterior(self, some, **kind),
     )
     screened = ScreenedProcess(Screen(), process)
     first = screened.posterior([*CELLS[:5], CELLS[2]])

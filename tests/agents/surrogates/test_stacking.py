@@ -38,13 +38,16 @@ def objective(likelihoods, weights, prior):
 
 def test_left_out_is_what_the_others_say():
     rng = np.random.default_rng(2)
-    x, values = rng.normal(size=(9, 2)), rng.normal(size=9)
+    x = rng.normal(size=(9, 2))
+    values = rng.normal(size=9)
     gram = np.exp(-np.abs(x[:, None] - x[None]).sum(axis=-1))
     variances = rng.uniform(0.05, 0.5, 9)
     densities = GaussianProcess.condition(gram, values, 0.1, variances).loo_log_densities()
     for at in range(9):
         rest = np.delete(np.arange(9), at)
-        others = GaussianProcess.condition(gram[np.ix_(rest, rest)], values[rest], 0.1, variances[rest])
+        others = GaussianProcess.condition(
+            gram[np.ix_(rest, rest)], values[rest], 0.1, variances[rest]
+        )
         mean, variance = others.predict(gram[rest, at : at + 1], gram[at : at + 1, at])
         law = stats.norm(mean[0], np.sqrt(variance[0] + variances[at]))
         assert densities[at] == pytest.approx(law.logpdf(values[at]))
@@ -76,7 +79,9 @@ def test_shares_are_shares(n, count, prior, seed):
 def test_two_that_say_the_same_count_as_one():
     likelihoods = np.random.default_rng(1).normal(size=(40, 2))
     twice = stacking_weights(likelihoods[:, [0, 0, 1]], 0.0)
-    np.testing.assert_allclose([twice[:2].sum(), twice[2]], stacking_weights(likelihoods, 0.0), atol=1e-3)
+    np.testing.assert_allclose(
+        [twice[:2].sum(), twice[2]], stacking_weights(likelihoods, 0.0), atol=1e-3
+    )
 
 
 def test_the_better_predictor_gets_the_larger_weight():
@@ -99,11 +104,14 @@ def test_posterior_is_the_weighted_mixture():
 def test_sets_of_one_member_divide_its_share():
     two = np.array([[0.0, 0.0, -2.0], [0.0, 1.0, -3.0]])
     fitted = fit(StackedGP([member(0, two), member(1)]), count=12)
-    np.testing.assert_allclose(fitted.weights, [fitted.stacking[0] / 2, fitted.stacking[0] / 2, fitted.stacking[1]])
+    np.testing.assert_allclose(
+        fitted.weights, [fitted.stacking[0] / 2, fitted.stacking[0] / 2, fitted.stacking[1]]
+    )
     scores = smooth(points(12))
     each = np.array([process.loo_log_densities() for process in fitted.members[0].processes])
     np.testing.assert_allclose(
-        loo_log_densities(fitted.members, scores)[:, 0], np.log(np.exp(each).mean(axis=0) / scores.std())
+        loo_log_densities(fitted.members, scores)[:, 0],
+        np.log(np.exp(each).mean(axis=0) / scores.std()),
     )
 
 
@@ -117,7 +125,8 @@ def test_members_of_negligible_weight_are_dropped():
 def test_belief_keeps_means_and_shrinks_deviations():
     fitted = fit(StackedGP([member(0), member(1)]), count=12)
     others = points(4, 1)
-    before, after = fitted.posterior(others), fitted.hallucinate(others[:1]).posterior(others)
+    before = fitted.posterior(others)
+    after = fitted.hallucinate(others[:1]).posterior(others)
     np.testing.assert_allclose(after.means, before.means, atol=1e-8)
     assert (after.variances[:, 0] < before.variances[:, 0]).all()
 
@@ -136,7 +145,8 @@ def test_densities_are_of_scores(name):
 def test_members_with_other_units_are_compared_in_scores():
     """Standardised twice, once in a thousandth of the unit: the same model, the same share."""
     given = FixedHyperparameters(np.array([[0.0, 0.0, -2.0]]))
-    networks, scores = points(12), smooth(points(12))
+    networks = points(12)
+    scores = smooth(points(12))
     apart = [
         DistanceGP(Differences(), Exponential([0]), given, transform=name).fit(
             networks, scores, np.random.default_rng(0)
@@ -163,7 +173,9 @@ def test_members_are_mixed_in_scores():
     others = points(5, 1)
     posterior = fitted.posterior(others).in_scores()
     first, second = (one.posterior(others) for one in fitted.members)
-    np.testing.assert_allclose(posterior.means, [fitted.members[0].scale.restore(first.mean), second.mean])
+    np.testing.assert_allclose(
+        posterior.means, [fitted.members[0].scale.restore(first.mean), second.mean]
+    )
     np.testing.assert_allclose(posterior.variances[1], second.variance)
     np.testing.assert_array_equal(posterior.weights, fitted.weights)
 
@@ -176,5 +188,6 @@ def test_one_observation():
 def test_arguments():
     with pytest.raises(UsageError, match="one or more members, got none"):
         StackedGP([])
+
     with pytest.raises(UsageError, match="prior must be >= 0 and finite, got -1"):
         StackedGP([member(0)], prior=-1)

@@ -33,7 +33,8 @@ def proposed(agent, history, n):
 
 def test_the_best_of_the_sources_come_in_turns_and_then_another_agent(space):
     networks = list(space.members())[:12]
-    first, second = source(networks[:6], range(6)), source(networks[6:], range(0, -6, -1), "other")
+    first = source(networks[:6], range(6))
+    second = source(networks[6:], range(0, -6, -1), "other")
     # A lucky evaluation of the worst network does not change the order of the means.
     first = source([*networks[:6], networks[0], networks[0]], [*range(6), 20.0, -30.0])
     agent = agents.get("source-best", space, top=4)
@@ -59,10 +60,16 @@ def test_a_forest_of_all_tasks_begins_where_the_source_is_good(space):
     begun = proposed(forest, History(sources=(one_source,)), 3)
     assert max(ranks.index(score(one)) for one in begun) < len(networks) / 4
     # The incumbent is the task's own, in its own unit.
-    pooled = PooledSources(space, OutcomeTransformed(RandomForest("path", 10), outcome_transforms.get("standardise")))
-    history = History(observed(networks[1:12:2], [score(one) for one in networks[1:12:2]]), sources=(one_source,))
+    pooled = PooledSources(
+        space, OutcomeTransformed(RandomForest("path", 10), outcome_transforms.get("standardise"))
+    )
+    history = History(
+        observed(networks[1:12:2], [score(one) for one in networks[1:12:2]]), sources=(one_source,)
+    )
     scores = np.array([seen.score for seen in history.usable])
     surrogate = pooled.with_sources(pooled.surrogate, history)
-    fitted = surrogate.fit([seen.architecture for seen in history.usable], scores, np.random.default_rng(0))
+    fitted = surrogate.fit(
+        [seen.architecture for seen in history.usable], scores, np.random.default_rng(0)
+    )
     assert fitted.posterior(networks[:3]).best == pytest.approx([scores.max()])
     assert pooled.with_sources(pooled.surrogate, History()) is pooled.surrogate

@@ -14,11 +14,21 @@ WORDS = vocabulary("nasbench101").common
 
 
 def test_an_identity_becomes_an_edge():
-    cell = codec.from_nasbench201("|nor_conv_3x3~0|+|skip_connect~0|none~1|+|none~0|avg_pool_3x3~1|nor_conv_1x1~2|")
+    cell = codec.from_nasbench201(
+        "|nor_conv_3x3~0|+|skip_connect~0|none~1|+|none~0|avg_pool_3x3~1|nor_conv_1x1~2|"
+    )
     translated = translate(cell)
-    assert [layer.op for layer in translated.layers] == ["ip", "conv3x3-bn-relu", "maxpool3x3", "conv1x1-bn-relu", "op"]
+    assert [layer.op for layer in translated.layers] == [
+        "ip",
+        "conv3x3-bn-relu",
+        "maxpool3x3",
+        "conv1x1-bn-relu",
+        "op",
+    ]
     at = {layer.op: place for place, layer in enumerate(translated.layers)}
-    named = {(translated.layers[tail].op, translated.layers[head].op) for tail, head in translated.edges}
+    named = {
+        (translated.layers[tail].op, translated.layers[head].op) for tail, head in translated.edges
+    }
     assert named == {
         ("ip", "conv3x3-bn-relu"), ("conv3x3-bn-relu", "maxpool3x3"), ("ip", "conv1x1-bn-relu"),
         ("maxpool3x3", "op"), ("conv1x1-bn-relu", "op"),
@@ -27,20 +37,28 @@ def test_an_identity_becomes_an_edge():
 
 
 def test_identities_in_a_row_and_side_by_side_are_one_edge():
-    cell = codec.from_nasbench201("|skip_connect~0|+|none~0|skip_connect~1|+|skip_connect~0|none~1|skip_connect~2|")
+    cell = codec.from_nasbench201(
+        "|skip_connect~0|+|none~0|skip_connect~1|+|skip_connect~0|none~1|skip_connect~2|"
+    )
     translated = translate(cell)
-    assert ([layer.op for layer in translated.layers], translated.edges) == (["ip", "op"], ((0, 1),))
+    assert ([layer.op for layer in translated.layers], translated.edges) == (
+        ["ip", "op"],
+        ((0, 1),),
+    )
 
 
 @pytest.mark.parametrize("name", ["nasbench101", "nasbench201"])
 def test_equal_cells_stay_equal_and_paths_keep_their_operations(name):
-    space, rng = spaces.get(name), np.random.default_rng(0)
+    space = spaces.get(name)
+    rng = np.random.default_rng(0)
     for _ in range(40):
         cell = space.sample(rng)
         translated = translate(cell)
         assert translated.space == "nasbench101"
         assert translate(cell.canonical).key == translated.key
-        assert paths(translated) == {tuple(one for one in path if one) for path in paths(cell, vocabulary(name).common)}
+        assert paths(translated) == {
+            tuple(one for one in path if one) for path in paths(cell, vocabulary(name).common)
+        }
 
 
 def paths(cell, words=WORDS):
@@ -51,6 +69,7 @@ def paths(cell, words=WORDS):
             op = cell.layers[at].op
             word = words.get(op, op)
             ends[at] = [(*path, word) for parent in parents for path in ends[parent]]
+
     return {path[:-1] for path in ends[len(cell.layers) - 1]}
 
 

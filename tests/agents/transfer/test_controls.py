@@ -1,4 +1,5 @@
-"""Controls of a comparison of warm starts: cold starts again, with the same first networks and other draws."""
+"""Controls of a comparison of warm starts: cold starts again, with the same first networks and
+other draws."""
 
 from __future__ import annotations
 
@@ -36,18 +37,40 @@ def comparison(request, space):
         return Result(score(cell) + request.param * (zlib.crc32(query.encode()) % 7))
 
     def problem(task):
-        named = (task, task, f"{task}/1", space.name, space.config, "value", "maximise", best, 30, 1.0, "points")
+        named = (
+            task,
+            task,
+            f"{task}/1",
+            space.name,
+            space.config,
+            "value",
+            "maximise",
+            best,
+            30,
+            1.0,
+            "points",
+        )
         return Problem(*named, answer, request.param, truth.__getitem__)
 
     run = f"noise-{request.param}"
     return TransferPlan(
-        contestants.contestant("tw"), problem, scenarios(["sampled"]), 2, BUDGET, run, shrink=10, controls=2
+        contestants.contestant("tw"),
+        problem,
+        scenarios(["sampled"]),
+        2,
+        BUDGET,
+        run,
+        shrink=10,
+        controls=2,
     )
 
 
-def test_a_control_has_the_first_networks_of_its_cold_start_and_then_draws_others(archive, space, comparison):
+def test_a_control_has_the_first_networks_of_its_cold_start_and_then_draws_others(
+    archive, space, comparison
+):
     for job in comparison.cold(TARGET):
         search(archive, job, space)
+
     pairs = list(comparison.control_pairs())
     assert [cold for _, cold in pairs] == 2 * comparison.cold(TARGET)
     assert len({job.study.name for pair in pairs for job in pair}) == 4 + 2
@@ -55,6 +78,7 @@ def test_a_control_has_the_first_networks_of_its_cold_start_and_then_draws_other
         copy_starts(archive, comparison)
         for control, _ in pairs:
             search(archive, control, space)
+
     for control, cold in pairs:
         once, again = (
             [(one.architecture, one.value) for one in archive.studies.evaluations(job.study.name)]
@@ -63,8 +87,13 @@ def test_a_control_has_the_first_networks_of_its_cold_start_and_then_draws_other
         assert len(once) == len(again) == BUDGET
         assert once[:FIRST] == again[:FIRST]
         assert once[FIRST:] != again[FIRST:]
+
     results = rows(archive, comparison)
-    assert [(one.scenario, one.seeds) for one in results] == [("cold", 2), ("cold-again-1", 2), ("cold-again-2", 2)]
+    assert [(one.scenario, one.seeds) for one in results] == [
+        ("cold", 2),
+        ("cold-again-1", 2),
+        ("cold-again-2", 2),
+    ]
     assert results[0].regret[1] == results[1].regret[1] == results[2].regret[1]
 
 
@@ -76,4 +105,6 @@ def test_an_amount_that_all_seeds_are_behind_by_has_no_standard_error(behind):
     assert Excess.of(cold, same) == (0.0, 0.0, 0.0)
     # The differences are equal, and the regrets are not.
     apart = np.arange(3.0)[:, None] + cold
-    assert Excess.of(apart + behind, apart) == pytest.approx((behind, None, behind * math.sqrt(3.0)))
+    assert Excess.of(apart + behind, apart) == pytest.approx(
+        (behind, None, behind * math.sqrt(3.0))
+    )

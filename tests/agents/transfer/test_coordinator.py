@@ -1,4 +1,5 @@
-"""Transfer of agents: good sources help, misleading ones lose their weight, and other agents ignore them."""
+"""Transfer of agents: good sources help, misleading ones lose their weight, and other agents ignore
+them."""
 
 from __future__ import annotations
 
@@ -40,13 +41,17 @@ def trusting(kind, space):
 
 def search(agent, sources, budget, seed=0):
     """The cells that an agent evaluates, and its last estimates of the correlations."""
-    evaluated, correlations = [], {}
+    evaluated = []
+    correlations = {}
     while len(evaluated) < budget:
-        observations = tuple(Observation(one, score(one), f"own#{at}") for at, one in enumerate(evaluated))
+        observations = tuple(
+            Observation(one, score(one), f"own#{at}") for at, one in enumerate(evaluated)
+        )
         history = History(observations, sources=tuple(sources))
         (suggestion,) = agent.propose(history, 1, np.random.default_rng([seed, len(evaluated)]))
         evaluated.append(suggestion.architecture)
         correlations = suggestion.task_correlations or correlations
+
     return evaluated, correlations
 
 
@@ -64,7 +69,9 @@ def test_a_good_source_shows_where_to_begin(kind, space):
 @pytest.mark.parametrize("kind", ["portfolio", "bananas"])
 def test_a_source_of_reversed_scores_gets_a_negative_correlation_or_no_weight(kind, space):
     known = half(space)
-    evaluated, correlations = search(trusting(kind, space), [source(known, [-score(one) for one in known])], 11)
+    evaluated, correlations = search(
+        trusting(kind, space), [source(known, [-score(one) for one in known])], 11
+    )
     assert correlations["s"] < 0.0
     best = max(score(one) for one in space.members())
     assert max(score(one) for one in evaluated) >= best - 1.0
@@ -82,10 +89,17 @@ def test_the_weight_of_an_unrelated_source_decays(space):
 def test_units_of_a_source_do_not_matter(kind, space):
     known = half(space)
     agent = trusting(kind, space)
-    plain, scaled = ([factor * score(one) + origin for one in known] for factor, origin in ((1.0, 0.0), (1e4, -7.0)))
+    plain, scaled = (
+        [factor * score(one) + origin for one in known]
+        for factor, origin in ((1.0, 0.0), (1e4, -7.0))
+    )
     history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]))
     one, other = (
-        agent.propose(dataclasses.replace(history, sources=(source(known, values),)), 2, np.random.default_rng(1))
+        agent.propose(
+            dataclasses.replace(history, sources=(source(known, values),)),
+            2,
+            np.random.default_rng(1),
+        )
         for values in (plain, scaled)
     )
     assert [each.architecture for each in one] == [each.architecture for each in other]
@@ -105,10 +119,17 @@ def test_groups_propose_in_turns(space):
     known = half(space)
     best = {"a": known[3], "b": known[8]}
     two = [
-        source(known, [2.0 * (one == best[name]) + 0.001 * at for at, one in enumerate(known)], name, task=name)
+        source(
+            known,
+            [2.0 * (one == best[name]) + 0.001 * at for at, one in enumerate(known)],
+            name,
+            task=name,
+        )
         for name in best
     ]
-    suggestions = trusting("portfolio", space).propose(History(sources=tuple(two)), 2, np.random.default_rng(0))
+    suggestions = trusting("portfolio", space).propose(
+        History(sources=tuple(two)), 2, np.random.default_rng(0)
+    )
     assert [each.architecture for each in suggestions] == [best["a"], best["b"]]
 
 
@@ -123,19 +144,26 @@ def test_a_batch_is_whole_and_new(kind, space):
 def test_the_cache_changes_no_suggestion(space):
     known = half(space)
     one_source = source(known, [score(one) for one in known])
-    history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]), sources=(one_source,))
+    history = History(
+        tuple(Observation(one, score(one), one.key) for one in known[:9]), sources=(one_source,)
+    )
     agent = trusting("portfolio", space)
     agent.propose(
-        dataclasses.replace(history, sources=(source(known, range(len(known)), "x"),)), 1, np.random.default_rng(1)
+        dataclasses.replace(history, sources=(source(known, range(len(known)), "x"),)),
+        1,
+        np.random.default_rng(1),
     )
     answers = [
-        each.propose(history, 3, np.random.default_rng(2)) for each in (agent, agent, trusting("portfolio", space))
+        each.propose(history, 3, np.random.default_rng(2))
+        for each in (agent, agent, trusting("portfolio", space))
     ]
     assert answers[0] == answers[1] == answers[2]
 
 
 @pytest.mark.parametrize("kind", TRANSFER)
-@pytest.mark.parametrize("scores", [[1.0] * 12, [0.1, 0.2, 0.3], [float("nan")] * 12, [float("inf"), 1.0, 2.0, 3.0]])
+@pytest.mark.parametrize(
+    "scores", [[1.0] * 12, [0.1, 0.2, 0.3], [float("nan")] * 12, [float("inf"), 1.0, 2.0, 3.0]]
+)
 def test_uninformative_sources_change_nothing(kind, scores, space):
     known = half(space)
     history = History(tuple(Observation(one, score(one), one.key) for one in known[-11:]))
@@ -143,7 +171,9 @@ def test_uninformative_sources_change_nothing(kind, scores, space):
     agent = trusting(kind, space)
     for some in (History(), history):
         with_it = dataclasses.replace(some, sources=(one_source,))
-        plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (some, with_it))
+        plain, other = (
+            agent.propose(each, 2, np.random.default_rng(4)) for each in (some, with_it)
+        )
         assert plain == other
 
 
@@ -153,7 +183,9 @@ def test_the_preset_paper_does_not_transfer(space):
     for kind in ("bananas", "tw", "tw-kdpp"):
         agent = agents.get(kind, space, preset="paper")
         assert not agent.transfers
-        plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history))
+        plain, other = (
+            agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history)
+        )
         assert plain == other
 
 
@@ -165,15 +197,21 @@ def test_the_catalogue_says_who_transfers():
         agent = agents.get(kind, space)
         assert agent.transfers == info.transfers == (kind in (*TRANSFER, "source-best"))
         if not agent.transfers and kind != "arc":
-            plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history))
+            plain, other = (
+                agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history)
+            )
             assert plain == other
 
 
 def test_networks_whose_layers_have_units():
     space = Chains()
     networks = space.every()
-    one_source = source(networks, [sum(layer.units or 0 for layer in one.layers) for one in networks])
-    (first,) = trusting("portfolio", space).propose(History(sources=(one_source,)), 1, np.random.default_rng(0))
+    one_source = source(
+        networks, [sum(layer.units or 0 for layer in one.layers) for one in networks]
+    )
+    (first,) = trusting("portfolio", space).propose(
+        History(sources=(one_source,)), 1, np.random.default_rng(0)
+    )
     assert sum(layer.units or 0 for layer in first.architecture.layers) == 32
 
 
@@ -181,7 +219,9 @@ def test_cells_of_another_benchmark(space):
     other = spaces.get("nasbench101")
     rng = np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(60)]
-    one_source = source(cells, [sum(layer.op == "conv3x3-bn-relu" for layer in one.layers) for one in cells])
+    one_source = source(
+        cells, [sum(layer.op == "conv3x3-bn-relu" for layer in one.layers) for one in cells]
+    )
     evaluated, correlations = search(trusting("portfolio", space), [one_source], TOP + DESIGN + 1)
     assert max(score(one) for one in evaluated[:TOP]) >= 3.0
     assert correlations["s"] > 0.0
@@ -189,10 +229,12 @@ def test_cells_of_another_benchmark(space):
 
 @pytest.mark.parametrize("kind", TRANSFER)
 def test_sources_of_other_spaces_are_dropped_after_some_evaluations(kind, space):
-    other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
+    other = spaces.get("nasbench101")
+    rng = np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(40)]
     one_source = source(cells, rng.normal(size=len(cells)))
-    agent, seen = trusting(kind, space), [Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]]
+    agent = trusting(kind, space)
+    seen = [Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]]
     for count in (OTHER_SPACES - 1, OTHER_SPACES):
         alone = History(tuple(seen[:count]))
         plain, helped = (
@@ -208,11 +250,16 @@ def test_dropped_sources_are_not_fitted(space, monkeypatch):
         raise AssertionError("fitted a dropped source")
 
     monkeypatch.setattr("archive.agents.transfer.coordinator.learn", refuse)
-    other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
+    other = spaces.get("nasbench101")
+    rng = np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(20)]
     # More sources than first evaluations: none of them chooses a network.
-    sources = tuple(source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(OTHER_SPACES + 2))
-    alone = History(tuple(Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]))
+    sources = tuple(
+        source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(OTHER_SPACES + 2)
+    )
+    alone = History(
+        tuple(Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES])
+    )
     agent = trusting("portfolio", space)
     cold, warm = (
         agent.propose(history, 2, np.random.default_rng(0))
@@ -222,19 +269,26 @@ def test_dropped_sources_are_not_fitted(space, monkeypatch):
 
 
 def test_of_many_tasks_the_larger_ones_are_used(space):
-    cells, rng = list(space.members()), np.random.default_rng(0)
+    cells = list(space.members())
+    rng = np.random.default_rng(0)
     sizes = [6 + at for at in range(MOST_GROUPS + 3)]
     sources = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
-    seen = tuple(Observation(one, score(one), one.key) for one in cells[40 : 40 + MOST_GROUPS + DESIGN])
-    (suggestion,) = trusting("portfolio", space).propose(History(seen, sources=sources), 1, np.random.default_rng(0))
+    seen = tuple(
+        Observation(one, score(one), one.key) for one in cells[40 : 40 + MOST_GROUPS + DESIGN]
+    )
+    (suggestion,) = trusting("portfolio", space).propose(
+        History(seen, sources=sources), 1, np.random.default_rng(0)
+    )
     assert set(suggestion.task_correlations) == {f"s{n}" for n in sizes[3:]}
 
 
 def test_incomparable_sources_are_ignored(space):
     other = Chains().every()
-    agent, one_source = trusting("portfolio", space), source(other, range(20))
+    agent = trusting("portfolio", space)
+    one_source = source(other, range(20))
     plain, with_it = (
-        agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), History(sources=(one_source,)))
+        agent.propose(each, 2, np.random.default_rng(4))
+        for each in (History(), History(sources=(one_source,)))
     )
     assert plain == with_it
     assert codec.to_nasbench201(plain[0].architecture)

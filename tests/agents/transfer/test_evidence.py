@@ -65,16 +65,25 @@ def test_evidence_for_a_source_that_tells_bad_networks_from_good_ones_and_not_wh
 def test_a_decision_needs_no_order_of_sources_and_is_the_same_again(variance, space):
     known = half(space)
     good = source(known, [score(one) for one in known], "good", "t")
-    bad = source(known, np.random.default_rng(5).permutation([score(one) for one in known]), "bad", "u")
-    seen = tuple(Observation(one, score(one), one.key, variance) for one in list(space.members())[1:32:3])
+    bad = source(
+        known, np.random.default_rng(5).permutation([score(one) for one in known]), "bad", "u"
+    )
+    seen = tuple(
+        Observation(one, score(one), one.key, variance) for one in list(space.members())[1:32:3]
+    )
     answers = [
-        agents.get("portfolio", space).propose(History(seen, sources=sources), 1, np.random.default_rng(0))
+        agents.get("portfolio", space).propose(
+            History(seen, sources=sources), 1, np.random.default_rng(0)
+        )
         for sources in ((good, bad), (bad, good), (good,))
     ]
     assert answers[0] == answers[1]
     assert [one.architecture for one in answers[0]] == [one.architecture for one in answers[2]]
     correlations = answers[0][0].task_correlations
-    assert correlations["bad"] == 0.0 and correlations["good"] == answers[2][0].task_correlations["good"] > 0.3
+    assert (
+        correlations["bad"] == 0.0
+        and correlations["good"] == answers[2][0].task_correlations["good"] > 0.3
+    )
 
 
 def test_a_source_of_reversed_scores_tells_as_much_as_the_source(space):
@@ -82,7 +91,9 @@ def test_a_source_of_reversed_scores_tells_as_much_as_the_source(space):
     seen = tuple(Observation(one, score(one), one.key) for one in list(space.members())[1:32:3])
     straight, reversed_scores = (
         agents.get("portfolio", space).propose(
-            History(seen, sources=(source(known, [sign * score(one) for one in known]),)), 1, np.random.default_rng(0)
+            History(seen, sources=(source(known, [sign * score(one) for one in known]),)),
+            1,
+            np.random.default_rng(0),
         )
         for sign in (1.0, -1.0)
     )
@@ -95,13 +106,18 @@ def test_an_unknown_rule_is_refused(space):
         agents.get("portfolio", space, sources="always")
 
 
-def test_beyond_the_evaluations_of_which_sources_tell_something_no_evidence_is_computed(space, monkeypatch):
+def test_beyond_the_evaluations_of_which_sources_tell_something_no_evidence_is_computed(
+    space, monkeypatch
+):
     known = half(space)
     good = source(known, [score(one) for one in known])
     seen = tuple(Observation(one, score(one), one.key) for one in list(space.members())[1:32:3])
-    asked, verdict = [], Evidence.verdict
+    asked = []
+    verdict = Evidence.verdict
     monkeypatch.setattr(
-        Evidence, "verdict", lambda self, models, seen: asked.append(len(seen)) or verdict(self, models, seen)
+        Evidence,
+        "verdict",
+        lambda self, models, seen: asked.append(len(seen)) or verdict(self, models, seen),
     )
     monkeypatch.setattr(coordinator, "MOST_EVALUATIONS", len(seen))
     transfer = coordinator.Transfer(space, rule="evidence")
@@ -117,17 +133,22 @@ def test_a_source_of_another_space_that_is_dropped_is_not_doubted():
         return float(sum("conv" in layer.op for layer in cell.functional.layers))
 
     def distinct(name, count):
-        space, rng = spaces.get(name), np.random.default_rng(0)
+        space = spaces.get(name)
+        rng = np.random.default_rng(0)
         drawn = (space.sample(rng) for _ in range(3 * count))
         return list({cell.functional_key: cell for cell in drawn}.values())[:count]
 
     others = distinct("nasbench101", 60)
     foreign = source(others, [convolutions(one) + 0.01 * at for at, one in enumerate(others)])
     cells = distinct("nasbench201", OTHER_SPACES)
-    seen = tuple(Observation(one, convolutions(one) + 0.01 * at, one.key) for at, one in enumerate(cells))
+    seen = tuple(
+        Observation(one, convolutions(one) + 0.01 * at, one.key) for at, one in enumerate(cells)
+    )
     agent = agents.get("portfolio", spaces.get("nasbench201"))
     before, after = (
-        agent.propose(History(known, sources=(foreign,)), 1, np.random.default_rng(0))[0].task_correlations
+        agent.propose(History(known, sources=(foreign,)), 1, np.random.default_rng(0))[
+            0
+        ].task_correlations
         for known in (seen[:-1], seen)
     )
     assert before["s"] > 0.3
@@ -142,7 +163,9 @@ def test_evidence_is_of_the_networks_and_not_of_their_names(space):
     # The same identifiers and scores, of other networks.
     histories = [
         History(
-            tuple(Observation(cells[to], score(cells[of]), f"own#{of}") for of, to in enumerate(order)),
+            tuple(
+                Observation(cells[to], score(cells[of]), f"own#{of}") for of, to in enumerate(order)
+            ),
             sources=(good,),
         )
         for order in (range(len(cells)), shuffled)

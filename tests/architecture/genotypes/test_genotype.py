@@ -20,7 +20,12 @@ Published = namedtuple("Genotype", "normal normal_concat reduce reduce_concat")
 
 @given(st.sampled_from(SPACES).flatmap(genotypes))
 def test_text_and_json_round_trip(genotype: Genotype) -> None:
-    assert parse(str(genotype)) == parse(json.dumps(genotype.to_dict())) == parse(genotype.to_dict()) == genotype
+    assert (
+        parse(str(genotype))
+        == parse(json.dumps(genotype.to_dict()))
+        == parse(genotype.to_dict())
+        == genotype
+    )
     assert is_genotype(str(genotype)) and is_genotype(json.dumps(genotype.to_dict(), indent=2))
 
 
@@ -56,24 +61,52 @@ EDIT = "normal=[('sep_conv_3x3', 0)"
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Genotype()", "a genotype needs normal, normal_concat, reduce, reduce_concat, got no normal"),
+        (
+            "Genotype()",
+            "a genotype needs normal, normal_concat, reduce, reduce_concat, got no normal",
+        ),
         (str(V2).replace("reduce=", "redux="), "got no reduce"),
         (f"{str(V2)[:-1]}, more=1)", "reduce, reduce_concat only, got 'more'"),
         (str(V2)[:-1], "no text of a genotype"),
         (f"{V2}.normal", "it must be one call of Genotype"),
         (f"{V2}; import os", "no text of a genotype"),
-        (str(V2).replace("range(2, 6)", "__import__('os').system('true')"), "no text of a genotype: malformed"),
+        (
+            str(V2).replace("range(2, 6)", "__import__('os').system('true')"),
+            "no text of a genotype: malformed",
+        ),
         (str(V2).replace("range(2, 6)", "range(10**9)"), "no text of a genotype: malformed"),
-        (str(V2).replace("range(2, 6)", "range(2, 999)"), "normal_concat must have at most 20 entries, got 997"),
-        (str(V2).replace("range(2, 6)", f"range(2, {10**30})"), "a whole number up to 1000, got 1000000"),
-        (str(V2).replace("range(2, 6)", "range('a')"), "a bound of range must be a whole number up to 1000, got 'a'"),
-        (str(V2).replace("range(2, 6)", "range(2, 7)"), "normal_concat must have nodes from 2 to 5, got 6"),
+        (
+            str(V2).replace("range(2, 6)", "range(2, 999)"),
+            "normal_concat must have at most 20 entries, got 997",
+        ),
+        (
+            str(V2).replace("range(2, 6)", f"range(2, {10**30})"),
+            "a whole number up to 1000, got 1000000",
+        ),
+        (
+            str(V2).replace("range(2, 6)", "range('a')"),
+            "a bound of range must be a whole number up to 1000, got 'a'",
+        ),
+        (
+            str(V2).replace("range(2, 6)", "range(2, 7)"),
+            "normal_concat must have nodes from 2 to 5, got 6",
+        ),
         (str(V2).replace("range(2, 6)", "[2, 2]"), r"one or more nodes, each once, got \[2, 2\]"),
         (str(V2).replace("range(2, 6)", "'2345'"), "normal_concat must be a list, got '2345'"),
-        (str(V2).replace(EDIT, "normal=[('sep_conv_3x3', 2)"), "node 2 of normal must read a state from 0 to 1, got 2"),
+        (
+            str(V2).replace(EDIT, "normal=[('sep_conv_3x3', 2)"),
+            "node 2 of normal must read a state from 0 to 1, got 2",
+        ),
         (str(V2).replace(EDIT, "normal=[('sep_conv_3x3', True)"), "a state from 0 to 1, got True"),
-        (str(V2).replace(EDIT, "normal=[(3, 0)"), r"normal must have pairs of operation and state, got \(3, 0\)"),
-        (str(V2).replace(EDIT + ", ", "normal=["), "two pairs of operation and state for each node, got 7"),
+        (
+            str(V2).replace(EDIT, "normal=[(3, 0)"),
+            r"normal must have pairs of operation and "
+            r"state, got \(3, 0\)",
+        ),
+        (
+            str(V2).replace(EDIT + ", ", "normal=["),
+            "two pairs of operation and state for each node, got 7",
+        ),
         ("Genotype(*[1], **{})", "no text of a genotype"),
         ("Genotype(" + "(" * 5_000, "no text of a genotype"),
         ("Genotype(" + "-" * 15_000 + "1)", "no text of a genotype"),
@@ -93,6 +126,8 @@ def test_any_text_is_refused_by_one_of_our_errors(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["|none~0|", '{"schema": 1}', "abcdef12", "genotype.json", "Genotypes of DARTS"])
+@pytest.mark.parametrize(
+    "text", ["|none~0|", '{"schema": 1}', "abcdef12", "genotype.json", "Genotypes of DARTS"]
+)
 def test_other_texts_are_not_taken_for_genotypes(text: str) -> None:
     assert not is_genotype(text)

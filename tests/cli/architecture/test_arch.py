@@ -18,7 +18,9 @@ SECOND = "|avg_pool_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|nor_conv_1x1~0|skip_
 
 
 def distance(*arguments, home="unused"):
-    return CliRunner().invoke(command, ["--home", str(home), "arch", "distance", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(
+        command, ["--home", str(home), "arch", "distance", *arguments], catch_exceptions=False
+    )
 
 
 def test_every_kernel_is_reachable_by_its_name():
@@ -33,16 +35,27 @@ def test_every_kernel_is_reachable_by_its_name():
 
 
 def test_genotypes_as_arguments_and_in_files(tmp_path):
-    first, second = PUBLISHED["DARTS_V1"], PUBLISHED["DARTS_V2"]
-    expected = kernels.get("path").distances([first.architecture, second.architecture]).stack[0, 0, 1]
-    text, described = tmp_path / "second.txt", tmp_path / "second.json"
+    first = PUBLISHED["DARTS_V1"]
+    second = PUBLISHED["DARTS_V2"]
+    expected = (
+        kernels.get("path").distances([first.architecture, second.architecture]).stack[0, 0, 1]
+    )
+    text = tmp_path / "second.txt"
+    described = tmp_path / "second.json"
     text.write_text(f"DARTS_V2 = {second.text}\n")
     described.write_text(json.dumps(second.genotype.to_dict()))
     for other in (second.text, str(text), str(described), json.dumps(second.genotype.to_dict())):
-        rows = json.loads(distance(first.text, other, "--kernel", "path", "--json").stdout)["distances"]
+        rows = json.loads(distance(first.text, other, "--kernel", "path", "--json").stdout)[
+            "distances"
+        ]
         assert [row["distance"] for row in rows] == [expected]
+
     text.write_text("DARTS_V2 = Genotype()")
-    with pytest.raises(ArchiveError, match=r"second.txt describes no architecture: a genotype needs normal"):
+    with pytest.raises(
+        ArchiveError,
+        match=r"second.txt describes no architecture: a genotype "
+        r"needs normal",
+    ):
         distance(first.text, str(text))
 
 
@@ -52,6 +65,7 @@ def test_files_and_settings(tmp_path):
     for at, network in enumerate(networks):
         files.append(tmp_path / f"{at}.json")
         files[-1].write_text(codec.to_json(network))
+
     expected = kernels.get("otmann", nu_str=[0.5]).distances(networks).stack[:, 0, 1]
     # --kind is the former name.
     for option in ("--kernel", "--kind"):
@@ -63,13 +77,19 @@ def test_files_and_settings(tmp_path):
 @pytest.mark.whole
 def test_a_kernel_that_cannot_compare_two_networks_is_left_out_of_the_list_of_all(tmp_path):
     long = tmp_path / "long.json"
-    units = [{"op": "ip"}, *({"op": "relu", "units": 8} for _ in range(997)), {"op": "linear"}, {"op": "op"}]
+    units = [
+        {"op": "ip"},
+        *({"op": "relu", "units": 8} for _ in range(997)),
+        {"op": "linear"},
+        {"op": "op"},
+    ]
     edges = [[at, at + 1] for at in range(len(units) - 1)]
     long.write_text(json.dumps({"schema": 1, "space": "mlp", "layers": units, "edges": edges}))
     asked = distance(str(long), str(long), "--json")
     assert {row["distance"] for row in json.loads(asked.stdout)["distances"]} <= {0.0}
     with pytest.raises(ArchiveError, match="layers"):
         distance(str(long), str(long), "--kernel", "gromov-wasserstein")
+
     assert "gromov-wasserstein" in asked.stderr
 
 
@@ -77,13 +97,18 @@ def test_a_file_that_describes_no_network_is_named(tmp_path):
     texts = {
         "cells.csv": ("arch_str,accuracy", "describes no architecture: no JSON text"),
         "bad.json": ("{}", "describes no architecture: .* needs the field 'schema'"),
-        "loop.json": (json.dumps({"schema": 1, "space": "mlp", "layers": [{"op": "ip"}], "edges": []}), "describes no"),
+        "loop.json": (
+            json.dumps({"schema": 1, "space": "mlp", "layers": [{"op": "ip"}], "edges": []}),
+            "describes no",
+        ),
     }
     for name, (text, message) in texts.items():
         (tmp_path / name).write_text(text)
         for asked in (("distance", FIRST, str(tmp_path / name)), ("nearest", str(tmp_path / name))):
             with pytest.raises(ArchiveError, match=f"{name} {message}"):
-                CliRunner().invoke(command, ["--home", str(tmp_path), "arch", *asked], catch_exceptions=False)
+                CliRunner().invoke(
+                    command, ["--home", str(tmp_path), "arch", *asked], catch_exceptions=False
+                )
 
 
 def test_a_long_text_that_describes_no_network_is_no_file():

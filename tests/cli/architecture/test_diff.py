@@ -12,13 +12,15 @@ from archive.errors import ArchiveError
 from tests.support.json_documents import faults
 from tests.support.networks.nets import net
 
-FIRST, SECOND = net("cnn", "conv3/16 max-pool fc/8 softmax"), net("cnn", "conv3/32 max-pool conv5/8 fc/8 softmax")
+FIRST = net("cnn", "conv3/16 max-pool fc/8 softmax")
+SECOND = net("cnn", "conv3/32 max-pool conv5/8 fc/8 softmax")
 
 
 @pytest.fixture
 def files(tmp_path):
     for name, network in (("first", FIRST), ("second", SECOND)):
         (tmp_path / f"{name}.json").write_text(codec.to_json(network))
+
     return [str(tmp_path / "first.json"), str(tmp_path / "second.json")]
 
 
@@ -35,8 +37,11 @@ def test_a_difference_as_text_and_as_json(files, tmp_path):
     for kernel in ("edit", "otmann"):
         document = json.loads(diff(*files, "--kernel", kernel, "--json"))
         assert faults(document, DifferenceDocument) == []
-        assert sum(part["cost"] for part in document["parts"]) == pytest.approx(document["distance"])
+        assert sum(part["cost"] for part in document["parts"]) == pytest.approx(
+            document["distance"]
+        )
         assert document["first"] == FIRST.key and document["format"] == "text"
+
     picture = tmp_path / "difference.svg"
     assert json.loads(diff(*files, "-o", str(picture), "--json"))["file"] == str(picture)
     assert "32" in picture.read_text() and "aa-inserted" in picture.read_text()

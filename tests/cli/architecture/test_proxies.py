@@ -1,4 +1,5 @@
-"""Zero-cost proxies as a user has them: measured or imported, shown, and used by a search that can be replayed."""
+"""Zero-cost proxies as a user has them: measured or imported, shown, and used by a search that can
+be replayed."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def user(archive, store_settings, tmp_path):
 def written(folder, name, columns):
     """Write a table of the cells with a column of numbers for each function."""
     rows = [
-        [codec.to_nasbench201(cell), *(str(each(at)) for each in columns.values())] for at, cell in enumerate(CELLS)
+        [codec.to_nasbench201(cell), *(str(each(at)) for each in columns.values())]
+        for at, cell in enumerate(CELLS)
     ]
     path = folder / name
     path.write_text("\n".join(",".join(row) for row in [["net_str", *columns], *rows]))
@@ -48,7 +50,10 @@ def test_networks_are_measured_once_and_shown(archive, user):
     assert not faults(shown, ArchitectureDocument)
     assert {each["proxy"]: each["score"] for each in shown["proxies"]} == one["scores"]
     assert "synflow" in user.types("arch", "show", one["architecture"]).stdout
-    cypher = "MATCH (a:Architecture)-[m:MEASURED]->(:Task {name: 'digits'}) RETURN a.key, m.proxy_synflow"
+    cypher = (
+        "MATCH (a:Architecture)-[m:MEASURED]->(:Task {name: 'digits'}) RETURN a.key, "
+        "m.proxy_synflow"
+    )
     scores = {each["architecture"]: each["scores"]["synflow"] for each in first["networks"]}
     assert dict(archive.query(cypher).rows) == scores
 
@@ -63,7 +68,20 @@ def test_a_search_uses_published_proxies_and_can_be_replayed(archive, user, tmp_
     assert not faults(done, ProxyImport)
     assert (done["proxies"], done["networks"]) == (["good", "noise"], len(CELLS))
     with serving(archive):
-        user.types("search", "--agent", "portfolio", "--task", task, "--study", "s", "--budget", "8", "--trainers", "0")
+        user.types(
+            "search",
+            "--agent",
+            "portfolio",
+            "--task",
+            task,
+            "--study",
+            "s",
+            "--budget",
+            "8",
+            "--trainers",
+            "0",
+        )
+
     values = [each.value for each in archive.studies.evaluations(["s"])]
     assert max(values) == pytest.approx(math.tanh((len(CELLS) - 1) / 20))
     known = archive.proposals.list("s")[0].based_on["proxies"]
@@ -72,7 +90,9 @@ def test_a_search_uses_published_proxies_and_can_be_replayed(archive, user, tmp_
     later = spaces.get("nasbench201").members()[1:150]
     archive.architectures.add(later)
     protocol = archive.studies.get("s").protocol
-    archive.proxies.add(task, protocol, known["source"], {cell.key: {"good": 99.0} for cell in later})
+    archive.proxies.add(
+        task, protocol, known["source"], {cell.key: {"good": 99.0} for cell in later}
+    )
     assert len(recheck(archive, "s").same) == 8
 
 
@@ -96,9 +116,18 @@ def test_options_of_published_proxies_are_found_by_their_names(archive, user, tm
     }
     assert scores == {1.0: [], 2.0: [0.25], 3.0: [], 4.0: [0.5]}
     for text, message in (
-        ("set:width,set:act,synflow\n64,gelu,0.25\n128,selu,0.5\n", "the decision 'act' has no option 'selu'"),
-        ("set:act,set:depth,synflow\nrelu,1,0.25\ngelu,2,0.5\n", "the decisions are act, width, got act, depth"),
-        ("chain:act,chain:width,synflow\nrelu,64,1\ngelu,128,2\n", "are a chain, those of the task"),
+        (
+            "set:width,set:act,synflow\n64,gelu,0.25\n128,selu,0.5\n",
+            "the decision 'act' has no option 'selu'",
+        ),
+        (
+            "set:act,set:depth,synflow\nrelu,1,0.25\ngelu,2,0.5\n",
+            "the decisions are act, width, got act, depth",
+        ),
+        (
+            "chain:act,chain:width,synflow\nrelu,64,1\ngelu,128,2\n",
+            "are a chain, those of the task",
+        ),
     ):
         path.write_text(text)
         refused = user.types("import", "proxies", str(path), "--task", task, code=2).stderr
@@ -111,11 +140,22 @@ def test_published_proxies_may_have_one_option_of_a_decision(archive, user, tmp_
     path.write_text("set:width,set:act,synflow\n64,gelu,0.25\n64,relu,0.5\n")
     user.types("import", "proxies", str(path), "--task", task)
     space = registry.get(task).search_space()
-    scores = [[each["score"] for each in archive.proxies.of_architecture(one.key)] for one in space.members()]
+    scores = [
+        [each["score"] for each in archive.proxies.of_architecture(one.key)]
+        for one in space.members()
+    ]
     assert scores == [[], [0.25], [0.5], []]
     for text, task_name, message in (
-        ("set:width,set:act,synflow\n64,selu,0.25\n128,selu,0.5\n", task, "the decision 'act' has no option 'selu'"),
-        ("set:width,set:act,synflow\n64,selu,0.25\n128,selu,0.5\n", "digits", "must be 2 to 16, got 1"),
+        (
+            "set:width,set:act,synflow\n64,selu,0.25\n128,selu,0.5\n",
+            task,
+            "the decision 'act' has no option 'selu'",
+        ),
+        (
+            "set:width,set:act,synflow\n64,selu,0.25\n128,selu,0.5\n",
+            "digits",
+            "must be 2 to 16, got 1",
+        ),
     ):
         path.write_text(text)
         refused = user.types("import", "proxies", str(path), "--task", task_name, code=2).stderr
@@ -134,8 +174,16 @@ def test_what_cannot_be_measured_is_one_line(user, tmp_path):
 def test_proxies_of_networks_of_another_space_are_refused(archive, user, tmp_path):
     path = tmp_path / "proxies.csv"
     cells = [codec.to_nasbench201(cell) for cell in spaces.get("nasbench201").members()[:2]]
-    path.write_text("\n".join(["arch_str,synflow", *(f"{cell},{at}" for at, cell in enumerate(cells))]))
+    path.write_text(
+        "\n".join(["arch_str,synflow", *(f"{cell},{at}" for at, cell in enumerate(cells))])
+    )
     for task, expected in ((table_of_choices(tmp_path), "choices"), ("diabetes", "mlp")):
-        refused = " ".join(user.types("import", "proxies", str(path), "--task", task, code=2).stderr.split())
-        assert f"holds networks of the space nasbench201, and the task '{task}' has those of {expected}" in refused
+        refused = " ".join(
+            user.types("import", "proxies", str(path), "--task", task, code=2).stderr.split()
+        )
+        assert (
+            f"holds networks of the space nasbench201, and the task '{task}' has those of "
+            f"{expected}"
+        ) in refused
+
     assert archive.query("MATCH (a:Architecture) RETURN count(a) AS n").rows == [(0,)]

@@ -1,4 +1,5 @@
-"""Measurements that are cut off: the figures up to then are shown, and neither a server nor a folder is left."""
+"""Measurements that are cut off: the figures up to then are shown, and neither a server nor a
+folder is left."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ main(["bench", "drawing", *sys.argv[1:]])
 
 
 def cut_off(number, folder, *options, starts=False):
-    """Run the measurement, send a signal after its first figure, and return the process with its output."""
+    """Run the measurement, send a signal after its first figure, and return the process with its
+    output."""
     code = NEVER_ENDING.format(starts=starts, pause=60)
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     variables = {**os.environ, "TMPDIR": str(folder)}
@@ -88,7 +90,12 @@ def test_what_a_killed_measurement_left_is_removed_by_the_next(tmp_path, monkeyp
     stopped = []
     monkeypatch.setattr(embedded, "stop", lambda own: stopped.append(own.home))
     with temporary_archive() as first, temporary_archive() as second:
-        assert {path.name for path in tmp_path.iterdir()} == {foreign.name, first.home.name, second.home.name}
+        assert {path.name for path in tmp_path.iterdir()} == {
+            foreign.name,
+            first.home.name,
+            second.home.name,
+        }
         assert (first.home / OWNER).read_text().split()[0] == str(os.getpid())
+
     assert stopped == [abandoned, second.home, first.home]
     assert list(tmp_path.iterdir()) == [foreign]

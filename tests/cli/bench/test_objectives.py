@@ -12,28 +12,35 @@ from archive.cli import main
 from archive.cli.documents.objectives import FeasibleComparisonDocument, FrontComparisonDocument
 from tests.support.json_documents import faults
 
-CELLS, GAPS = 24, 18
+CELLS = 24
+GAPS = 18
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A table whose best cell has the greatest latency: all cells are on the front but those of odd number."""
+    """A table whose best cell has the greatest latency: all cells are on the front but those of odd
+    number."""
     path = tmp_path_factory.mktemp("table") / "cells.csv"
     cells = spaces.get("nasbench201").members()[::300][:CELLS]
-    lines = [f"{codec.to_nasbench201(cell)},{at},{at + 1 + 100 * (at % 2)}" for at, cell in enumerate(cells)]
+    lines = [
+        f"{codec.to_nasbench201(cell)},{at},{at + 1 + 100 * (at % 2)}"
+        for at, cell in enumerate(cells)
+    ]
     path.write_text("\n".join(["arch_str,score,latency_ms", *lines]))
     return f"table:{path}#score"
 
 
 @pytest.fixture(scope="module")
 def gaps(tmp_path_factory):
-    """A table of three decisions, with missing and infinite latencies, and without two of the scores."""
+    """A table of three decisions, with missing and infinite latencies, and without two of the
+    scores."""
     path = tmp_path_factory.mktemp("table") / "gaps.csv"
     lines = ["set:width,set:depth,set:act,score,latency_ms,params"]
     for at in range(GAPS):
         latency = "" if at % 5 == 1 else "inf" if at == 8 else 20 - at
         score = "" if at in (3, 12) else at * 7 % GAPS
         lines.append(f"w{at % 3},d{at // 3 % 3},a{at // 9},{score},{latency},{1 + at * 5 % GAPS}")
+
     path.write_text("\n".join(lines))
     return f"table:{path}#score"
 
@@ -54,6 +61,7 @@ def types(table, capsys, tmp_path, monkeypatch):
         chosen = [f"--agent={name}" for name in agents]
         with pytest.raises(SystemExit) as ended:
             main.main(["bench", "objectives", "--task", task, *chosen, *arguments])
+
         shown = capsys.readouterr()
         assert ended.value.code == code, shown.err
         return shown.out if code == 0 else shown.err
@@ -62,7 +70,9 @@ def types(table, capsys, tmp_path, monkeypatch):
 
 
 def test_a_search_of_the_whole_table_has_its_hypervolume(types):
-    shown = json.loads(types("--cost", "latency_ms", "--seeds", "2", "--budget", str(CELLS), "--json"))
+    shown = json.loads(
+        types("--cost", "latency_ms", "--seeds", "2", "--budget", str(CELLS), "--json")
+    )
     assert not list(faults(shown, FrontComparisonDocument))
     assert (shown["networks"], shown["front"]) == (CELLS, CELLS // 2 + 1)
     assert [row["agent"] for row in shown["rows"]] == ["random", "nsga2"]
@@ -73,7 +83,17 @@ def test_a_search_of_the_whole_table_has_its_hypervolume(types):
 
 
 def test_a_network_without_a_value_or_a_cost_adds_no_hypervolume(types, gaps):
-    whole = ["--cost", "latency_ms", "--cost", "params", "--seeds", "3", "--budget", str(GAPS), "--json"]
+    whole = [
+        "--cost",
+        "latency_ms",
+        "--cost",
+        "params",
+        "--seeds",
+        "3",
+        "--budget",
+        str(GAPS),
+        "--json",
+    ]
     shown = json.loads(types(*whole, task=gaps))
     assert shown["networks"] == GAPS - 7
     for row in shown["rows"]:
@@ -102,12 +122,16 @@ def test_a_share_is_one_of_the_networks_with_the_cost_and_the_best_one_has_a_val
 
 
 def test_networks_without_a_value_are_not_the_best(types, gaps):
-    refused = types("--constraint", "latency_ms<=8", "--constraint", "latency_ms>7", code=2, task=gaps)
+    refused = types(
+        "--constraint", "latency_ms<=8", "--constraint", "latency_ms>7", code=2, task=gaps
+    )
     assert "no network of gaps-score that meets the constraints has a value" in refused
 
 
 def test_a_search_that_finds_nothing_counts_as_its_budget(types):
-    shown = types("--constraint", "latency_ms<=200", "--seeds", "1", "--budget", "1", agents=["random"])
+    shown = types(
+        "--constraint", "latency_ms<=200", "--seeds", "1", "--budget", "1", agents=["random"]
+    )
     assert "1+" in shown
 
 
@@ -115,11 +139,19 @@ def test_a_search_that_finds_nothing_counts_as_its_budget(types):
     ("arguments", "agents", "message"),
     [
         ([], ["random"], "--cost, or the bounds with --constraint"),
-        (["--cost", "latency_ms", "--constraint", "latency_ms<3"], ["random"], "--cost, or the bounds"),
+        (
+            ["--cost", "latency_ms", "--constraint", "latency_ms<3"],
+            ["random"],
+            "--cost, or the bounds",
+        ),
         (["--cost", "latency_ms", "--measured", "latency_ms"], ["random"], "it needs --constraint"),
         (["--cost", "latency"], ["random"], "latency_ms"),
         (["--cost", "latency_ms", "--cost", "latency_ms"], ["random"], "need different names"),
-        (["--constraint", "latency_ms<3", "--constraint", "latency_ms<=9"], ["random"], "one bound of each kind"),
+        (
+            ["--constraint", "latency_ms<3", "--constraint", "latency_ms<=9"],
+            ["random"],
+            "one bound of each kind",
+        ),
         (["--constraint", "flops<3"], ["random"], "flops"),
         (["--constraint", "latency_ms@2"], ["random"], "in (0, 1], got '2'"),
         (["--constraint", "latency_ms<0"], ["random"], "no network"),

@@ -1,4 +1,5 @@
-"""`archive bench search`, as a user types it: tables, a second run that continues, a kill, refusals."""
+"""`archive bench search`, as a user types it: tables, a second run that continues, a kill,
+refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """Settings of a home of this module's own."""
-    return settings.load(home=tmp_path_factory.mktemp("comparisons") / "home", patience=30.0, environment=java_only())
+    return settings.load(
+        home=tmp_path_factory.mktemp("comparisons") / "home", patience=30.0, environment=java_only()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +61,14 @@ def options(table, *more):
 
 @pytest.fixture
 def types(place, capsys, monkeypatch):
-    """Runs the command in this process, which spares the start of another one; its searches have their own."""
+    """Runs the command in this process, which spares the start of another one; its searches have
+    their own."""
     monkeypatch.setenv("ARCHIVE_HOME", str(place.home))
 
     def command(*arguments, code=0):
         with pytest.raises(SystemExit) as ended:
             main.main(["bench", "search", *arguments])
+
         shown = capsys.readouterr()
         assert ended.value.code == code, shown.err
         return (json.loads(shown.out) if code == 0 else None), shown.err
@@ -74,11 +79,33 @@ def types(place, capsys, monkeypatch):
 @pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_the_suite_has_one_row_for_each_agent_and_task(table, types):
-    only = ["--agent", "random", "--agent", "bfs", "--seeds", "2", "--budget", "11", "--processes", "1"]
+    only = [
+        "--agent",
+        "random",
+        "--agent",
+        "bfs",
+        "--seeds",
+        "2",
+        "--budget",
+        "11",
+        "--processes",
+        "1",
+    ]
     tasks = [f"table:{table}#score", f"table:{table}#score~3"]
-    shown, _ = types("--suite", "--quick", *only, "--run", "suite", *(f"--task={task}" for task in tasks), "--json")
+    shown, _ = types(
+        "--suite",
+        "--quick",
+        *only,
+        "--run",
+        "suite",
+        *(f"--task={task}" for task in tasks),
+        "--json",
+    )
     rows = shown["rows"]
-    assert [(row["agent"], row["role"]) for row in rows[:2]] == [("random", "baseline"), ("bfs", "")]
+    assert [(row["agent"], row["role"]) for row in rows[:2]] == [
+        ("random", "baseline"),
+        ("bfs", ""),
+    ]
     assert [row["task"] for row in rows] == ["cells-score"] * 2 + ["cells-score~3"] * 2
     assert shown["starts"] == 0 and all(list(row["regret"]) == ["10", "11"] for row in rows)
     assert [row["errors"]["11"] == 0.0 for row in rows] == [True, False] * 2
@@ -92,7 +119,10 @@ def test_roles_have_the_names_of_contestants():
 
 
 def test_what_a_suite_needs(types):
-    for arguments, reason in ((["--quick"], "write --suite --quick"), ([], "with --agent, or compare")):
+    for arguments, reason in (
+        (["--quick"], "write --suite --quick"),
+        ([], "with --agent, or compare"),
+    ):
         assert reason in types(*arguments, code=2)[1]
 
 
@@ -109,17 +139,23 @@ def test_a_comparison_that_is_interrupted_or_killed_goes_on(place, bench, table,
             with connect(bench) as archive:
                 before = evaluations(archive)
                 wait_until(lambda: evaluations(archive) > before + 4, 60, "some evaluations")  # noqa: B023
+
             # The database, which the command may have started, stays.
             status = embedded.status(bench)
             children = psutil.Process(process.pid).children(recursive=True)
-            workers = [child for child in children if child.pid not in (status.pid, status.java_pid)]
+            workers = [
+                child for child in children if child.pid not in (status.pid, status.java_pid)
+            ]
             process.send_signal(number)
             assert process.wait(60) == code
             assert workers
             psutil.wait_procs(workers, timeout=30)
-            assert not [one for one in workers if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+            assert not [
+                one for one in workers if one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+            ]
         finally:
             process.kill()
+
     last, _ = types(*arguments, "--processes", "1")
     assert [(row["seeds"], row["repeats"]) for row in last["standings"]] == [(1, 0), (1, 0)]
     with connect(bench) as archive:
@@ -149,11 +185,17 @@ def test_a_comparison_is_read_again_and_goes_on(bench, table, tmp_path, types):
     longer, _ = types(*options(table, "--budget", "10", "--batch", "1", *one))
     for short, long in zip(first["standings"], longer["standings"], strict=True):
         assert long["regret"]["10"]["mean"] <= short["regret"]["8"]["mean"]
+
     with connect(bench) as archive:
-        names = [name for name in archive.studies.names() if "/killed/" not in name and "/suite/" not in name]
+        names = [
+            name
+            for name in archive.studies.names()
+            if "/killed/" not in name and "/suite/" not in name
+        ]
         assert [len(archive.proposals.list(name)) for name in names] == [10] * 4
         # An agent of the same name that is another one by now.
         archive.query("MATCH (p:Proposal {number: 5}) SET p.agent = 'random-0'", write=True)
+
     _, told = types(*options(table, "--budget", "8"), code=2)
     assert "name another run with --run" in told
 
@@ -171,7 +213,10 @@ def evaluations(archive):
         (["--agent", "random", "--task", "no-task"], "unknown task 'no-task'"),
         (["--agent", "random", "--task", "digits"], "a tabular task, got 'digits'"),
         (["--agent", "random", "--budget", "3"], "at least the 4 random starts, got 3"),
-        (["--agent", "random", "--budget", "9", "--batch", "10"], "at least one batch of 10, got 9"),
+        (
+            ["--agent", "random", "--budget", "9", "--batch", "10"],
+            "at least one batch of 10, got 9",
+        ),
         (["--agent", "random", "--budget", "61"], "at most the 60 networks"),
         (["--agent", "random", "--starts", "few"], "a number of networks, or own, got 'few'"),
         (["--agent", "random", "--plot", "curves"], "must end in .svg"),
@@ -183,6 +228,7 @@ def test_what_cannot_be_is_one_line(home, table, capsys, monkeypatch, arguments,
     starts = [] if "--starts" in arguments else ["--starts", "4"]
     with pytest.raises(SystemExit) as ended:
         main.main(["bench", "search", *task, *starts, "--budget", "8", *arguments])
+
     lines = capsys.readouterr().err.strip().splitlines()
     assert (ended.value.code, len(lines)) == (2, 1)
     assert message in lines[0]

@@ -31,11 +31,13 @@ def types(archive, store_settings, monkeypatch, capsys, tmp_path):
     """Types a command; returns its exit code, stdout and stderr."""
     for name, value in environment(store_settings).items():
         monkeypatch.setenv(name, value)
+
     monkeypatch.chdir(tmp_path)
 
     def command(*arguments):
         with pytest.raises(SystemExit) as ended:
             main(list(arguments))
+
         said = capsys.readouterr()
         return ended.value.code, said.out, said.err
 
@@ -72,6 +74,7 @@ def test_an_archive_goes_through_a_pipe(archive, connection, types, monkeypatch)
         code, _, err = types("dump", "--study", "one")
         assert (code, err.startswith("dump: ")) == (0, True)
         content = out.buffer.getvalue()
+
     wipe(connection)
     monkeypatch.setattr(sys, "stdin", Stream(content[:-9]))
     code, _, err = types("load")
@@ -94,7 +97,9 @@ def test_a_dump_comes_through_a_named_pipe(archive, connection, types, tmp_path,
     os.mkfifo(tmp_path / "pipe")
     content = (tmp_path / "mine.gz").read_bytes()
     writer = threading.Thread(
-        target=(tmp_path / "pipe").write_bytes, args=(content[:-9] if cut else content,), daemon=True
+        target=(tmp_path / "pipe").write_bytes,
+        args=(content[:-9] if cut else content,),
+        daemon=True,
     )
     writer.start()
     code, out, err = types("load", "pipe", "--json")
@@ -103,7 +108,11 @@ def test_a_dump_comes_through_a_named_pipe(archive, connection, types, tmp_path,
         assert (code, archive.studies.names()) == (2, [])
         assert "pipe: it is cut off" in err
     else:
-        assert (code, json.loads(out)["file"], json.loads(out)["stored"]["proposal"]) == (0, "pipe", 6)
+        assert (code, json.loads(out)["file"], json.loads(out)["stored"]["proposal"]) == (
+            0,
+            "pipe",
+            6,
+        )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +128,10 @@ def test_a_dump_comes_through_a_named_pipe(archive, connection, types, tmp_path,
         (("query",), "or a query in CYPHER"),
         (("query", "--named", "cots"), "did you mean cost"),
         (("query", "--named", "lineage"), "needs the parameter 'study'"),
-        (("query", "--named", "frontier", "-p", "task=digit"), "unknown task 'digit': the archive has results of none"),
+        (
+            ("query", "--named", "frontier", "-p", "task=digit"),
+            "unknown task 'digit': the archive has results of none",
+        ),
         (("query", "--named", "cost", "--write"), "saved queries only read"),
         (("query", "RETURN 1", "--csv", "--json"), "exclude each other"),
         (("query", "RETURN 1", "--show"), "archive query show NAME"),
@@ -130,7 +142,17 @@ def test_a_dump_comes_through_a_named_pipe(archive, connection, types, tmp_path,
         (("import", "optuna", "there.gz", "--task", "t", "--space", "nasbench201"), "URL#STUDY"),
         (("import", "optuna", "a#b", "--task", "t", "--space", "cells"), "unknown space 'cells'"),
         (
-            ("import", "optuna", "a#b", "--task", "t", "--space", "mlp", "--architecture", "nowhere:read"),
+            (
+                "import",
+                "optuna",
+                "a#b",
+                "--task",
+                "t",
+                "--space",
+                "mlp",
+                "--architecture",
+                "nowhere:read",
+            ),
             "nowhere:read cannot be loaded",
         ),
     ],
@@ -145,7 +167,11 @@ def test_mistakes_are_one_line(types, tmp_path, arguments, message):
 
 def test_queries_as_csv_and_in_pages(archive, types):
     fill(archive)
-    asked = ("query", "MATCH (p:Proposal) RETURN p.number AS number, p.state AS state, [1, 2] AS list ORDER BY number")
+    asked = (
+        "query",
+        "MATCH (p:Proposal) RETURN p.number AS number, p.state AS state, [1, 2] AS "
+        "list ORDER BY number",
+    )
     code, out, err = types(*asked, "--csv", "--limit", "4")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["number"] for row in rows] == ["0", "1", "2", "3"]
@@ -167,9 +193,16 @@ def test_an_answer_without_rows_says_so_and_has_its_columns(archive, types):
     assert types(*nobody, "--csv") == (0, "a,n.b\n", "no rows\n")
     assert types("query", "MATCH (n:Nobody) RETURN *", "--csv")[2] == "no rows\n"
     code, out, err = types(*nobody, "--json")
-    assert (code, json.loads(out), err) == (0, {**VERSION, "columns": ["a", "n.b"], "rows": [], "truncated": False}, "")
+    assert (code, json.loads(out), err) == (
+        0,
+        {**VERSION, "columns": ["a", "n.b"], "rows": [], "truncated": False},
+        "",
+    )
     frontier = ("query", "--named", "frontier", "-p", "task=digits", "-p", "cost=latency[ms]")
-    why = "no rows: none of the 3 results has latency[ms]; they have accuracy, epochs, mass, seconds\n"
+    why = (
+        "no rows: none of the 3 results has latency[ms]; they have accuracy, epochs, mass, "
+        "seconds\n"
+    )
     assert types(*frontier, "--csv") == (0, "protocol,objective,architecture,value,cost\n", why)
     assert types(*frontier) == (0, "", why)
     code, out, err = types(*frontier, "--json")
@@ -179,26 +212,42 @@ def test_an_answer_without_rows_says_so_and_has_its_columns(archive, types):
 
 def test_the_list_of_saved_queries_opens_no_archive(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "none"))
-    for arguments in (["query", "--list"], ["query", "--list", "--json"], ["query", "--named", "cost", "--show"]):
+    for arguments in (
+        ["query", "--list"],
+        ["query", "--list", "--json"],
+        ["query", "--named", "cost", "--show"],
+    ):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
+
         assert ended.value.code == 0
         said = capsys.readouterr().out
         assert "cost" in said or said == catalogue.get("cost").cypher
+
     with pytest.raises(SystemExit):
         main(["query", "--named", "cost", "--show", "--json"])
-    assert json.loads(capsys.readouterr().out) == {**VERSION, "name": "cost", "cypher": catalogue.get("cost").cypher}
+
+    assert json.loads(capsys.readouterr().out) == {
+        **VERSION,
+        "name": "cost",
+        "cypher": catalogue.get("cost").cypher,
+    }
     assert not (tmp_path / "none").exists()
 
 
 def test_a_table_is_imported_for_every_search_to_know(archive, types, tmp_path):
     members = spaces.get("nasbench201").members()[:6]
-    lines = [f"{codec.to_nasbench201(cell)},{80 + at},{0.25 * at},7.5" for at, cell in enumerate(members)]
+    lines = [
+        f"{codec.to_nasbench201(cell)},{80 + at},{0.25 * at},7.5" for at, cell in enumerate(members)
+    ]
     lines[5] = lines[5].replace(",85,", ",,")
-    (tmp_path / "cells.csv").write_text("\n".join(["arch_str,accuracy,params_millions,latency", *lines]))
+    (tmp_path / "cells.csv").write_text(
+        "\n".join(["arch_str,accuracy,params_millions,latency", *lines])
+    )
     for _ in range(2):
         code, out, _ = types("import", "table", "table:cells.csv#accuracy", "--json")
         assert (code, json.loads(out)["evaluations"]) == (0, 5)
+
     found = archive.studies.evaluations()
     assert sorted(each.value for each in found) == [80, 81, 82, 83, 84]
     assert {each.metrics["latency"] for each in found} == {7.5}
@@ -217,16 +266,36 @@ def test_a_study_of_optuna_is_imported(archive, types, tmp_path, monkeypatch):
     trial = study.ask()
     for edge in ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3"):
         trial.suggest_categorical(f"edge {edge}", ["skip_connect", "nor_conv_3x3"])
+
     study.tell(trial, 0.5)
     reference = f"sqlite:///{tmp_path}/their.db#theirs"
-    code, out, err = types("import", "optuna", reference, "--task", "mine", "--space", "nasbench201", "--json")
+    code, out, err = types(
+        "import", "optuna", reference, "--task", "mine", "--space", "nasbench201", "--json"
+    )
     assert (code, err) == (0, "")
     counts = {"evaluated": 1, "pruned": 0, "failed": 0, "left_out": 0}
-    assert json.loads(out) == {**VERSION, "study": "theirs", "task": "mine", "protocol": "mine/own", **counts}
-    (tmp_path / "theirs_reader.py").write_text(f"def read(parameters): return {codec.to_json(cells(1)[0])!r}\n")
+    assert json.loads(out) == {
+        **VERSION,
+        "study": "theirs",
+        "task": "mine",
+        "protocol": "mine/own",
+        **counts,
+    }
+    (tmp_path / "theirs_reader.py").write_text(
+        f"def read(parameters): return {codec.to_json(cells(1)[0])!r}\n"
+    )
     # The module is found in the current folder.
     monkeypatch.setattr(sys, "path", [*sys.path])
-    arguments = ("--task", "mine", "--space", "nasbench201", "--study", "again", "--architecture", "theirs_reader:read")
+    arguments = (
+        "--task",
+        "mine",
+        "--space",
+        "nasbench201",
+        "--study",
+        "again",
+        "--architecture",
+        "theirs_reader:read",
+    )
     assert types("import", "optuna", reference, *arguments, "--objective", "loss", "--json")[0] == 0
     assert archive.studies.get("again").objective == "loss"
     # Later imports take the names of the first one.
@@ -240,6 +309,7 @@ def test_a_dump_is_plain_lines_for_other_programs(archive, types, tmp_path):
     types("dump", "mine.gz")
     with gzip.open(tmp_path / "mine.gz", "rt", encoding="utf-8") as file:
         kinds = [json.loads(line).get("record") for line in file]
+
     assert kinds[0] is kinds[-1] is None
     assert {"study", "architecture", "proposal", "evaluation"} < set(kinds)
 
@@ -255,8 +325,19 @@ def test_a_minimised_column_of_a_table_is_imported_as_such(archive, types, tmp_p
 
 def test_networks_without_a_value_are_counted_at_the_import_of_a_table(types, tmp_path):
     texts = [codec.to_nasbench201(cell) for cell in cells(6)]
-    values = [(0, "1"), (1, ""), (2, "nan"), (3, "inf"), (4, "1e308"), (4, "1e308"), (5, "2"), (5, "")]
-    (tmp_path / "x.csv").write_text("\n".join(["arch_str,latency", *(f"{texts[at]},{value}" for at, value in values)]))
+    values = [
+        (0, "1"),
+        (1, ""),
+        (2, "nan"),
+        (3, "inf"),
+        (4, "1e308"),
+        (4, "1e308"),
+        (5, "2"),
+        (5, ""),
+    ]
+    (tmp_path / "x.csv").write_text(
+        "\n".join(["arch_str,latency", *(f"{texts[at]},{value}" for at, value in values)])
+    )
     code, out, said = types("import", "table", "table:x.csv#latency", "--json")
     assert (code, json.loads(out)["evaluations"]) == (0, 2)
     assert said == "4 of 6 networks are left out: their latency is missing, or no finite number\n"

@@ -47,6 +47,7 @@ def user(archive, store_settings, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     with shell(store_settings, tmp_path) as opened:
         yield opened
+
     for name in ("own_models", "broken_module"):
         sys.modules.pop(name, None)
 
@@ -60,9 +61,23 @@ def imported(user, *arguments):
 
 def test_a_model_with_arguments_and_metrics(user, archive):
     plain = imported(user)
-    assert (plain["layers"], plain["params"], plain["flops"]) == (4, 4 * 8 + 8 + 24 + 3, 4 * 8 + 8 + 24 + 3)
+    assert (plain["layers"], plain["params"], plain["flops"]) == (
+        4,
+        4 * 8 + 8 + 24 + 3,
+        4 * 8 + 8 + 24 + 3,
+    )
     assert plain["task"] is plain["evaluation"] is None
-    wide = imported(user, "--set", "width=16", "--metric", "accuracy=0.9", "--metric", "loss=0.1", "--task", "iris")
+    wide = imported(
+        user,
+        "--set",
+        "width=16",
+        "--metric",
+        "accuracy=0.9",
+        "--metric",
+        "loss=0.1",
+        "--task",
+        "iris",
+    )
     assert wide["key"] != plain["key"]
     assert wide["protocol"] == "iris/own"
     (evaluation,) = archive.studies.evaluations(task="iris")
@@ -74,7 +89,13 @@ def test_a_model_with_arguments_and_metrics(user, archive):
 
 
 def test_results_of_a_file_in_a_study(user, archive, tmp_path):
-    results = {"metrics": {"mse": 0.5}, "curve": {"mse": [0.9, 0.5]}, "epochs": 2, "seconds": 3.5, "seed": 1}
+    results = {
+        "metrics": {"mse": 0.5},
+        "curve": {"mse": [0.9, 0.5]},
+        "epochs": 2,
+        "seconds": 3.5,
+        "seed": 1,
+    }
     (tmp_path / "results.json").write_text(json.dumps(results))
     given = ("--results", "results.json", "--task", "iris", "--study", "mine", "--minimise")
     document = imported(user, *given)
@@ -85,14 +106,34 @@ def test_results_of_a_file_in_a_study(user, archive, tmp_path):
 
 
 def test_a_model_to_be_trained(user, archive):
-    model = ("import", "model", "own_models:pixels", "--input", "1x8x8", "--task", "digits", "--study", "mine")
+    model = (
+        "import",
+        "model",
+        "own_models:pixels",
+        "--input",
+        "1x8x8",
+        "--task",
+        "digits",
+        "--study",
+        "mine",
+    )
     document = json.loads(user.types(*model, "--json").stdout)
-    assert (document["proposal"], document["evaluation"], document["protocol"]) == ("mine#00000", None, "digits/small")
+    assert (document["proposal"], document["evaluation"], document["protocol"]) == (
+        "mine#00000",
+        None,
+        "digits/small",
+    )
     assert archive.studies.get("mine").objective == "valid_accuracy"
     done = user.types(*model, "--set", "classes=9", code=2)
-    assert "the task digits cannot train this model: the network has outputs of the shape (9,)" in done.stderr
+    assert (
+        "the task digits cannot train this model: the network has outputs of the shape (9,)"
+        in done.stderr
+    )
     flat = user.types(*model[:2], "own_models:flat", *model[3:], code=2)
-    assert "the task digits cannot train this model, which has no weights: give a --metric" in flat.stderr
+    assert (
+        "the task digits cannot train this model, which has no weights: give a --metric"
+        in flat.stderr
+    )
     assert archive.studies.get("mine").budget == 1
 
 
@@ -107,7 +148,10 @@ def test_a_model_is_trained_by_a_recipe_of_the_users_for_its_metric(user, archiv
     model = ("import", "model", "own_models:pixels", "--input", "1x8x8", "--study", "mine")
     user.types(*model, "--task", "digits", *given)
     stored = archive.studies.get("mine")
-    assert (stored.protocol, stored.objective) == ("digits/small+recipe:own+objective:energy", "energy")
+    assert (stored.protocol, stored.objective) == (
+        "digits/small+recipe:own+objective:energy",
+        "energy",
+    )
     assert stored.direction == "minimise"
     # The study has the settings of further models.
     further = json.loads(user.types(*model[:2], "own_models:deep", *model[3:], "--json").stdout)
@@ -121,7 +165,9 @@ def test_a_study_of_imported_results_has_one_objective(user, archive):
     imported(user, *metrics, "--task", "iris", "--objective", "loss", "--minimise")
     assert imported(user, *metrics, "--set", "width=16")["task"] == "iris"
     assert [each.value for each in archive.studies.evaluations("mine")] == [2.0, 2.0]
-    refused = user.types(*MODEL, "--set", "width=32", "--metric", "accuracy=0.5", "--study", "mine", code=2).stderr
+    refused = user.types(
+        *MODEL, "--set", "width=32", "--metric", "accuracy=0.5", "--study", "mine", code=2
+    ).stderr
     assert "the objective 'loss' must be one of the metrics: accuracy" in refused
 
 
@@ -132,7 +178,8 @@ def test_repeated_blocks_are_folded_on_request(user):
 
 
 def test_a_file_of_onnx(user, tmp_path, archive):
-    onnx, parser = pytest.importorskip("onnx"), pytest.importorskip("onnx.parser")
+    onnx = pytest.importorskip("onnx")
+    parser = pytest.importorskip("onnx.parser")
     text = "g (float[N,64] x) => (float[N,10] y) <float[64,10] w> { y = MatMul(x, w) }"
     model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
     model.graph.initializer.append(onnx.helper.make_tensor("w", 1, [64, 10], [0.5] * 640))
@@ -144,16 +191,26 @@ def test_a_file_of_onnx(user, tmp_path, archive):
     (origin,) = archive.query("MATCH (e:Evaluation) RETURN e.environment").rows
     assert json.loads(origin[0]) == {"imported": "linear.onnx"}
     done = user.types("import", "onnx", "own_models.py", code=2)
-    assert done.stderr.startswith("error: own_models.py is no ONNX model") and done.stderr.count("\n") == 1
+    assert (
+        done.stderr.startswith("error: own_models.py is no ONNX model")
+        and done.stderr.count("\n") == 1
+    )
 
 
 FAULTS = {
     "no colon": (("own_models",), "a model is given as MODULE:FACTORY"),
     "no module": (("nowhere:net",), "there is no module 'nowhere'"),
-    "no package": (("broken_module:net",), "the module 'broken_module' cannot be imported: it needs 'no_such_package'"),
+    "no package": (
+        ("broken_module:net",),
+        "the module 'broken_module' cannot be imported: it needs 'no_such_package'",
+    ),
     "no factory": (("own_models:nett",), "unknown factory of own_models 'nett': did you mean net?"),
     "no function": (("own_models:number",), "must be callable, got int"),
-    "factory raises": (("own_models:Broken",), r"raised ValueError: no such thing (own_models.py:19)"),
+    "factory raises": (
+        ("own_models:Broken",),
+        r"raised ValueError: no such thing "
+        r"(own_models.py:19)",
+    ),
     "argument": (("own_models:net", "--set", "widht=3"), "unexpected keyword argument 'widht'"),
     "no model": (("builtins:dict",), "must return a torch.nn.Module, got dict"),
     "input": (("own_models:net", "--input", "4x"), "an input is given as 3x224x224"),
@@ -163,7 +220,10 @@ FAULTS = {
     ),
     "no task": (("own_models:net", "--metric", "accuracy=1"), "needs --task"),
     "no metric": (("own_models:net", "--task", "iris"), "--task needs a metric, or --study"),
-    "table": (("own_models:net", "--task", "nb201-cifar10", "--study", "s"), "nb201-cifar10 is a table"),
+    "table": (
+        ("own_models:net", "--task", "nb201-cifar10", "--study", "s"),
+        "nb201-cifar10 is a table",
+    ),
     "objective": (
         ("own_models:net", "--metric", "a=1", "--task", "iris", "--objective", "b"),
         "must be one of the metrics",
@@ -172,18 +232,33 @@ FAULTS = {
         ("own_models:net", "--results", "none.json", "--task", "iris"),
         "no results can be read from none.json",
     ),
-    "key": (("own_models:net", "--results", "key.json", "--task", "iris"), "unknown key 'accuracy'"),
-    "no metrics": (("own_models:net", "--results", "bare.json"), "--results needs a metric: by --metric, or as one of"),
+    "key": (
+        ("own_models:net", "--results", "key.json", "--task", "iris"),
+        "unknown key 'accuracy'",
+    ),
+    "no metrics": (
+        ("own_models:net", "--results", "bare.json"),
+        "--results needs a metric: by --metric, or as one of",
+    ),
     "no metrics of a study": (
         ("own_models:net", "--results", "bare.json", "--task", "digits", "--study", "s"),
         "--results needs a metric",
     ),
     "minimise nothing": (
         ("own_models:net", "--task", "digits", "--study", "s", "--minimise"),
-        "the task digits maximises valid_accuracy: --minimise needs a metric, or another --objective",
+        (
+            "the task digits maximises valid_accuracy: --minimise needs a metric, or another "
+            "--objective"
+        ),
     ),
-    "protocol of nothing": (("own_models:net", "--protocol", "p"), "a protocol or a study needs --task"),
-    "no number": (("own_models:net", "--metric", "a=NaN", "--task", "iris"), "a must be a finite number, got nan"),
+    "protocol of nothing": (
+        ("own_models:net", "--protocol", "p"),
+        "a protocol or a study needs --task",
+    ),
+    "no number": (
+        ("own_models:net", "--metric", "a=NaN", "--task", "iris"),
+        "a must be a finite number, got nan",
+    ),
     "infinite": (
         ("own_models:net", "--results", "nan.json", "--metric", "a=1", "--task", "iris"),
         "the metric b must be a finite number, got -inf",
@@ -204,7 +279,10 @@ FAULTS = {
         ("own_models:net", "--results", "seed.json", "--task", "iris"),
         f"invalid seed: {2**64 - 1}; a whole number has 64 bits",
     ),
-    "value": (("own_models:net", "--results", "value.json", "--task", "iris"), "invalid epochs: ten"),
+    "value": (
+        ("own_models:net", "--results", "value.json", "--task", "iris"),
+        "invalid epochs: ten",
+    ),
 }
 
 
@@ -218,6 +296,7 @@ def test_a_mistake_is_one_line(user, tmp_path, case):
     arguments, reason = FAULTS[case]
     if "--input" not in arguments:
         arguments = (*arguments, "--input", "4")
+
     done = user.types("import", "model", *arguments, code=2)
     *printed, line = done.stderr.splitlines()
     assert reason in line

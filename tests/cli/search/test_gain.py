@@ -25,9 +25,17 @@ def user(archive, store_settings, tmp_path):
 
 
 def search(archive, values, kind="rand", **settings):
-    """Fill a study with these values, the first three those of the initial design; nothing is trained."""
-    given = {"space_config": SPACE.config, "config": {"agent": kind}, "objective": "valid_mse", "direction": "minimise"}
-    study = open_study(archive, Study("mine", "diabetes", "diabetes/1", "mlp", **given), budget=len(values))
+    """Fill a study with these values, the first three those of the initial design; nothing is
+    trained."""
+    given = {
+        "space_config": SPACE.config,
+        "config": {"agent": kind},
+        "objective": "valid_mse",
+        "direction": "minimise",
+    }
+    study = open_study(
+        archive, Study("mine", "diabetes", "diabetes/1", "mlp", **given), budget=len(values)
+    )
 
     def serve(_):
         while (claim := archive.proposals.claim("worker", study="mine")) is not None:
@@ -40,7 +48,9 @@ def ending(user):
     """Return the line of the gain, or None, and the same from the JSON document."""
     lines = user.types("search", "--study", "mine").stdout.splitlines()
     found = json.loads(user.types("search", "--study", "mine", "--json").stdout)
-    return next((line.removeprefix("gain").strip() for line in lines if line.startswith("gain ")), None), found["gain"]
+    return next(
+        (line.removeprefix("gain").strip() for line in lines if line.startswith("gain ")), None
+    ), found["gain"]
 
 
 def test_a_gain_is_told_with_the_networks_it_is_over(archive, user):
@@ -54,7 +64,10 @@ def test_a_gain_is_told_with_the_networks_it_is_over(archive, user):
 def test_no_gain_is_told_as_well(archive, user):
     search(archive, [0.5, 0.3, 0.6, 0.625], n_initial=3)
     text, found = ending(user)
-    expected = "none: no later network is better than the best of the 3 initial networks (0.3), found at evaluation 2"
+    expected = (
+        "none: no later network is better than the best of the 3 initial networks (0.3), "
+        "found at evaluation 2"
+    )
     assert text == f"{expected} of 4"
     assert (found["gain"], found["found_at"]) == (0, 2)
 
@@ -81,5 +94,7 @@ def test_a_study_without_a_success_has_no_gain(archive):
     archive.proposals.create("failed", agent, suggest(SPACE.initial_pool()[:1]))
     claim = archive.proposals.claim("worker", study="failed")
     archive.proposals.fail(claim.id, claim.token, "no memory")
-    found = outcome(archive, archive.studies.snapshot("failed"), "rand", registry.get("diabetes"), None)
+    found = outcome(
+        archive, archive.studies.snapshot("failed"), "rand", registry.get("diabetes"), None
+    )
     assert (found.best, found.gain) == (None, None)

@@ -20,11 +20,15 @@ SNAPSHOT = Snapshot(STUDY, (VIEW,), {state: int(state is State.RUNNING) for stat
 
 
 def drawn(output):
-    """Return the lines of a terminal after an output: text, line breaks, moves upwards and erased lines."""
-    lines, row, column = [""], 0, 0
+    """Return the lines of a terminal after an output: text, line breaks, moves upwards and erased
+    lines."""
+    lines = [""]
+    row = 0
+    column = 0
     for part in re.findall(r"\x1b\[[\d;?]*[a-zA-Z]|\r|\n|[^\x1b\r\n]+", output):
         if part == "\n":
-            row, column = row + 1, 0
+            row = row + 1
+            column = 0
             lines += [""] * (row + 1 - len(lines))
         elif part == "\r":
             column = 0
@@ -35,6 +39,7 @@ def drawn(output):
         elif not part.startswith("\x1b"):
             lines[row] = lines[row][:column].ljust(column) + part + lines[row][column + len(part) :]
             column += len(part)
+
     return [line.rstrip() for line in lines]
 
 
@@ -56,6 +61,7 @@ def test_messages_during_a_live_table_stand_above_it(monkeypatch, width):
         view._live.refresh()
         with pytest.raises(KeyboardInterrupt):
             interruption.check()
+
     render.print_message("interrupted")
     lines = drawn(screen.getvalue())
     assert lines[:2] == ["stopping …", "a warning"]

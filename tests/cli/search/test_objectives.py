@@ -1,4 +1,5 @@
-"""Searches for several objectives, as a user types them: what is asked for, the Pareto set, and its documents."""
+"""Searches for several objectives, as a user types them: what is asked for, the Pareto set, and its
+documents."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ CELLS = 24
 def task(tmp_path_factory):
     """A table with an accuracy, a latency and parameters."""
     path = tmp_path_factory.mktemp("objectives") / "cells.csv"
-    cells, rng = spaces.get("nasbench201").members()[::250][:CELLS], np.random.default_rng(0)
+    cells = spaces.get("nasbench201").members()[::250][:CELLS]
+    rng = np.random.default_rng(0)
     rows = [
         f"{codec.to_nasbench201(cell)},{0.1 * len(cell.edges) + rng.uniform():.4f},{len(cell.layers)},{at / 8}"
         for at, cell in enumerate(cells)
@@ -48,8 +50,12 @@ def test_directions_are_declared_by_the_task_the_name_or_the_text(task):
     ]
     assert found.agent.kind == "portfolio"
     assert found.study.name == "portfolio-nasbench201-cells-accuracy-latency_ms_phone-params"
-    trained = asked("valid_mse", "params", "latency_ms", "valid_loss:minimise", task="diabetes").study
-    assert trained.further == tuple(Objective(name, "minimise") for name in ("params", "latency_ms", "valid_loss"))
+    trained = asked(
+        "valid_mse", "params", "latency_ms", "valid_loss:minimise", task="diabetes"
+    ).study
+    assert trained.further == tuple(
+        Objective(name, "minimise") for name in ("params", "latency_ms", "valid_loss")
+    )
     assert (trained.protocol, trained.objective) == ("diabetes/1", "valid_mse")
     other = asked("params", "valid_loss", task="diabetes").study
     assert (other.protocol, other.objective, other.further[0].name) == (
@@ -70,32 +76,71 @@ def test_one_objective_with_its_direction(task):
     ):
         found = asked(*objectives, task="diabetes", direction=direction)
         assert (found.study.objectives, found.agent.kind) == ((Objective("r2"),), "nasbot")
+
     assert asked("valid_loss", task="diabetes").study.direction == "minimise"
 
 
 def test_a_study_supplies_its_objectives(task):
     study = asked("accuracy", "params", task=task).study
     assert request_of(SearchOptions(study=study.name), study).study.objectives == study.objectives
-    assert request_of(SearchOptions(study=study.name, objectives=("accuracy",)), study).study.further == ()
+    assert (
+        request_of(SearchOptions(study=study.name, objectives=("accuracy",)), study).study.further
+        == ()
+    )
     assert request_of(SearchOptions(study=study.name, task="digits"), study).study.further == ()
 
 
 @pytest.mark.parametrize(
     ("objectives", "options", "error", "message"),
     [
-        (["accuracy", "latency_ms_fone"], {}, UnknownNameError, "'latency_ms_fone': did you mean latency_ms_phone"),
+        (
+            ["accuracy", "latency_ms_fone"],
+            {},
+            UnknownNameError,
+            "'latency_ms_fone': did you mean latency_ms_phone",
+        ),
         (
             ["accuracy", "size"],
             {},
             UnknownNameError,
             "unknown objective 'size': known: accuracy, latency_ms",
         ),
-        (["accuracy", "params:less"], {}, UsageError, "NAME:minimise or NAME:maximise, got 'params:less'"),
-        (["params", "latency_ms_phone"], {}, UsageError, "one objective must be of the training, such as accuracy"),
-        (["accuracy:minimise", "params"], {}, UsageError, "has the direction maximise, got minimise"),
-        (["accuracy", "params"], {"direction": "minimise"}, UsageError, "--direction is for one objective"),
-        (["accuracy", "params"], {"rungs": "2"}, UsageError, "--rungs pauses trainings by one objective"),
-        (["accuracy:minimise"], {"direction": "maximise"}, UsageError, "has another direction than --direction"),
+        (
+            ["accuracy", "params:less"],
+            {},
+            UsageError,
+            "NAME:minimise or NAME:maximise, got 'params:less'",
+        ),
+        (
+            ["params", "latency_ms_phone"],
+            {},
+            UsageError,
+            "one objective must be of the training, such as accuracy",
+        ),
+        (
+            ["accuracy:minimise", "params"],
+            {},
+            UsageError,
+            "has the direction maximise, got minimise",
+        ),
+        (
+            ["accuracy", "params"],
+            {"direction": "minimise"},
+            UsageError,
+            "--direction is for one objective",
+        ),
+        (
+            ["accuracy", "params"],
+            {"rungs": "2"},
+            UsageError,
+            "--rungs pauses trainings by one objective",
+        ),
+        (
+            ["accuracy:minimise"],
+            {"direction": "maximise"},
+            UsageError,
+            "has another direction than --direction",
+        ),
     ],
 )
 def test_mistakes(task, objectives, options, error, message):
@@ -105,7 +150,9 @@ def test_mistakes(task, objectives, options, error, message):
 
 def test_a_metric_of_a_recipe_needs_a_direction():
     for name in ("f1", "gradient_norm"):
-        with pytest.raises(UnknownNameError, match=f"'{name}': write {name}:minimise or {name}:maximise"):
+        with pytest.raises(
+            UnknownNameError, match=f"'{name}': write {name}:minimise or {name}:maximise"
+        ):
             request_of(SearchOptions(task="digits", recipe="mine", objectives=(name, "params")))
 
 
@@ -123,27 +170,41 @@ def test_a_search_finds_a_pareto_set_and_resumes(archive, store_settings, tmp_pa
 
         names = ("accuracy", "latency_ms_phone", "params")
         options = [part for name in names for part in ("--objective", name)]
-        done = json.loads(search("--task", task, *options, "--study", "front", "--budget", "14", "--json").stdout)
+        done = json.loads(
+            search("--task", task, *options, "--study", "front", "--budget", "14", "--json").stdout
+        )
         assert faults(done, SearchResult) == []
         assert (done["agent"], done["evaluations"], done["failed"]) == ("portfolio", 14, 0)
         front = done["pareto"]
         evaluations = archive.studies.evaluations("front")
-        scores = np.array([[1, -1, -1]] * 14) * [[each.metrics[name] for name in names] for each in evaluations]
+        scores = np.array([[1, -1, -1]] * 14) * [
+            [each.metrics[name] for name in names] for each in evaluations
+        ]
         best = {evaluations[at].id for at in np.flatnonzero(nondominated(scores))}
         assert {one["proposal"] for one in front["proposals"]} == best
         assert front["reference"] == dict(zip(names, np.abs(scores.min(axis=0)), strict=True))
         assert len(front["history"]) == 14
-        # The model has proposed: the last ones have an acquisition value, which is the expected gain.
+        # The model has proposed: the last ones have an acquisition value, which is the expected
+        # gain.
         assert archive.proposals.get("front#00013").acquisition > 0.0
         shown = search("--study", "front", "--budget", "15").stdout
-        assert "Pareto set" in shown and "hypervolume" in shown and "archive search --study front --budget 30" in shown
+        assert (
+            "Pareto set" in shown
+            and "hypervolume" in shown
+            and ("archive search --study front --budget 30") in shown
+        )
         described = json.loads(user.types("study", "show", "front", "--json").stdout)
         assert faults(described, StudyDocument) == []
         assert [each["name"] for each in described["objectives"]] == [*names]
         shown = user.types("study", "show", "front").stdout
-        assert "accuracy:maximise, latency_ms_phone:minimise, params:minimise" in shown and "Pareto set" in shown
+        assert (
+            "accuracy:maximise, latency_ms_phone:minimise, params:minimise" in shown
+            and "Pareto set" in shown
+        )
         found = json.loads(user.types("study", "best", "front", "--json").stdout)
         assert faults(found, BestList) == [] and found["pareto"] == described["pareto"]
         assert "hypervolume" in user.types("study", "best", "front").stdout
         refused = search("--study", "front", "--agent", "bfs", "--budget", "16", code=None).stderr
-        assert "the agent bfs searches for one objective" in refused and "nsga2, portfolio" in refused
+        assert (
+            "the agent bfs searches for one objective" in refused and "nsga2, portfolio" in refused
+        )

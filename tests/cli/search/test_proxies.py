@@ -1,4 +1,5 @@
-"""`archive search --proxies` as a user has it: trainers measure first, and the agent uses what they have measured."""
+"""`archive search --proxies` as a user has it: trainers measure first, and the agent uses what they
+have measured."""
 
 from __future__ import annotations
 
@@ -29,7 +30,18 @@ def test_the_first_proposal_uses_what_the_trainers_measured(archive, user, monke
     # Agents use proxies of twenty networks and more, which trainers measure for half a minute.
     for module in (knowledge, initial_design):
         monkeypatch.setattr(module, "LEAST", COUNT - 1)
-    command = ("search", "--agent", "portfolio", "--task", "digits", "--space", "mlp", "--study", "s")
+
+    command = (
+        "search",
+        "--agent",
+        "portfolio",
+        "--task",
+        "digits",
+        "--space",
+        "mlp",
+        "--study",
+        "s",
+    )
     options = ("--trainers", "2", "--device", "cpu", "--proxies", str(COUNT), "--json")
     done = user.types(*command, "--budget", "2", *options)
     assert done.returncode == 0, done.stderr
@@ -38,7 +50,9 @@ def test_the_first_proposal_uses_what_the_trainers_measured(archive, user, monke
     proposals = archive.proposals.list("s")
     assert all(each.based_on["proxies"]["source"] == SOURCE for each in proposals)
     assert proposals[0].based_on["proxies"]["networks"] >= COUNT
-    measured = {row[0] for row in archive.query("MATCH (a:Architecture)-[:MEASURED]->() RETURN a.key").rows}
+    measured = {
+        row[0] for row in archive.query("MATCH (a:Architecture)-[:MEASURED]->() RETURN a.key").rows
+    }
     sample = {each.key for each in sample_of(spaces.get("mlp"), COUNT)}
     assert measured == sample | {each.architecture_key for each in proposals}
     assert len(recheck(archive, "s").same) == 2
@@ -49,7 +63,16 @@ def test_the_first_proposal_uses_what_the_trainers_measured(archive, user, monke
 
 @pytest.mark.lasts(8)
 def test_a_table_says_where_its_proxies_come_from(archive, user, tmp_path):
-    command = ("search", "--agent", "random", "--task", table(tmp_path), "--budget", "2", "--proxies")
+    command = (
+        "search",
+        "--agent",
+        "random",
+        "--task",
+        table(tmp_path),
+        "--budget",
+        "2",
+        "--proxies",
+    )
     done = user.runs(*command)
     assert done.returncode == 0, done.stderr
     assert "archive import proxies reads published scores" in done.stderr

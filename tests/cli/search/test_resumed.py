@@ -1,4 +1,5 @@
-"""`archive search` with the name of an existing study, on each server: options left out are those of the study."""
+"""`archive search` with the name of an existing study, on each server: options left out are those
+of the study."""
 
 from __future__ import annotations
 
@@ -25,14 +26,22 @@ def stored(archive):
     """Stores a study of perceptrons with as many evaluations as its budget."""
 
     def store(name="mine", count=3, pruned=False, **changes):
-        given = {"task": "diabetes", "protocol": "diabetes/1+morph", "space": "mlp", "objective": "valid_mse"}
+        given = {
+            "task": "diabetes",
+            "protocol": "diabetes/1+morph",
+            "space": "mlp",
+            "objective": "valid_mse",
+        }
         given |= {"direction": "minimise", "budget": count, "config": {"agent": "rand"}, "seed": 5}
-        archive.studies.create(Study(name, **{**given, "space_config": spaces.get("mlp").config, **changes}))
+        archive.studies.create(
+            Study(name, **{**given, "space_config": spaces.get("mlp").config, **changes})
+        )
         agent = archive.proposals.register_agent("rand", {}, "1")
         archive.proposals.create(name, agent, suggest(spaces.get("mlp").initial_pool()[:count]))
         while (claim := archive.proposals.claim("worker", study=name)) is not None:
             value = float(claim.proposal.number)
             archive.proposals.complete(claim.id, claim.token, Result(value), pruned=pruned)
+
         return name
 
     return store
@@ -55,7 +64,9 @@ def test_what_is_not_given_is_the_studys_own(user, stored):
     ]  # fmt: skip
     # Another agent may go on with it, and is then part of the advice.
     done = user.types("search", "--study", "mine", "--agent", "evolution", "--trainers", "2")
-    assert advice(done)[1:] == ["archive search --study mine --budget 6 --agent evolution --trainers 2"]
+    assert advice(done)[1:] == [
+        "archive search --study mine --budget 6 --agent evolution --trainers 2"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,12 +76,16 @@ def test_what_is_not_given_is_the_studys_own(user, stored):
         (("--protocol", "diabetes/1"), "exists with protocol diabetes/1+morph, got diabetes/1"),
         (("--space", "cnn"), "task 'diabetes' has no networks in the space 'cnn'"),
         (("--seed", "6"), "exists with seed 5, got 6"),
-        # The agent searches for one objective, and no network of the other space meets the constraint.
+        # The agent searches for one objective, and no network of the other space meets the
+        # constraint.
         (
             ("--objective", "valid_mse", "--objective", "params"),
             "exists with the objectives valid_mse:minimise, got valid_mse:minimise, params:minimise",
         ),
-        (("--task", "digits", "--space", "cnn", "--constraint", "params<=1"), "exists with task diabetes, got digits"),
+        (
+            ("--task", "digits", "--space", "cnn", "--constraint", "params<=1"),
+            "exists with task diabetes, got digits",
+        ),
         (("--constraint", "params<=1"), "exists with the constraints none, got params<=1"),
     ],
 )
@@ -83,19 +98,46 @@ def test_what_is_given_and_differs_is_refused(archive, user, stored, options, re
 def test_another_name_is_suggested_where_the_command_has_none(archive, user, stored):
     for name in ("rand-mlp-diabetes", "rand-mlp-diabetes-2"):
         stored(name)
-    options = ("search", "--agent", "rand", "--task", "diabetes", "--space", "mlp", "--protocol", "diabetes/1")
+
+    options = (
+        "search",
+        "--agent",
+        "rand",
+        "--task",
+        "diabetes",
+        "--space",
+        "mlp",
+        "--protocol",
+        "diabetes/1",
+    )
     refused = said(user.types(*options, code=2))
-    assert refused.endswith("choose another name for the study, such as --study rand-mlp-diabetes-3")
-    assert said(user.types(*options, "--study", "rand-mlp-diabetes", code=2)).endswith("another name for the study")
+    assert refused.endswith(
+        "choose another name for the study, such as --study rand-mlp-diabetes-3"
+    )
+    assert said(user.types(*options, "--study", "rand-mlp-diabetes", code=2)).endswith(
+        "another name for the study"
+    )
 
 
 def test_the_advice_goes_on_with_the_study(archive, user, tmp_path):
-    options = ("--agent", "random", "--study", "a [study]", "--seed", "5", "--retrain", "--trial-timeout", "10min")
+    options = (
+        "--agent",
+        "random",
+        "--study",
+        "a [study]",
+        "--seed",
+        "5",
+        "--retrain",
+        "--trial-timeout",
+        "10min",
+    )
     first = user.types("search", "--task", table(tmp_path), *options, "--budget", "2")
     longer = advice(first)[1]
     assert longer == "archive search --study 'a [study]' --budget 4 --trial-timeout 600 --retrain"
     again = user.types(*shlex.split(longer)[1:])
-    assert advice(again)[1] == "archive search --study 'a [study]' --budget 8 --trial-timeout 600 --retrain"
+    assert advice(again)[1] == (
+        "archive search --study 'a [study]' --budget 8 --trial-timeout 600 --retrain"
+    )
     study = archive.studies.snapshot("a [study]")
     assert (study.counts[State.COMPLETE], study.study.budget, study.study.seed) == (4, 4, 5)
     assert {view.agent for view in study.proposals} == {study.proposals[0].agent}
@@ -103,7 +145,16 @@ def test_the_advice_goes_on_with_the_study(archive, user, tmp_path):
 
 def test_the_advice_keeps_the_limits_of_trials(user, stored):
     stored()
-    limits = ("--stall", "5min", "--scratch-limit", "1GB", "--memory-limit", "2GiB", "--proxies", "8")
+    limits = (
+        "--stall",
+        "5min",
+        "--scratch-limit",
+        "1GB",
+        "--memory-limit",
+        "2GiB",
+        "--proxies",
+        "8",
+    )
     longer = advice(user.types("search", "--study", "mine", *limits))[1]
     assert sorted(longer.split(" --")[3:]) == [
         "memory-limit 2147483648", "proxies 8", "scratch-limit 1000000000", "stall 300"
@@ -132,9 +183,12 @@ def test_fewer_evaluations_than_there_are_change_nothing(archive, user, stored):
 
 def test_a_study_does_not_start_warm_from_itself_whether_it_exists_or_not(archive, user, stored):
     for name in ("mine", "mine2"):
-        done = user.types("search", "--study", name, "--task", "diabetes", "--warm-start", name, code=2)
+        done = user.types(
+            "search", "--study", name, "--task", "diabetes", "--warm-start", name, code=2
+        )
         assert f"the study {name!r} cannot start warm from itself" in said(done)
         stored()
+
     assert archive.studies.names() == ["mine"]
 
 
@@ -145,9 +199,14 @@ def test_a_study_to_ask_and_tell_says_that_no_trainer_knows_its_task(archive, us
 
 
 def test_a_study_in_a_space_of_another_package_says_that_it_is_not_installed(archive, user):
-    archive.studies.create(Study("other", "digits", "digits/small", "chains", "valid_accuracy", budget=2))
+    archive.studies.create(
+        Study("other", "digits", "digits/small", "chains", "valid_accuracy", budget=2)
+    )
     done = user.types("search", "--study", "other", "--agent", "random", code=2)
-    assert "unknown space 'chains': did you mean choices, or is the package that defines it not" in said(done)
+    assert (
+        "unknown space 'chains': did you mean choices, or is the package that defines it not"
+        in said(done)
+    )
 
 
 def test_what_was_pruned_is_none_of_other_studies(archive, user, stored):

@@ -32,6 +32,7 @@ def rows(user, query):
 def test_a_search_a_resumption_and_a_warm_start(archive, user):
     with serving(archive):
         best = _check_searches(user)
+
     _check_what_is_stored(user)
     _check_what_is_shown(user, best["architecture"])
 
@@ -41,13 +42,29 @@ def test_a_search_a_resumption_and_a_warm_start(archive, user):
 def test_cells_are_trained_without_a_table(archive, user):
     with serving(archive):
         for space in ("darts", "nasbench101", "nasbench201"):
-            options = ("--task", "digits", "--space", space, "--agent", "random", "--budget", "1", "--trainers", "0")
+            options = (
+                "--task",
+                "digits",
+                "--space",
+                space,
+                "--agent",
+                "random",
+                "--budget",
+                "1",
+                "--trainers",
+                "0",
+            )
             found = document(user, "search", *options)
             assert (found["evaluations"], found["failed"], found["space"]) == (1, 0, space)
             assert found["protocol"] == "digits/cells-small"
             assert found["best"]["value"] > 0.05
-    costs = rows(user, "MATCH (e:Evaluation) RETURN e.metric_params AS params, e.metric_flops AS flops")
-    assert len(costs) == 3 and all(1e3 < row["params"] < 1e6 and 1e4 < row["flops"] < 1e7 for row in costs)
+
+    costs = rows(
+        user, "MATCH (e:Evaluation) RETURN e.metric_params AS params, e.metric_flops AS flops"
+    )
+    assert len(costs) == 3 and all(
+        1e3 < row["params"] < 1e6 and 1e4 < row["flops"] < 1e7 for row in costs
+    )
 
 
 def _check_searches(user):
@@ -60,7 +77,9 @@ def _check_searches(user):
     best = first["best"]
     assert best["weights"].startswith("file://")
     assert os.path.getsize(best["weights"].removeprefix("file://")) > 0
-    found = rows(user, "MATCH (e:Evaluation)-[:OF]->(a:Architecture) RETURN e.value AS value, a.key AS key")
+    found = rows(
+        user, "MATCH (e:Evaluation)-[:OF]->(a:Architecture) RETURN e.value AS value, a.key AS key"
+    )
     values = {row["key"]: row["value"] for row in found}
     assert len(values) == 2
     assert best["value"] == min(values.values()) == values[best["architecture"]]
@@ -70,15 +89,24 @@ def _check_searches(user):
     assert "--budget is the total" in again.stderr
     assert search("first", "3")["evaluations"] == 3
 
-    # Observations of the source count for the agent and beside the budget: its pool is not trained a second time.
+    # Observations of the source count for the agent and beside the budget: its pool is not trained
+    # a second time.
     warm = search("second", "1", "--warm-start", "first")
     assert (warm["evaluations"], warm["warm_started_from"]) == (1, ["first"])
     link = "MATCH (:Study {name: 'second'})-[:WARM_STARTED_FROM]->(s:Study) RETURN s.name AS name"
     assert [row["name"] for row in rows(user, link)] == ["first"]
-    assert len(rows(user, "MATCH (e:Evaluation)-[:OF]->(a:Architecture) RETURN DISTINCT a.key AS key")) == 4
-    unknown = user.types("search", "--task", "diabetes", "--study", "third", "--warm-start", "frist", code=2)
+    assert (
+        len(rows(user, "MATCH (e:Evaluation)-[:OF]->(a:Architecture) RETURN DISTINCT a.key AS key"))
+        == 4
+    )
+    unknown = user.types(
+        "search", "--task", "diabetes", "--study", "third", "--warm-start", "frist", code=2
+    )
     assert "did you mean first" in unknown.stderr
-    assert [study["study"] for study in document(user, "study", "list")["studies"]] == ["first", "second"]
+    assert [study["study"] for study in document(user, "study", "list")["studies"]] == [
+        "first",
+        "second",
+    ]
     return best
 
 
@@ -95,7 +123,9 @@ def _check_what_is_stored(user):
     )
     assert len(graphs) == 3
     assert all((row["layers"], row["edges"]) == (row["found"], row["fed"]) for row in graphs)
-    curves = rows(user, ours + "RETURN e.epochs AS epochs, e.curve_epoch AS curve, e.curve_valid_mse AS mse")
+    curves = rows(
+        user, ours + "RETURN e.epochs AS epochs, e.curve_epoch AS curve, e.curve_valid_mse AS mse"
+    )
     assert all(row["curve"] == list(range(1, row["epochs"] + 1)) for row in curves)
     assert all(len(row["mse"]) == row["epochs"] > 0 for row in curves)
     pairs = rows(
@@ -127,7 +157,17 @@ def test_interrupted_it_hands_back_and_goes_on(archive, user, store_settings, tm
     A folder named `archive` in the current one is not taken for the package.
     """
     (tmp_path / "current" / "archive").mkdir(parents=True)
-    arguments = ("search", "--task", "diabetes", "--agent", "rand", "--study", "interrupted", "--budget", "2")
+    arguments = (
+        "search",
+        "--task",
+        "diabetes",
+        "--agent",
+        "rand",
+        "--study",
+        "interrupted",
+        "--budget",
+        "2",
+    )
     command = [sys.executable, "-P", "-m", "archive.cli.main", *arguments]
     running = subprocess.Popen(
         command,
@@ -143,15 +183,23 @@ def test_interrupted_it_hands_back_and_goes_on(archive, user, store_settings, tm
         seen.append(line)
         if " complete: " in line:
             break
-    trainers = [child for child in psutil.Process(running.pid).children() if "trainer" in child.cmdline()]
+
+    trainers = [
+        child for child in psutil.Process(running.pid).children() if "trainer" in child.cmdline()
+    ]
     assert trainers, seen
-    shown = [word for process in (psutil.Process(running.pid), *trainers) for word in process.cmdline()]
+    shown = [
+        word for process in (psutil.Process(running.pid), *trainers) for word in process.cmdline()
+    ]
     assert store_settings.password is None or store_settings.password not in " ".join(shown)
     running.send_signal(signal.SIGINT)
     _, rest = running.communicate(timeout=60)
     assert running.returncode == 130, rest
     assert "Traceback" not in "".join(seen) + rest
     assert wait_until(lambda: not any(process.is_running() for process in trainers))
-    assert rows(user, "MATCH (p:Proposal) WHERE p.state = 'RUNNING' OR p.attempts > 0 RETURN p.id") == []
+    assert (
+        rows(user, "MATCH (p:Proposal) WHERE p.state = 'RUNNING' OR p.attempts > 0 RETURN p.id")
+        == []
+    )
     with serving(archive):
         assert document(user, *arguments, "--trainers", "0")["evaluations"] == 2

@@ -1,4 +1,5 @@
-"""Searches that a table answers, as a user types them, until all networks of the table are evaluated."""
+"""Searches that a table answers, as a user types them, until all networks of the table are
+evaluated."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def types(archive, store_settings, tmp_path):
     """Types `archive search` on a table of ten cells."""
     path = tmp_path / "some table, of ten.csv"
     lines = [
-        f"{codec.to_nasbench201(cell)},{at % 7}" for at, cell in enumerate(spaces.get("nasbench201").members()[:10])
+        f"{codec.to_nasbench201(cell)},{at % 7}"
+        for at, cell in enumerate(spaces.get("nasbench201").members()[:10])
     ]
     path.write_text("\n".join(["arch_str,accuracy", *lines]))
     with shell(store_settings, tmp_path) as user:
@@ -48,7 +50,9 @@ def test_a_search_on_a_table_resumes_and_ends_with_the_table(archive, types):
     evaluations = archive.studies.evaluations(last["study"])
     assert sorted(each.value for each in evaluations) == [0, 0, 1, 1, 2, 2, 3, 4, 5, 6]
     assert len({each.architecture.functional_key for each in evaluations}) == 10
-    assert archive.studies.get(last["study"]).space_config["table"].endswith("some table, of ten.csv")
+    assert (
+        archive.studies.get(last["study"]).space_config["table"].endswith("some table, of ten.csv")
+    )
 
 
 def test_an_agent_keeps_its_settings(archive, types):
@@ -57,11 +61,15 @@ def test_an_agent_keeps_its_settings(archive, types):
     # Equal settings in another order are the same agent, and continue its study.
     assert first["agent"] == "random-forest:n_initial=3,trees=5"
     assert first["study"].startswith("random-forest:n_initial=3-trees=5-nasbench201-")
-    other = json.loads(types("--agent", "random-forest:n_initial=3,trees=5", "--budget", "5", "--json").stdout)
+    other = json.loads(
+        types("--agent", "random-forest:n_initial=3,trees=5", "--budget", "5", "--json").stdout
+    )
     assert (other["study"], other["evaluations"]) == (first["study"], 5)
     last = json.loads(types("--study", first["study"], "--budget", "6", "--json", task=()).stdout)
     assert (last["agent"], last["evaluations"]) == (first["agent"], 6)
-    configs = archive.query("MATCH (a:Agent)-[:MADE]->(:Proposal) RETURN DISTINCT a.kind, a.config").rows
+    configs = archive.query(
+        "MATCH (a:Agent)-[:MADE]->(:Proposal) RETURN DISTINCT a.kind, a.config"
+    ).rows
     assert [kind for kind, _ in configs] == ["random-forest"]
     assert {"n_initial": 3, "trees": 5}.items() <= json.loads(configs[0][1]).items()
 
@@ -72,10 +80,13 @@ def test_a_file_that_changed_is_said_whether_the_task_is_named_or_not(types, tmp
     with (tmp_path / "some table, of ten.csv").open("a") as file:
         file.write("\n")
         file.write(f"{codec.to_nasbench201(spaces.get('nasbench201').members()[10])},3")
+
     for options, task in ((named, "some table, of ten.csv"), (("--study", study), None)):
         chosen = {} if task else {"task": ()}
         refused = types(*options, code=None, **chosen).stderr
-        assert "is not the one that the study was created with" in refused.replace("\n", " "), refused
+        assert "is not the one that the study was created with" in refused.replace("\n", " "), (
+            refused
+        )
 
 
 def test_a_search_that_has_all_networks_says_so_and_advises_no_more_of_it(types):
@@ -84,18 +95,28 @@ def test_a_search_that_has_all_networks_says_so_and_advises_no_more_of_it(types)
         done = types(*options, *(() if resumed else ("--budget", "12")))
         assert "all 10 networks of the space are evaluated: 10 of 12 evaluations" in done.stderr
         assert "archive arch show" in done.stdout and "archive search" not in done.stdout
+
     # What others found counts as evaluated, and is not this study's own.
     warm = types("--agent", "random", "--study", "warm", "--warm-start", "whole", "--json", code=3)
     assert json.loads(warm.stdout)["exhausted"]
-    assert "all 10 networks of the space are evaluated: 0 of 20 evaluations, the others are" in warm.stderr
+    assert (
+        "all 10 networks of the space are evaluated: 0 of 20 evaluations, the others are"
+        in warm.stderr
+    )
     # Nothing has failed, and no reason is on record.
-    assert types("--agent", "random", "--study", "warm", code=3).stdout == "no network was evaluated\n"
+    assert types("--agent", "random", "--study", "warm", code=3).stdout == (
+        "no network was evaluated\n"
+    )
 
 
 def test_a_space_of_one_network_is_named_as_such(types, tmp_path):
     path = tmp_path / "one.csv"
-    path.write_text(f"arch_str,valid_accuracy\n{codec.to_nasbench201(spaces.get('nasbench201').members()[0])},0.5\n")
-    done = types("--agent", "random", "--budget", "3", task=("--task", f"table:{path}#valid_accuracy"))
+    path.write_text(
+        f"arch_str,valid_accuracy\n{codec.to_nasbench201(spaces.get('nasbench201').members()[0])},0.5\n"
+    )
+    done = types(
+        "--agent", "random", "--budget", "3", task=("--task", f"table:{path}#valid_accuracy")
+    )
     assert "the only network of the space is evaluated: 1 of 3 evaluations" in done.stderr
     assert " complete: valid_accuracy 0.5; best 0.5\n" in done.stderr
     # The table has no test values to report.
@@ -110,19 +131,27 @@ def test_a_budget_that_is_the_whole_table_is_not_to_be_doubled(types):
 
 @pytest.mark.whole
 def test_bananas_searches_a_table_of_genotypes(archive, types, store_settings, tmp_path):
-    path, space, rng = tmp_path / "genotypes.csv", spaces.get("darts"), np.random.default_rng(0)
+    path = tmp_path / "genotypes.csv"
+    space = spaces.get("darts")
+    rng = np.random.default_rng(0)
     networks = [space.sample(rng) for _ in range(14)]
     rows = [(str(to_genotype(network)), len(network.functional.layers)) for network in networks]
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([("genotype", "accuracy"), *rows])
+
     task = ("--task", f"table:{path}#accuracy")
     done = json.loads(types("--agent", "bananas", "--budget", "12", "--json", task=task).stdout)
     assert (done["evaluations"], done["failed"]) == (12, 0)
     with shell(store_settings, tmp_path) as user:
-        shown = json.loads(user.types("arch", "show", done["best"]["architecture"], "--json").stdout)
+        shown = json.loads(
+            user.types("arch", "show", done["best"]["architecture"], "--json").stdout
+        )
+
     best = from_genotype(shown["text"])
     assert best.functional_key in {network.functional_key for network in networks}
-    proposed = [each for each in archive.proposals.list(done["study"]) if each.acquisition is not None]
+    proposed = [
+        each for each in archive.proposals.list(done["study"]) if each.acquisition is not None
+    ]
     assert len(proposed) == 2
 
 
@@ -138,7 +167,11 @@ def test_a_table_that_a_search_named_is_read_here_and_no_other(archive, store_se
     assert "error" not in more.stderr
     agent = archive.proposals.register_agent("random", {}, "1")
     known = {each.architecture.functional_key for each in archive.studies.evaluations("named")}
-    left = [cell for cell in spaces.get("nasbench201").members()[:10] if cell.functional_key not in known]
+    left = [
+        cell
+        for cell in spaces.get("nasbench201").members()[:10]
+        if cell.functional_key not in known
+    ]
     archive.studies.set_budget("named", 9)
     archive.proposals.create("named", agent, suggest(left[:1]))
     assert Trainer(archive, TrainerOptions(study="named", once=True)).run().complete == 1

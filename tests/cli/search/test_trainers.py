@@ -1,4 +1,5 @@
-"""Trainers of a search: their command lines and logs on this machine, and what an engine is asked for."""
+"""Trainers of a search: their command lines and logs on this machine, and what an engine is asked
+for."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def started(monkeypatch):
     commands = []
 
     class Process:
-        returncode, pid = 0, os.getpid()
+        returncode = 0
+        pid = os.getpid()
 
         def __init__(self, command, *, stdout, **_):
             stdout.write(b"started\n")
@@ -49,6 +51,7 @@ def test_cores_are_shared_out_as_far_as_they_may_be_used(started, tmp_path, monk
     monkeypatch.setattr("archive.cpu_count.available", lambda: 8)
     with trainers(4, "study", load(home=tmp_path, environment={})):
         pass
+
     assert len(started) == 4
     assert {command[command.index("--threads") + 1] for command, _ in started} == {"2"}
 
@@ -57,23 +60,40 @@ def test_observers_are_handed_down_with_time_to_end(started, tmp_path):
     texts = ("tensorboard", "mlflow:uri=http://host:5000,experiment=mine")
     with trainers(1, "study", load(home=tmp_path, environment={}), observe=texts):
         pass
+
     with trainers(1, "study", load(home=tmp_path, environment={})):
         pass
+
     (observed, _), (plain, _) = started
-    assert [observed[at + 1] for at, part in enumerate(observed) if part == "--observe"] == list(texts)
-    assert observed[observed.index("--grace") + 1] == "30s" and plain[plain.index("--grace") + 1] == "8s"
+    assert [observed[at + 1] for at, part in enumerate(observed) if part == "--observe"] == list(
+        texts
+    )
+    assert (
+        observed[observed.index("--grace") + 1] == "30s"
+        and plain[plain.index("--grace") + 1] == "8s"
+    )
     assert "--observe" not in plain and "--idle" not in plain
     assert plain[plain.index("--parent") + 1] == str(os.getpid())
 
 
 def test_limits_of_trials_reach_the_trainers_as_they_were_set(started, tmp_path):
-    words = ["--stall", "5min", "--trial-timeout", "1.5h", "--scratch-limit", "0.5GiB", "--memory-limit", "2GB"]
+    words = [
+        "--stall",
+        "5min",
+        "--trial-timeout",
+        "1.5h",
+        "--scratch-limit",
+        "0.5GiB",
+        "--memory-limit",
+        "2GB",
+    ]
     names = ("stall_seconds", "trial_seconds", "scratch_bytes", "memory_bytes")
     typed = parsed("search", *words)
     limits = {name: typed[name] for name in names}
     assert limits == dict(zip(names, (300.0, 5400.0, 2**29, 2 * 10**9), strict=True))
     with trainers(1, "study", load(home=tmp_path, environment={}), limits=limits):
         pass
+
     (command, _) = started.pop()
     at = command.index("trainer")
     received = parsed("trainer", "start", *command[at + 1 :])
@@ -84,6 +104,7 @@ def test_the_number_of_proxies_reaches_the_trainers(started, tmp_path):
     for chosen in (None, 0, 50):
         with trainers(1, "study", load(home=tmp_path, environment={}), proxies=chosen):
             pass
+
         (command, _) = started.pop()
         received = parsed("trainer", "start", *command[command.index("trainer") + 1 :])
         assert received["proxies"] == chosen
@@ -94,9 +115,12 @@ def test_each_study_has_logs_of_its_own(started, tmp_path):
     for study in ("a/b", "a_b", "a b", "../a"):
         with trainers(2, study, settings):
             pass
+
     paths = [path for _, path in started]
     assert len(set(paths)) == len(paths) == 8
-    assert {os.path.dirname(os.path.realpath(path)) for path in paths} == {os.path.realpath(trainer_logs(tmp_path))}
+    assert {os.path.dirname(os.path.realpath(path)) for path in paths} == {
+        os.path.realpath(trainer_logs(tmp_path))
+    }
     # Nothing is left of a fleet whose search has ended.
     assert records.saved(settings) == []
 
@@ -106,6 +130,7 @@ def test_a_log_does_not_grow_for_ever(started, tmp_path, monkeypatch):
     for _ in range(20):
         with trainers(1, "study", load(home=tmp_path, environment={})):
             pass
+
     sizes = {path.name: path.stat().st_size for path in trainer_logs(tmp_path).iterdir()}
     assert sizes.keys() == {"study-0.log", "study-0.log.1"}
     assert max(sizes.values()) <= 30 + len("started\n")
@@ -113,11 +138,17 @@ def test_a_log_does_not_grow_for_ever(started, tmp_path, monkeypatch):
 
 def test_an_engine_is_asked_for_what_is_left_of_the_budget(tmp_path, monkeypatch):
     """A search that resumes takes over the trainers of one that was killed."""
-    settings, ids, clock = load(home=tmp_path, uri="neo4j://db", environment={}), ["7_0"], iter(range(0, 10_000, 60))
+    settings = load(home=tmp_path, uri="neo4j://db", environment={})
+    ids = ["7_0"]
+    clock = iter(range(0, 10_000, 60))
     launcher = registry.create("slurm", {"partition": "gpu"}, settings)
     kind = type(launcher)
-    monkeypatch.setattr(kind, "running", lambda self, fleet: [LaunchedTrainer(id_, "running", "n1") for id_ in ids])
-    monkeypatch.setattr(kind, "start", lambda self, fleet, count: ids.extend(f"8_{at}" for at in range(count)))
+    monkeypatch.setattr(
+        kind, "running", lambda self, fleet: [LaunchedTrainer(id_, "running", "n1") for id_ in ids]
+    )
+    monkeypatch.setattr(
+        kind, "start", lambda self, fleet, count: ids.extend(f"8_{at}" for at in range(count))
+    )
     monkeypatch.setattr(kind, "stop", lambda self, fleet, own: ids.clear())
     monkeypatch.setattr(kind, "failures", lambda self, fleet, ended: [])
     search = SearchTrainers(launcher, 64, "a study", settings)
@@ -136,18 +167,24 @@ def test_an_engine_is_asked_for_what_is_left_of_the_budget(tmp_path, monkeypatch
         own.keep_alive(17, 20)
         assert len(ids) == 5
         assert own.absence().startswith("5 of 3 trainers run on the nodes of Slurm")
+
     assert not ids and records.saved(settings) == []
 
 
 def test_a_search_whose_trainers_are_stopped_starts_none_and_ends(started, tmp_path):
     settings = load(home=tmp_path, environment={})
-    with pytest.raises(LaunchError, match=r"the fleet search-local-study-\d+, were stopped by archive launch stop: "):
+    with pytest.raises(
+        LaunchError,
+        match=r"the fleet search-local-study-\d+, were stopped by "
+        r"archive launch stop: ",
+    ):
         with trainers(1, "study", settings) as own:
             (fleet,) = records.saved(settings)
             own.keeper.stop()
             records.begin_stop(fleet)
             records.remove(fleet)
             own.keep_alive(0, 10)
+
     assert len(started) == 1 and not fleet.folder.exists()
 
 
@@ -156,22 +193,38 @@ def test_the_fleet_of_a_search_is_forgotten_when_its_process_has_ended(started, 
     # The number of a process that has ended may be that of another one.
     saved = [
         records.save(TrainerFleet(f"search-local-{name}-{process}", "local", settings, created=1.0))
-        for name, process in (("ended", os.getppid()), ("lives", 2**22 + 1), ("there", os.getppid()))
+        for name, process in (
+            ("ended", os.getppid()),
+            ("lives", 2**22 + 1),
+            ("there", os.getppid()),
+        )
     ]
     # The home of several machines.
     place = saved[-1].folder / "local" / "0.json"
     place.parent.mkdir()
     place.write_text('{"pid": 1, "created": 1.0, "host": "elsewhere"}')
     with records.attending(saved[1]), trainers(1, "study", settings):
-        assert [fleet.name.split("-")[2] for fleet in records.saved(settings)] == ["lives", "there", "study"]
+        assert [fleet.name.split("-")[2] for fleet in records.saved(settings)] == [
+            "lives",
+            "there",
+            "study",
+        ]
 
 
-def test_a_recipe_without_its_file_is_refused_before_anything_is_proposed(archive, store_settings, tmp_path):
+def test_a_recipe_without_its_file_is_refused_before_anything_is_proposed(
+    archive, store_settings, tmp_path
+):
     path = store_settings.home / "recipes.toml"
     path.touch(0o600)
     path.write_text('[gone-away]\nfit = "no_such_training.py:fit"\n')
     with shell(store_settings, tmp_path) as user:
-        told = user.types("search", "--task", "diabetes", "--recipe", "gone-away", "--agent", "random", code=2).stderr
+        told = user.types(
+            "search", "--task", "diabetes", "--recipe", "gone-away", "--agent", "random", code=2
+        ).stderr
+
     path.unlink()
-    assert f"'gone-away' cannot be loaded: there is no file {path.with_name('no_such_training.py')}" in told
+    assert (
+        f"'gone-away' cannot be loaded: there is no file {path.with_name('no_such_training.py')}"
+        in told
+    )
     assert not archive.studies.names()

@@ -1,4 +1,5 @@
-"""A study whose proposals no trainer can claim: the search names the reason, and continues with a suitable trainer."""
+"""A study whose proposals no trainer can claim: the search names the reason, and continues with a
+suitable trainer."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def study(archive, tmp_path):
     return archive.studies.follow("study")
 
 
-def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, study, tmp_path, monkeypatch, capsys):
+def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(
+    archive, study, tmp_path, monkeypatch, capsys
+):
     clock = Clock()
     watch = waiting.ClaimWatch(archive, "study", COMMAND, clock=clock)
     view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
@@ -50,7 +53,9 @@ def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, stu
     monkeypatch.setattr(store_client, "REST_SECONDS", 60.0)
     with serving(archive, tmp_path / "trainer", study="study"):
         wait_until(lambda: look().reason)
-        (worker,) = wait_until(lambda: [one for one in workers.statuses(archive.connection) if one.rest_reason])
+        (worker,) = wait_until(
+            lambda: [one for one in workers.statuses(archive.connection) if one.rest_reason]
+        )
         assert (worker.state, worker.alive) == ("resting", True)
         clock.seconds = 9.0
         look()
@@ -63,17 +68,25 @@ def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, stu
         assert len(said) == 1
         assert said[0].startswith(f"#0 waits: the trainer {worker.id} rests for up to a minute")
         assert said[0].endswith(look().reason) and "table.csv" in said[0]
+
     clock.seconds = 40.0
     look()
-    assert capsys.readouterr().err == f"#0 waits: no trainer serves the study; start one with: {COMMAND}\n"
-    own = waiting.ClaimWatch(archive, "study", COMMAND, lambda: "the local trainers are still starting", clock)
+    assert capsys.readouterr().err == (
+        f"#0 waits: no trainer serves the study; start one with: {COMMAND}\n"
+    )
+    own = waiting.ClaimWatch(
+        archive, "study", COMMAND, lambda: "the local trainers are still starting", clock
+    )
     own.reason(study())
     clock.seconds = 60.0
-    assert own.reason(study()) == f"#0 waits: the last trainer that tried it has ended: {look().reason}"
+    assert own.reason(study()) == (
+        f"#0 waits: the last trainer that tried it has ended: {look().reason}"
+    )
 
     # What cannot begin costs no attempt: it waits for a trainer that can read the table.
     with serving(archive, tmp_path / "trainer", study="study", data_folders=(tmp_path,)):
         done = wait_until(lambda: (view := look()).state is State.COMPLETE and view)
+
     assert done.attempts == 0
 
 
@@ -91,10 +104,13 @@ def test_a_trainer_that_can_read_the_data_ends_the_wait(archive, study, tmp_path
     )
     with serving(archive, tmp_path / "trainer", study="study", data_folders=(tmp_path,)):
         wait_until(lambda: study().counts[State.COMPLETE] == 1)
+
     assert watch.reason(study()) is None
 
 
-def test_a_proposal_that_no_trainer_can_begin_is_named_once_until_it_gets_further(archive, study, capsys):
+def test_a_proposal_that_no_trainer_can_begin_is_named_once_until_it_gets_further(
+    archive, study, capsys
+):
     view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
 
     def lines():
@@ -132,17 +148,22 @@ def test_a_proposal_that_no_trainer_can_begin_is_named_once_until_it_gets_furthe
     assert lines() == ["failed: not a number"]
 
 
-def test_a_full_disk_is_named_once_while_a_training_runs(archive, store_settings, study, monkeypatch, capsys):
+def test_a_full_disk_is_named_once_while_a_training_runs(
+    archive, store_settings, study, monkeypatch, capsys
+):
     if not store_settings.embedded:
         pytest.skip("only the disk of an embedded server is known")
+
     watch = waiting.ClaimWatch(archive, "study", COMMAND)
     view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
     archive.proposals.claim("w", study="study")
     disk = SimpleNamespace(free=0)
     monkeypatch.setattr(embedded.shutil, "disk_usage", lambda _: disk)
     for free in (30 * 2**20, 29 * 2**20, 2**30, 2**30):
-        disk.free, snapshot = free, study()
+        disk.free = free
+        snapshot = study()
         view.update(snapshot, watch.reason(snapshot))
+
     said = [line for line in capsys.readouterr().err.splitlines() if "disk" in line]
     assert len(said) == 1
     assert said[0].startswith("no result can be stored: ") and "30.0 MiB free, 32 needed" in said[0]

@@ -28,16 +28,36 @@ def task(column):
 
 def test_another_task_helps_and_is_shown(archive, types):
     types(*task("layers"), "--agent", "random", "--study", "source", "--budget", "12")
-    refused = types(*task("edges"), "--agent", "random", "--study", "warm", "--warm-start", "source", code=2)
+    refused = types(
+        *task("edges"), "--agent", "random", "--study", "warm", "--warm-start", "source", code=2
+    )
     assert "the agent random learns from its own task" in " ".join(refused.stderr.split())
     assert archive.studies.names() == ["source"]
-    done = types(*task("edges"), "--study", "warm", "--agent", "portfolio", "--budget", "6", "--warm-start", "source")
+    done = types(
+        *task("edges"),
+        "--study",
+        "warm",
+        "--agent",
+        "portfolio",
+        "--budget",
+        "6",
+        "--warm-start",
+        "source",
+    )
     told = " ".join(done.stderr.split())
-    assert "12 evaluations of the study source" in told and "are weighted by how well they predict this task" in told
+    assert (
+        "12 evaluations of the study source" in told
+        and ("are weighted by how well they predict this task") in told
+    )
     shown = json.loads(types("study", "show", "warm", "--json").stdout)
     assert shown["warm_started_from"] == ["source"]
     (row,) = shown["sources"]
-    assert (row["study"], row["same_task"], row["evaluations"], row["proposals"]) == ("source", False, 12, 6)
+    assert (row["study"], row["same_task"], row["evaluations"], row["proposals"]) == (
+        "source",
+        False,
+        12,
+        6,
+    )
     assert -1.0 <= row["coupling"] <= 1.0
     estimates = {one["number"]: one["coupling"] for one in row["couplings"]}
     # The first five proposals are those of the source and of the initial design.
@@ -50,9 +70,31 @@ def test_another_task_helps_and_is_shown(archive, types):
 
 def test_a_source_that_tells_nothing_is_named(types):
     types(*task("layers"), "--agent", "random", "--study", "source", "--budget", "3")
-    done = types(*task("edges"), "--study", "w", "--agent", "portfolio", "--budget", "1", "--warm-start", "source")
-    assert "are not used: only 3 different networks have a finite value" in " ".join(done.stderr.split())
+    done = types(
+        *task("edges"),
+        "--study",
+        "w",
+        "--agent",
+        "portfolio",
+        "--budget",
+        "1",
+        "--warm-start",
+        "source",
+    )
+    assert "are not used: only 3 different networks have a finite value" in " ".join(
+        done.stderr.split()
+    )
     # Agents learn from the sources of one task together.
     types(*task("layers"), "--agent", "random", "--study", "more", "--budget", "6", "--retrain")
-    done = types(*task("edges"), "--study", "v", "--agent", "portfolio", "--budget", "1", "--warm-start", "source,more")
+    done = types(
+        *task("edges"),
+        "--study",
+        "v",
+        "--agent",
+        "portfolio",
+        "--budget",
+        "1",
+        "--warm-start",
+        "source,more",
+    )
     assert "are not used" not in done.stderr and done.stderr.count("are weighted by") == 2

@@ -1,4 +1,5 @@
-"""`archive study delete`, as it is typed: it asks, says what goes and what stays, and deletes only on a yes."""
+"""`archive study delete`, as it is typed: it asks, says what goes and what stays, and deletes only
+on a yes."""
 
 from __future__ import annotations
 

@@ -37,11 +37,16 @@ def test_a_failed_trial_is_told_with_its_own_log(archive, user, store_settings, 
     path = file_names.trial_log_path(store_settings.home, proposal.id)
     try:
         told = user.types("study", "log", "study", "--proposal", "0")
-        assert [line.split()[3] for line in told.stdout.splitlines()[:3]] == ["proposed", "claimed", "failed"]
+        assert [line.split()[3] for line in told.stdout.splitlines()[:3]] == [
+            "proposed",
+            "claimed",
+            "failed",
+        ]
         assert "ValueError: no such column" in told.stdout.splitlines()[2]
         assert "Traceback" in told.stdout and str(path) in told.stderr
     finally:
         path.unlink()
+
     # On another machine there is what the failure left in the archive.
     elsewhere = user.types("study", "log", "study", "--proposal", proposal.id).stdout
     assert "    | ValueError: no such column" in elsewhere
@@ -55,16 +60,23 @@ def test_a_failed_trial_is_told_with_its_own_log(archive, user, store_settings, 
 def test_the_whole_study_in_words(archive, user):
     propose_cells(archive, cells(2))
     first = archive.proposals.claim("w", study="study", lease_seconds=LONG)
-    archive.proposals.fail(first.id, first.token, "a [bracket] in it", log="\n".join(f"line {at}" for at in range(99)))
+    archive.proposals.fail(
+        first.id, first.token, "a [bracket] in it", log="\n".join(f"line {at}" for at in range(99))
+    )
     second = archive.proposals.claim("w", study="study", lease_seconds=LONG)
-    archive.proposals.complete(second.id, second.token, Result(0.5, curve={"loss": [1.0] * 7}, seconds=3.25))
+    archive.proposals.complete(
+        second.id, second.token, Result(0.5, curve={"loss": [1.0] * 7}, seconds=3.25)
+    )
     told = user.types("study", "log", "study").stdout
     assert "by w: a [bracket] in it" in told
     assert "value 0.5 by w, 7 epochs, 3.25 s" in told
     assert "line 98" in told and "line 50" not in told
     whole = user.types("study", "log", "study", "--proposal", "0").stdout
     assert "line 50" in whole
-    assert all(user.types("study", "log", "study", "--proposal", id_).stdout == whole for id_ in ("#0", "study#0"))
+    assert all(
+        user.types("study", "log", "study", "--proposal", id_).stdout == whole
+        for id_ in ("#0", "study#0")
+    )
 
 
 def test_following_ends_with_the_proposal(archive, user, store_settings, tmp_path):
@@ -95,13 +107,19 @@ def test_following_ends_with_the_proposal(archive, user, store_settings, tmp_pat
         wait_until(lambda: len(lines()) == 3, what="the first look")
         with path.open("a") as log:
             log.write("epoch 2\n")
+
         archive.proposals.complete(claim.id, claim.token, Result(0.5))
         assert follower.wait(60) == 0
     finally:
         follower.kill()
         follower.wait()
         path.unlink()
-    assert [line["event"] for line in lines() if line["event"] != "log"] == ["proposed", "claimed", "complete"]
+
+    assert [line["event"] for line in lines() if line["event"] != "log"] == [
+        "proposed",
+        "claimed",
+        "complete",
+    ]
     assert [line["line"] for line in lines() if line["event"] == "log"] == ["epoch 1", "epoch 2"]
 
 

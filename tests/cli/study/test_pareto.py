@@ -1,4 +1,5 @@
-"""`archive study show|best` of several objectives with noise: means over replicates, and the recommended set."""
+"""`archive study show|best` of several objectives with noise: means over replicates, and the
+recommended set."""
 
 from __future__ import annotations
 
@@ -34,24 +35,40 @@ def told(archive, accuracies, seeds):
 
 
 def test_noisy_objectives_have_a_recommended_set_beside_the_measured_one(archive, user):
-    # The second network is lucky once; its mean is that of the first one, which has the smaller loss.
+    # The second network is lucky once; its mean is that of the first one, which has the smaller
+    # loss.
     told(archive, [0.5, 0.5, 0.9, 0.1, 0.8, 0.6], seeds=True)
     document = json.loads(user.types("study", "best", "study", "--json").stdout)
     assert faults(document, BestList) == []
-    assert [(one["number"], one["evaluations"]) for one in document["pareto"]["proposals"]] == [(4, 2), (0, 2)]
-    assert document["pareto"]["proposals"][0]["values"] == {"accuracy": pytest.approx(0.7), "loss": 2.0}
+    assert [(one["number"], one["evaluations"]) for one in document["pareto"]["proposals"]] == [
+        (4, 2),
+        (0, 2),
+    ]
+    assert document["pareto"]["proposals"][0]["values"] == {
+        "accuracy": pytest.approx(0.7),
+        "loss": 2.0,
+    }
     recommended = document["recommended"]
     # Three networks are too few for a model: they have their means.
     assert recommended["noise"] == {"accuracy": None, "loss": 0.0}
     assert [one["number"] for one in recommended["proposals"]] == [4, 0]
     expected = recommended["proposals"][0]["expected"]
-    assert expected["accuracy"] == {"mean": pytest.approx(0.7), "low": None, "high": None, "evaluations": 2}
+    assert expected["accuracy"] == {
+        "mean": pytest.approx(0.7),
+        "low": None,
+        "high": None,
+        "evaluations": 2,
+    }
     assert expected["loss"] == {"mean": 2.0, "low": 2.0, "high": 2.0, "evaluations": 2}
     text = user.types("study", "best", "study").stdout
     assert text.index("Pareto set") < text.index("Recommended Pareto set") and "evaluations" in text
     shown = json.loads(user.types("study", "show", "study", "--json").stdout)
     assert faults(shown, StudyDocument) == [] and shown["pareto"] == document["pareto"]
-    archive.query("MATCH (s:Space) SET s.config = $config", {"config": '{"table": "/elsewhere/t.csv"}'}, write=True)
+    archive.query(
+        "MATCH (s:Space) SET s.config = $config",
+        {"config": '{"table": "/elsewhere/t.csv"}'},
+        write=True,
+    )
     done = user.types("study", "best", "study")
     assert "without estimates: the table /elsewhere/t.csv" in " ".join(done.stderr.split())
 

@@ -27,23 +27,41 @@ def test_a_plot_is_a_file_that_is_not_replaced(archive, user):
     path = user.folder / "study-best-so-far.png"
     assert path.read_bytes().startswith(b"\x89PNG")
     assert "study-best-so-far.png: best-so-far of 1 study" in told
-    assert "choose another name, or replace it with --force" in user.types("study", "plot", "study", code=2).stderr
-    about = json.loads(user.types("study", "plot", "study", "--kind", "network-map", "-o", "x.svg", "--json").stdout)
+    assert (
+        "choose another name, or replace it with --force"
+        in user.types("study", "plot", "study", code=2).stderr
+    )
+    about = json.loads(
+        user.types(
+            "study", "plot", "study", "--kind", "network-map", "-o", "x.svg", "--json"
+        ).stdout
+    )
     assert faults(about, PlotFile) == []
-    assert (about["kind"], about["bytes"]) == ("network-map", (user.folder / "x.svg").stat().st_size)
+    assert (about["kind"], about["bytes"]) == (
+        "network-map",
+        (user.folder / "x.svg").stat().st_size,
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--kind", "best"], "unknown kind of plot 'best': did you mean best-so-far"),
-        (["--kind", "wrong"], f"unknown kind of plot 'wrong': known: {', '.join(sorted(kinds.KINDS))}"),
+        (
+            ["--kind", "wrong"],
+            f"unknown kind of plot 'wrong': known: {', '.join(sorted(kinds.KINDS))}",
+        ),
         (["-o", "x.gif"], "a plot is a file ending in .png, .svg, .pdf, got 'x.gif'"),
         (["--cost", "flops"], "cost is an option of value-and-cost, not of best-so-far"),
-        (["other", "--kind", "learning-curves"], "learning-curves plots one study at a time, got 2"),
+        (
+            ["other", "--kind", "learning-curves"],
+            "learning-curves plots one study at a time, got 2",
+        ),
     ],
 )
-def test_mistakes_are_named_before_a_server_is_started(tmp_path, user, arguments, message, monkeypatch):
+def test_mistakes_are_named_before_a_server_is_started(
+    tmp_path, user, arguments, message, monkeypatch
+):
     monkeypatch.setattr("archive.cli.study.plot.open_archive", None)
     assert message in user.types("study", "plot", "study", *arguments, code=2).stderr
 

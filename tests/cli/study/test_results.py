@@ -49,7 +49,9 @@ def complete(archive, value, **settings):
 
 
 def best(user, *arguments):
-    return json.loads(user.types("study", "best", "study", *arguments, "--json").stdout)["proposals"]
+    return json.loads(user.types("study", "best", "study", *arguments, "--json").stdout)[
+        "proposals"
+    ]
 
 
 def test_the_best_of_a_study_are_ranked_by_its_direction(archive, user):
@@ -65,10 +67,23 @@ def test_results_of_whole_trainings_come_alone_and_with_their_weights(archive, u
     archive.proposals.complete(held.id, held.token, Result(0.9), pruned=True)
     assert [row["state"] for row in best(user)] == ["pruned"]
     table = user.types("study", "list").stdout.splitlines()
-    head, row = table[0].replace("┃", " ").split(), table[2].replace("│", " ").split()
-    assert head == ["study", "task", "space", "objective", "complete", "pruned", "failed", "budget", "best"]
+    head = table[0].replace("┃", " ").split()
+    row = table[2].replace("│", " ").split()
+    assert head == [
+        "study",
+        "task",
+        "space",
+        "objective",
+        "complete",
+        "pruned",
+        "failed",
+        "budget",
+        "best",
+    ]
     assert row[4:8] == ["0", "1", "0", "1000"]
-    complete(archive, 0.5, metrics={"test_accuracy": 0.25}, weights=Weights("file:///kept", "0" * 64, 1))
+    complete(
+        archive, 0.5, metrics={"test_accuracy": 0.25}, weights=Weights("file:///kept", "0" * 64, 1)
+    )
     (row,) = best(user, "--top", "5")
     assert (row["number"], row["weights"]) == (1, "file:///kept")
     told = user.types("study", "best", "study").stdout
@@ -78,9 +93,22 @@ def test_results_of_whole_trainings_come_alone_and_with_their_weights(archive, u
 def test_the_best_are_shown_with_the_quantities_of_the_constraints(archive, user):
     bounds = ("memory<=3", "score>0", "test_accuracy>0.1", "params<=9")
     propose(archive, cells(1), objective="score", constraints=tuple(map(parse, bounds)))
-    complete(archive, 0.5, metrics={"score": 0.5, "test_accuracy": 0.25, "memory": 2.75, "params": 7.0, "other": 1.0})
+    complete(
+        archive,
+        0.5,
+        metrics={"score": 0.5, "test_accuracy": 0.25, "memory": 2.75, "params": 7.0, "other": 1.0},
+    )
     head = user.types("study", "best", "study").stdout.splitlines()[0].replace("┃", " ").split()
-    assert head == ["number", "architecture", "score", "test_accuracy", "params", "memory", "epochs", "seconds"]
+    assert head == [
+        "number",
+        "architecture",
+        "score",
+        "test_accuracy",
+        "params",
+        "memory",
+        "epochs",
+        "seconds",
+    ]
 
 
 def test_noisy_results_are_ranked_by_their_estimates_beside_the_luckiest(archive, user):
@@ -92,18 +120,31 @@ def test_noisy_results_are_ranked_by_their_estimates_beside_the_luckiest(archive
     # The second network is the best but for one lucky evaluation of the first one.
     for seed, value in enumerate([0.1, 0.8, 0.9, 0.5, 0.4, 0.3, 0.7, 0.7, 0.7]):
         complete(archive, value, seed=seed)
+
     document = json.loads(user.types("study", "best", "study", "--top", "2", "--json").stdout)
     first, second = document["proposals"]
     assert (first["number"], first["value"], second["number"], second["value"]) == (5, 0.3, 0, 0.1)
-    assert first["expected"] == {"mean": pytest.approx(0.4), "low": None, "high": None, "evaluations": 3}
+    assert first["expected"] == {
+        "mean": pytest.approx(0.4),
+        "low": None,
+        "high": None,
+        "evaluations": 3,
+    }
     assert (document["luckiest"], document["noise"]) == (second["proposal"], None)
     told = user.types("study", "best", "study").stdout
     assert "expected" in told and "luckiest value: 0.1" in told
     # An estimate needs the space, whose table another machine has.
-    archive.query("MATCH (s:Space) SET s.config = $config", {"config": '{"table": "/elsewhere/t.csv"}'}, write=True)
+    archive.query(
+        "MATCH (s:Space) SET s.config = $config",
+        {"config": '{"table": "/elsewhere/t.csv"}'},
+        write=True,
+    )
     done = user.types("study", "best", "study")
     assert "0.1" in done.stdout and "expected" not in done.stdout
-    words = "the results have noise, and are shown as measured, without estimates: the table /elsewhere/t.csv"
+    words = (
+        "the results have noise, and are shown as measured, without estimates: the table "
+        "/elsewhere/t.csv"
+    )
     assert words in " ".join(done.stderr.split())
 
 
@@ -121,8 +162,12 @@ def test_results_of_two_versions_of_a_recipe_are_said(archive, user):
     for version in ("sha256:aa", "sha256:aa", "sha256:bb"):
         assert "of the recipe" not in user.types("study", "show", "study").stderr
         complete(archive, 0.5, environment={"recipe_version": version})
+
     told = " ".join(user.types("study", "show", "study").stderr.split())
-    assert "results of 2 versions of the recipe, which are not comparable: sha256:aa (2), sha256:bb (1)" in told
+    assert (
+        "results of 2 versions of the recipe, which are not comparable: sha256:aa (2), "
+        "sha256:bb (1)"
+    ) in told
     document = json.loads(user.types("study", "show", "study", "--json").stdout)
     assert document["recipe_versions"] == [
         {"version": "sha256:aa", "evaluations": 2}, {"version": "sha256:bb", "evaluations": 1},
@@ -141,10 +186,16 @@ def test_the_best_and_the_latest_proposals_are_shown_and_all_on_demand(archive, 
     assert numbers(terminal=True) == ([3, 4], "left out: 3 earlier proposals; --all shows all\n")
     for value in (0.5, 0.75, 0.25):
         complete(archive, value)
-    assert numbers() == numbers(terminal=True) == ([1, 3, 4], "left out: 2 earlier proposals; --all shows all\n")
+
+    assert (
+        numbers()
+        == numbers(terminal=True)
+        == ([1, 3, 4], "left out: 2 earlier proposals; --all shows all\n")
+    )
     assert numbers("--all") == numbers("--all", terminal=True) == ([0, 1, 2, 3, 4], "")
     for value in (0.5, 1.0):
         complete(archive, value)
+
     assert numbers()[0] == [3, 4]
     assert len(json.loads(user.types("study", "show", "study", "--json").stdout)["proposals"]) == 5
 
@@ -165,6 +216,7 @@ def test_what_was_not_recorded_is_no_zero(archive, user):
         for start, line in enumerate(lines):
             for place in (line.index(name) for name in ("epochs", "seconds") if name in line):
                 assert lines[start + 2][place] == "–", told
+
         recorded = list(_recorded(json.loads(user.types(*words, "--json").stdout)))
         assert recorded and set(recorded) == {None}, words
 
@@ -175,6 +227,7 @@ def _recorded(item):
         for name, value in item.items():
             if name in ("epochs", "seconds"):
                 yield value
+
             yield from _recorded(value)
     elif isinstance(item, list):
         for each in item:
@@ -187,14 +240,22 @@ def test_a_study_names_the_agents_of_its_proposals(archive, user, configured):
     for kind, cell in (("random", 0), ("regularized-evolution", 1), ("random", 2)):
         agent = archive.proposals.register_agent(kind, {"seed": cell}, "1")
         archive.proposals.create("study", agent, suggest([cells(3)[cell]]))
+
     names = [configured.get("agent", "random"), "regularized-evolution"]
     (listed,) = json.loads(user.types("study", "list", "--json").stdout)["studies"]
     shown = json.loads(user.types("study", "show", "study", "--json").stdout)
     assert listed["agents"] == shown["agents"] == names
     assert listed["agent"] == shown["agent"] == names[0]
-    (line,) = (line for line in user.types("study", "show", "study").stdout.splitlines() if line.startswith("agent "))
+    (line,) = (
+        line
+        for line in user.types("study", "show", "study").stdout.splitlines()
+        if line.startswith("agent ")
+    )
     assert line.split(maxsplit=1)[1] == ", ".join(names)
-    live = StudyFeed(archive.connection, "study").look()["about"], StudiesFeed(archive.connection).look()["study"]
+    live = (
+        StudyFeed(archive.connection, "study").look()["about"],
+        StudiesFeed(archive.connection).look()["study"],
+    )
     assert [entry["agent"] for entry in live] == [", ".join(names)] * 2
 
 
@@ -202,7 +263,9 @@ def test_a_study_names_the_agents_of_its_proposals(archive, user, configured):
 def exported(archive):
     archive.studies.create(study(budget=10))
     agent = archive.proposals.register_agent("random", {}, "1")
-    archive.proposals.create("study", agent, suggest(cells(3), hyperparameters={"rate": 0.5, "name": "a,b"}))
+    archive.proposals.create(
+        "study", agent, suggest(cells(3), hyperparameters={"rate": 0.5, "name": "a,b"})
+    )
     complete(archive, 0.5, metrics={"accuracy": 0.5, "loss": 2.0}, epochs=4, seconds=1.5)
     held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
     archive.proposals.fail(held.id, held.token, 'crash\n"here"')
@@ -213,7 +276,11 @@ def test_csv_has_a_column_for_each_metric_and_hyperparameter(user, exported):
     text = Path("rows.csv").read_text()
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["state"] for row in rows] == ["complete", "failed", "waiting"]
-    assert (rows[0]["metric_accuracy"], rows[0]["metric_loss"], rows[0]["epochs"]) == ("0.5", "2.0", "4")
+    assert (rows[0]["metric_accuracy"], rows[0]["metric_loss"], rows[0]["epochs"]) == (
+        "0.5",
+        "2.0",
+        "4",
+    )
     assert (rows[1]["metric_accuracy"], rows[1]["reason"]) == ("", 'crash\n"here"')
     assert {row["hyperparameter_name"] for row in rows} == {"a,b"}
     assert rows[0]["finished"] >= rows[0]["created"] and rows[0]["created"].endswith("Z")
@@ -227,7 +294,9 @@ def test_the_same_rows_in_every_format(archive, user, exported):
     rows = json.loads(Path("rows.json").read_text())["proposals"]
     told = user.types("study", "export", "study", "--format", "jsonl").stdout
     lines = [json.loads(line) for line in told.splitlines()]
-    assert [{**line, "schema_version": 1} for line in lines] == [{"schema_version": 1, **row} for row in rows]
+    assert [{**line, "schema_version": 1} for line in lines] == [
+        {"schema_version": 1, **row} for row in rows
+    ]
     assert rows[0]["metrics"] == {"accuracy": 0.5, "loss": 2.0}
     assert study_rows.flat(rows)[0]["metric_loss"] == 2.0
     # What data frames say of the same proposals.
@@ -277,7 +346,10 @@ def test_hyperparameters_of_mixed_types_come_back_from_parquet(archive, user):
     agent = archive.proposals.register_agent("random", {}, "1")
     for network, *values in zip(cells(3), *MIXED.values(), strict=True):
         hyperparameters = dict(zip(MIXED, values, strict=True))
-        archive.proposals.create("study", agent, suggest([network], hyperparameters=hyperparameters))
+        archive.proposals.create(
+            "study", agent, suggest([network], hyperparameters=hyperparameters)
+        )
+
     user.types("study", "export", "study", "-o", "rows.parquet")
     frame = pandas.read_parquet("rows.parquet").astype(object)
     for name, values in UNIFORM.items():
@@ -291,7 +363,8 @@ CELL = st.none() | st.floats(allow_nan=False) | st.integers(-(2**60), 2**60)
 @given(st.lists(st.tuples(st.none() | st.text(max_size=3), CELL, CELL), max_size=3), st.booleans())
 @settings(max_examples=25)
 def test_parquet_columns_have_their_type_whatever_the_rows(values, typed):
-    """Empty tables, columns of null and rows that begin with null are concatenated with a whole one."""
+    """Empty tables, columns of null and rows that begin with null are concatenated with a whole
+    one."""
     import pyarrow
     from pyarrow import parquet
 
@@ -300,11 +373,31 @@ def test_parquet_columns_have_their_type_whatever_the_rows(values, typed):
 
     def row(text, number, metric):
         values = {name: None for name in study_rows._row_names()}
-        values |= {"reason": text, "seconds": number, "cancelled": False, "partial": None if number is None else True}
-        return {**values, "number": 0, "metric_loss": metric, "hyperparameter_rate": None if typed else 0.5}
+        values |= {
+            "reason": text,
+            "seconds": number,
+            "cancelled": False,
+            "partial": None if number is None else True,
+        }
+        return {
+            **values,
+            "number": 0,
+            "metric_loss": metric,
+            "hyperparameter_rate": None if typed else 0.5,
+        }
 
     rows = [row(*each) for each in values]
-    whole = stored([{**row("a", 0.5, 0.5), "seed": 1, "epochs": 2, "created": "2026", "hyperparameter_rate": 1}])
+    whole = stored(
+        [
+            {
+                **row("a", 0.5, 0.5),
+                "seed": 1,
+                "epochs": 2,
+                "created": "2026",
+                "hyperparameter_rate": 1,
+            }
+        ]
+    )
     table = stored(rows)
     if rows:
         assert table.schema == whole.schema
@@ -313,9 +406,15 @@ def test_parquet_columns_have_their_type_whatever_the_rows(values, typed):
             None if metric is None else float(metric) for *_, metric in values
         ]
     else:
-        assert table.schema == whole.schema.remove(len(whole.schema) - 1).remove(len(whole.schema) - 2)
+        assert table.schema == whole.schema.remove(len(whole.schema) - 1).remove(
+            len(whole.schema) - 2
+        )
+
     shared = whole.select(table.column_names)
-    assert pyarrow.concat_tables([table, shared, stored([])] if not rows else [table, shared]).num_rows == len(rows) + 1
+    assert (
+        pyarrow.concat_tables([table, shared, stored([])] if not rows else [table, shared]).num_rows
+        == len(rows) + 1
+    )
 
 
 def test_every_column_of_an_export_has_a_declared_type(archive):
@@ -326,8 +425,12 @@ def test_every_column_of_an_export_has_a_declared_type(archive):
 
 
 def test_without_pyarrow_parquet_is_one_line(user, exported, monkeypatch):
-    monkeypatch.setattr(study_rows, "find_spec", lambda package: None if package == "pyarrow" else package)
-    (line,) = user.types("study", "export", "study", "-o", "rows.parquet", code=2).stderr.splitlines()
+    monkeypatch.setattr(
+        study_rows, "find_spec", lambda package: None if package == "pyarrow" else package
+    )
+    (line,) = user.types(
+        "study", "export", "study", "-o", "rows.parquet", code=2
+    ).stderr.splitlines()
     assert "parquet needs pyarrow: pip install pyarrow" in line
 
 
@@ -372,6 +475,7 @@ def test_watching_tells_what_happens_until_the_study_is_done(archive, user, tmp_
     command = [sys.executable, "-m", "archive.cli.main", "study", "watch", "study"]
     with (tmp_path / "told").open("wb") as told:
         watcher = subprocess.Popen(command, stdout=told, env=user.environment)
+
     try:
         wait_until(lambda: "#1" in (tmp_path / "told").read_text(), what="the first look")
         complete(archive, 0.5)
@@ -380,6 +484,7 @@ def test_watching_tells_what_happens_until_the_study_is_done(archive, user, tmp_
     finally:
         watcher.kill()
         watcher.wait()
+
     lines = (tmp_path / "told").read_text().splitlines()
     assert [line.split()[0] for line in lines if "waiting" in line] == ["#0", "#1"]
     # These results have neither epochs nor seconds.
@@ -416,12 +521,15 @@ def test_a_study_without_a_limit_shows_no_budget(archive, user):
     assert view._head(archive.studies.snapshot("own")).plain.splitlines()[1] == "1 evaluation"
 
 
-def test_results_that_were_never_seen_to_run_are_events_but_not_those_before_the_search(archive, capsys):
+def test_results_that_were_never_seen_to_run_are_events_but_not_those_before_the_search(
+    archive, capsys
+):
     opened = agents.study(archive, "own", "nasbench201")
     view = live.LiveView(opened.record, "random", "here", None, 0)
     for architecture, value in zip(cells(2), (0.25, 0.5), strict=True):
         opened.tell(architecture, value)
         view.update(archive.studies.snapshot("own"))
+
     view.update(archive.studies.snapshot("own"))
     (event,) = capsys.readouterr().err.splitlines()
     assert event.startswith("#1 ") and event.endswith("complete: value 0.5; best 0.5")
@@ -442,8 +550,11 @@ def test_a_promoted_training_shows_its_last_epoch_beside_the_result_of_its_rung(
         held = archive.proposals.claim("w", study="study")
         result = Result(value, {"valid_accuracy": value}, epochs=2)
         archive.proposals.settle([Completion(held.id, held.token, result, True, 0)])
+
     held = archive.proposals.claim("w", study="study")
-    archive.proposals.report(held.id, held.token, {"epoch": [1, 2, 3], "valid_accuracy": [0.1, 0.8, 0.75]})
+    archive.proposals.report(
+        held.id, held.token, {"epoch": [1, 2, 3], "valid_accuracy": [0.1, 0.8, 0.75]}
+    )
     view = live.LiveView(archive.studies.get("study"), "random", "here", 6, 0)
     snapshot = archive.studies.snapshot("study")
     row = view._row(snapshot.proposals[0])

@@ -1,4 +1,5 @@
-"""The benchmarks of the Arc and Wasserstein kernels: their figures and differences from the references."""
+"""The benchmarks of the Arc and Wasserstein kernels: their figures and differences from the
+references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The axioms that `archive bench kernels` measures, and the detection of a kernel that violates one."""
+"""The axioms that `archive bench kernels` measures, and the detection of a kernel that violates
+one."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ def test_every_kernel_keeps_what_it_claims():
     for figure in figures:
         if figure.goal is not None:
             sign, bound = figure.goal.split()
-            assert figure.value <= float(bound) if sign == "<=" else figure.value >= float(bound), figure
+            assert figure.value <= float(bound) if sign == "<=" else figure.value >= float(bound), (
+                figure
+            )
 
 
 def test_a_detour_that_is_shorter_shows():
@@ -25,7 +28,8 @@ def test_a_detour_that_is_shorter_shows():
 
 
 def test_a_covariance_that_is_none_shows():
-    # Four points around a centre at distance 1, 2 from each other: a star, whose squares no Euclidean space holds.
+    # Four points around a centre at distance 1, 2 from each other: a star, whose squares no
+    # Euclidean space holds.
     star = np.full((5, 5), 2.0)
     star[0] = star[:, 0] = 1.0
     np.fill_diagonal(star, 0.0)

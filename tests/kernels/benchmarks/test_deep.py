@@ -13,6 +13,7 @@ def test_networks_are_members_of_the_size_asked_for():
     for network in (first, second):
         spaces.get("torch").validate(network)
         assert 60 <= len(network.layers) < 80
+
     assert first.key != second.key
 
 

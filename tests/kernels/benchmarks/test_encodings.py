@@ -1,4 +1,5 @@
-"""The benchmark of the encodings at a small size: its figures and differences from the reference."""
+"""The benchmark of the encodings at a small size: its figures and differences from the
+reference."""
 
 from __future__ import annotations
 
@@ -16,5 +17,9 @@ def test_figures():
             assert speed.value > 0
             assert speed.reference is not None and speed.reference > 0
             assert figures[f"{kernel}, {space}: preparing a network"].value > 0
-            assert figures[f"{kernel}, {space}: largest difference from the reference"].value <= encodings.DIFFERENCE
+            assert (
+                figures[f"{kernel}, {space}: largest difference from the reference"].value
+                <= encodings.DIFFERENCE
+            )
+
     assert len(figures) == 2 + 3 * len(kernels) * len(encodings.SPACES)

@@ -31,16 +31,29 @@ def test_rows_with_golden_numbers(shared_data):
 
 
 def test_the_reference_solves_the_same_program():
-    pair = [kernel_oracle.chain("mlp", ("relu", 10), ("tanh", 8)), kernel_oracle.chain("mlp", ("tanh", 30), ("elu", 9))]
+    pair = [
+        kernel_oracle.chain("mlp", ("relu", 10), ("tanh", 8)),
+        kernel_oracle.chain("mlp", ("tanh", 30), ("elu", 9)),
+    ]
     otmann = OTMANN()
     actual = benchmark.reference_distance(otmann, *(otmann.prepare(network) for network in pair))
-    np.testing.assert_allclose(actual, [kernel_oracle.otmann(*pair, nu) for nu in otmann.nu_str], rtol=1e-7)
+    np.testing.assert_allclose(
+        actual, [kernel_oracle.otmann(*pair, nu) for nu in otmann.nu_str], rtol=1e-7
+    )
 
 
 def test_a_file_that_holds_something_else(tmp_path):
-    for content in (None, "no json", "{}", "[]", '{"networks":5,"distances":{}}', '{"networks":[],"distances":{}}'):
+    for content in (
+        None,
+        "no json",
+        "{}",
+        "[]",
+        '{"networks":5,"distances":{}}',
+        '{"networks":[],"distances":{}}',
+    ):
         path = tmp_path / "golden.json"
         if content is not None:
             path.write_text(content)
+
         with pytest.raises(UsageError, match="golden distances"):
             list(benchmark.measure(path))

@@ -18,8 +18,12 @@ def test_measures():
     errors = [figure for figure in figures.values() if figure.goal == "<= 1e-9"]
     assert len(errors) == 3
     assert all(figure.value <= 1e-9 for figure in errors)
-    assert any(name.startswith("tree-wasserstein, nasbench201, 50 x 50: peak memory") for name in figures)
-    assert any(name.startswith("tree-wasserstein, nasbench201, 10 x 50: seconds") for name in figures)
+    assert any(
+        name.startswith("tree-wasserstein, nasbench201, 50 x 50: peak memory") for name in figures
+    )
+    assert any(
+        name.startswith("tree-wasserstein, nasbench201, 10 x 50: seconds") for name in figures
+    )
     assert all(figure.value > 0 for figure in figures.values() if figure.unit)
 
 

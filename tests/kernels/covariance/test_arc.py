@@ -1,4 +1,5 @@
-"""The Arc kernel on configurations: the paper's formulas, both of its invariances, and semi-definiteness."""
+"""The Arc kernel on configurations: the paper's formulas, both of its invariances, and
+semi-definiteness."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ SPACE = Conditional(
         Real("x2", 1e-4, 1.0, log=True, when=(When("depth", at_least=2),)),
         Categorical("optimiser", ("sgd", "adam", "rmsprop")),
         Real("momentum", 0.0, 1.0, when=(When("optimiser", one_of=("sgd", "rmsprop")),)),
-        Categorical("nesterov", (True, False), when=(When("momentum", at_least=0.5), When("depth", at_least=2))),
+        Categorical(
+            "nesterov",
+            (True, False),
+            when=(When("momentum", at_least=0.5), When("depth", at_least=2)),
+        ),
     ]
 )
 D = len(SPACE.parameters)
@@ -43,7 +48,8 @@ def parameters(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def by_the_paper(first: dict, second: dict, omega: np.ndarray, rho: np.ndarray) -> float:
     """The pseudo-metric, case by case and without arrays."""
-    one, two = SPACE.existing(first), SPACE.existing(second)
+    one = SPACE.existing(first)
+    two = SPACE.existing(second)
     total = 0.0
     for parameter, w, r in zip(SPACE.parameters, omega, rho, strict=True):
         name = parameter.name
@@ -54,19 +60,28 @@ def by_the_paper(first: dict, second: dict, omega: np.ndarray, rho: np.ndarray) 
                 t = 0.5 * (one[name] != two[name])
             else:
                 scale = math.log if parameter.log else float
-                t = (scale(one[name]) - scale(two[name])) / (scale(parameter.high) - scale(parameter.low))
+                t = (scale(one[name]) - scale(two[name])) / (
+                    scale(parameter.high) - scale(parameter.low)
+                )
+
             total += (w * math.sqrt(2) * math.sqrt(1 - math.cos(math.pi * r * t))) ** 2
+
     return math.sqrt(total)
 
 
-def covariances(theta: np.ndarray, first: list[dict], second: list[dict] | None = None) -> np.ndarray:
-    rows, columns = (None if one is None else KERNEL.prepare(SPACE.encode(one)) for one in (first, second))
+def covariances(
+    theta: np.ndarray, first: list[dict], second: list[dict] | None = None
+) -> np.ndarray:
+    rows, columns = (
+        None if one is None else KERNEL.prepare(SPACE.encode(one)) for one in (first, second)
+    )
     return KERNEL.value(theta, rows, columns)
 
 
 @given(seeds)
 def test_covariance_is_matern_at_the_papers_distance(seed):
-    sample, (omega, rho) = configurations(seed, 6), parameters(seed)
+    sample = configurations(seed, 6)
+    (omega, rho) = parameters(seed)
     d = np.array([[by_the_paper(x, y, omega, rho) for y in sample] for x in sample])
     s = np.sqrt(5.0) * d
     expected = 1.3 * (1 + s + s**2 / 3) * np.exp(-s)
@@ -124,7 +139,8 @@ def test_choices_are_equally_far_apart():
 
 
 def test_the_paper_s_space_and_its_size():
-    space, rng = perceptrons(), np.random.default_rng(0)
+    space = perceptrons()
+    rng = np.random.default_rng(0)
     assert len(space.parameters) == 1 + 23
     depths = set()
     for _ in range(60):
@@ -132,6 +148,7 @@ def test_the_paper_s_space_and_its_size():
         depths.add(one["depth"])
         assert sum(name.startswith("units") for name in one) == one["depth"]
         assert space.existing(one) == one
+
     assert depths == set(range(6))
 
 
@@ -168,13 +185,34 @@ def test_travels():
 @pytest.mark.parametrize(
     ("configuration", "error", "reason"),
     [
-        ({"depth": 1, "x1": 0.0}, UsageError, "optimiser exists in this configuration and needs a value"),
-        ({"depth": 1, "x1": 5.0, "optimiser": "adam"}, UsageError, r"x1 must be in \[-1, 3\], got 5.0"),
+        (
+            {"depth": 1, "x1": 0.0},
+            UsageError,
+            "optimiser exists in this configuration and needs a value",
+        ),
+        (
+            {"depth": 1, "x1": 5.0, "optimiser": "adam"},
+            UsageError,
+            r"x1 must be in \[-1, 3\], "
+            r"got 5.0",
+        ),
         ({"depth": 1, "x1": math.nan, "optimiser": "adam"}, UsageError, "x1 must be in"),
-        ({"depth": 1.5, "x1": 0.0, "optimiser": "adam"}, UsageError, "depth must be a whole number, got 1.5"),
+        (
+            {"depth": 1.5, "x1": 0.0, "optimiser": "adam"},
+            UsageError,
+            "depth must be a whole number, got 1.5",
+        ),
         ({"depth": "2", "x1": 0.0, "optimiser": "adam"}, UsageError, "depth must be in"),
-        ({"depth": 1, "x1": 0.0, "optimiser": "lbfgs"}, UsageError, "optimiser must be one of sgd, adam, rmsprop"),
-        ({"depht": 1, "x1": 0.0, "optimiser": "adam"}, UnknownNameError, "unknown parameter 'depht': did you mean dep"),
+        (
+            {"depth": 1, "x1": 0.0, "optimiser": "lbfgs"},
+            UsageError,
+            "optimiser must be one of sgd, adam, rmsprop",
+        ),
+        (
+            {"depht": 1, "x1": 0.0, "optimiser": "adam"},
+            UnknownNameError,
+            "unknown parameter 'depht': did you mean dep",
+        ),
     ],
 )
 def test_configurations_that_are_none_are_refused(configuration, error, reason):
@@ -187,14 +225,24 @@ def test_configurations_that_are_none_are_refused(configuration, error, reason):
     [
         (lambda: Conditional([]), "parameters must be one or more"),
         (lambda: Conditional([Real("a", 0, 1), Real("a", 0, 1)]), "the parameter a is given twice"),
-        (lambda: Conditional([Real("a", 0, 1, when=(When("b", at_least=1),))]), "a depends on b, which must be"),
-        (lambda: Conditional([Real("a", 0, 1, when=(When("a", at_least=1),))]), "a depends on a, which must be"),
         (
-            lambda: Conditional([Categorical("c", ("x", "y")), Real("a", 0, 1, when=(When("c", at_least=1),))]),
+            lambda: Conditional([Real("a", 0, 1, when=(When("b", at_least=1),))]),
+            "a depends on b, which must be",
+        ),
+        (
+            lambda: Conditional([Real("a", 0, 1, when=(When("a", at_least=1),))]),
+            "a depends on a, which must be",
+        ),
+        (
+            lambda: Conditional(
+                [Categorical("c", ("x", "y")), Real("a", 0, 1, when=(When("c", at_least=1),))]
+            ),
             "its choices have no order",
         ),
         (
-            lambda: Conditional([Categorical("c", ("x", "y")), Real("a", 0, 1, when=(When("c", one_of=("z",)),))]),
+            lambda: Conditional(
+                [Categorical("c", ("x", "y")), Real("a", 0, 1, when=(When("c", one_of=("z",)),))]
+            ),
             "depends on c = 'z', which is no choice",
         ),
         (lambda: Real("a", 1, 1), "a needs finite bounds low < high, got 1 and 1"),

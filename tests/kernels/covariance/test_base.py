@@ -33,7 +33,8 @@ def stack_of(seed: int, m: int = 5, n: int = 4) -> np.ndarray:
 @every
 @given(seed=st.integers(0, 2**32 - 1))
 def test_gradients(covariance, seed):
-    stack, theta = stack_of(seed), np.random.default_rng(seed).uniform(-2, 1, len(covariance.names))
+    stack = stack_of(seed)
+    theta = np.random.default_rng(seed).uniform(-2, 1, len(covariance.names))
     value, gradient = covariance.value_and_gradient(stack, theta)
     np.testing.assert_allclose(value, covariance.value(stack, theta), rtol=1e-12)
     assert gradient.shape == (len(theta), 5, 4)
@@ -44,7 +45,9 @@ def test_gradients(covariance, seed):
 @every
 def test_variance_is_the_value_at_distance_zero(covariance):
     theta = np.linspace(-1, 1, len(covariance.names))
-    assert covariance.variance(theta) == pytest.approx(covariance.value(np.zeros((4, 1, 1)), theta)[0, 0])
+    assert covariance.variance(theta) == pytest.approx(
+        covariance.value(np.zeros((4, 1, 1)), theta)[0, 0]
+    )
 
 
 @every
@@ -61,14 +64,17 @@ def test_bounds_are_one_pair_a_parameter(covariance):
         assert bounds.shape == (len(covariance.names), 2)
         assert (bounds[:, 0] < bounds[:, 1]).all()
         assert np.isfinite(bounds).all()
+
     assert len(set(covariance.names)) == len(covariance.names)
 
 
 def test_equation_4_by_hand():
     covariance = nasbot_covariance()
     d = np.arange(8.0).reshape(8, 1, 1) / 4
-    alpha, beta = 1.5, np.array([0.1, 0.2, 0.3, 0.4])
-    alpha_bar, beta_bar = 0.7, np.array([1.0, 0.5, 0.25, 2.0])
+    alpha = 1.5
+    beta = np.array([0.1, 0.2, 0.3, 0.4])
+    alpha_bar = 0.7
+    beta_bar = np.array([1.0, 0.5, 0.25, 2.0])
     theta = np.log(np.concatenate([[alpha], beta, [alpha_bar], beta_bar]))
     flat = d.ravel()
     expected = alpha * np.exp(-beta @ flat[:4]) + alpha_bar * np.exp(-beta_bar @ flat[4:] ** 2)
@@ -78,8 +84,10 @@ def test_equation_4_by_hand():
 
 
 def test_bounds_follow_the_scale_of_the_distances():
-    covariance, stack = Exponential([0], 2.0), stack_of(3)
-    near, far = covariance.bounds(stack), covariance.bounds(1e6 * stack)
+    covariance = Exponential([0], 2.0)
+    stack = stack_of(3)
+    near = covariance.bounds(stack)
+    far = covariance.bounds(1e6 * stack)
     np.testing.assert_allclose(near[1] - far[1], 2 * np.log(1e6))
     np.testing.assert_allclose(near[0], far[0])
 
@@ -105,13 +113,15 @@ def test_layers_come_one_at_a_time_and_a_bound_block_is_reused(covariance):
         for layer, slope in zip(layers, gradient, strict=True):
             np.testing.assert_array_equal(layer, slope)
             count += 1
+
         assert count == len(theta)
         np.testing.assert_array_equal(bound.value(theta), covariance.value(stack, theta))
 
 
 def test_a_value_is_the_caller_s_to_change():
     for covariance in COVARIANCES.values():
-        bound, theta = covariance.bind(stack_of(5)), np.zeros(len(covariance.names))
+        bound = covariance.bind(stack_of(5))
+        theta = np.zeros(len(covariance.names))
         before = bound.value(theta).copy()
         bound.value(theta)[:] = 7.0
         np.testing.assert_array_equal(bound.value(theta), before)
@@ -132,9 +142,15 @@ def test_one_beta_a_component():
         (lambda: Exponential([-1]), "components must be one or more"),
         (lambda: Exponential([0], 2.5), r"power must be in \(0, 2\], got 2.5"),
         (lambda: Sum(()), "terms must be one or more"),
-        (lambda: Exponential([0]).value(np.zeros((1, 1, 1)), np.zeros(3)), "theta must hold 2 parameters"),
+        (
+            lambda: Exponential([0]).value(np.zeros((1, 1, 1)), np.zeros(3)),
+            "theta must hold 2 parameters",
+        ),
         (lambda: exponential(0), "components must be one or more"),
-        (lambda: Exponential([4]).value(np.zeros((4, 1, 1)), np.zeros(2)), "needs component 4, got a stack of 4"),
+        (
+            lambda: Exponential([4]).value(np.zeros((4, 1, 1)), np.zeros(2)),
+            "needs component 4, got a stack of 4",
+        ),
     ],
 )
 def test_bad_input(call, reason):
@@ -143,10 +159,17 @@ def test_bad_input(call, reason):
 
 
 def test_a_common_scale_and_weights_make_the_betas_of_the_components():
-    stack, covariance = stack_of(3), CommonScaleARD(4)
-    alpha, beta, weights = 1.5, 0.8, np.array([0.5, 1.0, 2.0, 4.0])
+    stack = stack_of(3)
+    covariance = CommonScaleARD(4)
+    alpha = 1.5
+    beta = 0.8
+    weights = np.array([0.5, 1.0, 2.0, 4.0])
     value = covariance.value(stack, np.log([alpha, beta, *weights]))
-    np.testing.assert_allclose(value, alpha * np.exp(-beta * np.tensordot(weights, stack, 1) / 4), rtol=1e-12)
+    np.testing.assert_allclose(
+        value, alpha * np.exp(-beta * np.tensordot(weights, stack, 1) / 4), rtol=1e-12
+    )
     # The scale follows the distances, whatever their unit; weights have none.
     moved = covariance.bounds(10.0 * stack) - covariance.bounds(stack)
-    np.testing.assert_allclose(moved, np.outer([0.0, -np.log(10.0), *[0.0] * 4], [1.0, 1.0]), atol=1e-12)
+    np.testing.assert_allclose(
+        moved, np.outer([0.0, -np.log(10.0), *[0.0] * 4], [1.0, 1.0]), atol=1e-12
+    )

@@ -27,12 +27,15 @@ def test_clips_negative_eigenvalues_and_says_so():
     matrix = with_spectrum([3.0, 4.0, -2.0, 1.0, -0.5])
     with pytest.warns(IndefiniteKernelWarning, match="2 of 5 eigenvalues .* down to -2") as caught:
         repaired = repair(matrix)
+
     np.testing.assert_allclose(np.linalg.eigvalsh(repaired.matrix), [0, 0, 1, 3, 4], atol=1e-12)
     np.testing.assert_array_equal(repaired.matrix, repaired.matrix.T)
     assert repaired.negative == 2
     assert repaired.smallest == pytest.approx(-2.0)
     assert repaired.amount == pytest.approx(np.sqrt(4.25 / 30.25))
-    assert repaired.amount == pytest.approx(np.linalg.norm(repaired.matrix - matrix) / np.linalg.norm(matrix))
+    assert repaired.amount == pytest.approx(
+        np.linalg.norm(repaired.matrix - matrix) / np.linalg.norm(matrix)
+    )
     assert caught[0].message.repair.negative == 2
     # Projecting the matrix itself gives the repaired one: training and prediction agree.
     np.testing.assert_allclose(repaired.projection @ matrix, repaired.matrix, atol=1e-12)
@@ -51,6 +54,7 @@ def test_rounding_is_not_indefiniteness():
     points = np.random.default_rng(0).standard_normal((40, 3))
     for matrix in (points @ points.T, np.zeros((3, 3)), np.zeros((0, 0))):
         assert repair(matrix).matrix is matrix
+
     assert repair(np.array([[1.0, 2.0], [2.0, 1.0]]), warn=False).negative == 1
 
 
@@ -60,6 +64,7 @@ def test_the_quick_check_is_never_wrong_when_it_says_yes(values, seed):
     if surely_positive_semidefinite(matrix):
         # A hair more than the tolerance, which is at the level of rounding itself.
         assert kernel_oracle.is_positive_semidefinite(matrix, 2e-14 * len(matrix))
+
     if min(values) > 1e-9 * max(values):
         assert matrix.sum() <= 0 or surely_positive_semidefinite(matrix)
 

@@ -1,4 +1,5 @@
-"""Differences of networks: the parts sum up to the distance, and say what happens to every layer."""
+"""Differences of networks: the parts sum up to the distance, and say what happens to every
+layer."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from tests.support.networks.torch_nets import chain, layer, networks
 from tests.support.strategies import members
 
 SPACES = [name for name in spaces.names() if name != "torch"]
-PAIRS = st.sampled_from(SPACES).flatmap(lambda name: st.tuples(members(name), members(name))) | st.tuples(
-    networks(), networks()
-)
+PAIRS = st.sampled_from(SPACES).flatmap(
+    lambda name: st.tuples(members(name), members(name))
+) | st.tuples(networks(), networks())
 ENTRIES = ("normal.c_k-1", "reduce.c_k-1")
 CASES = {
     "edit": [{}, {"lam": 0.25, "layers": "attributes"}],
@@ -33,7 +34,9 @@ CASES = {
 
 @given(PAIRS, st.sampled_from([(name, config) for name in explained() for config in CASES[name]]))
 @examples(2)
-def test_the_parts_sum_up_to_the_distance(pair: tuple[Architecture, Architecture], case: tuple) -> None:
+def test_the_parts_sum_up_to_the_distance(
+    pair: tuple[Architecture, Architecture], case: tuple
+) -> None:
     first, second = pair
     name, config = case
     kernel = kernels.get(name, **config)
@@ -44,6 +47,7 @@ def test_the_parts_sum_up_to_the_distance(pair: tuple[Architecture, Architecture
         assert found.distance == pytest.approx(expected, rel=1e-9, abs=1e-6)
         assert all(part.cost >= 0 for part in found.parts)
         assert sum(cost for *_, cost in found.totals()) == pytest.approx(found.distance)
+
     # Every layer once, and in the edit script in an order that suits both networks.
     for which, network in enumerate(pair):
         own = [each[which] for each in found.layers if each[which] is not None]
@@ -51,6 +55,7 @@ def test_the_parts_sum_up_to_the_distance(pair: tuple[Architecture, Architecture
         if name == "edit":
             place = {u: at for at, u in enumerate(own)}
             assert all(place[tail] < place[head] for tail, head in network.edges)
+
     # Where cells are drawn beside each other, the input and the output are not drawn.
     assert svg(pictured(found)).count('class="aa-node') >= len(found.layers) - 2
 
@@ -60,7 +65,9 @@ def test_the_parts_sum_up_to_the_distance(pair: tuple[Architecture, Architecture
 def test_a_network_does_not_differ_from_itself(architecture: Architecture, kernel: str) -> None:
     found = difference(architecture, architecture, kernel)
     assert found.distance == 0
-    statuses = {node.status for node in pictured(found).nodes} | {link.status for link in pictured(found).links}
+    statuses = {node.status for node in pictured(found).nodes} | {
+        link.status for link in pictured(found).links
+    }
     # Parallel layers of different units may exchange their computation at no cost.
     exchanged = {"changed"} if kernel == "otmann" else set()
     assert {found.change(pair) for pair in found.layers} <= {"matched", *exchanged}
@@ -72,7 +79,11 @@ def test_an_edit_script_by_hand() -> None:
     first = net("cnn", "conv3/16 conv3/32 max-pool fc/8 softmax")
     second = net("cnn", "conv3/16 conv3/64 conv5/64 max-pool softmax")
     found = difference(first, second)
-    said = [(part.change, part.first, part.second, part.cost) for part in found.parts if part.subject == "layer"]
+    said = [
+        (part.change, part.first, part.second, part.cost)
+        for part in found.parts
+        if part.subject == "layer"
+    ]
     assert said == [
         ("matched", (1,), (1,), 0.0),
         ("changed", (2,), (2,), 0.5),
@@ -103,7 +114,9 @@ def test_a_moved_skip_names_places_of_the_sequence_where_layers_have_other_numbe
     cell = "|nor_conv_3x3~0|+|nor_conv_3x3~0|nor_conv_3x3~1|+|skip_connect~0|nor_conv_3x3~1|{}~2|"
     (moved,) = (
         part
-        for part in difference(*(from_nasbench201(cell.format(last)) for last in ("nor_conv_3x3", "none"))).parts
+        for part in difference(
+            *(from_nasbench201(cell.format(last)) for last in ("nor_conv_3x3", "none"))
+        ).parts
         if part.change == "changed"
     )
     assert (moved.first, moved.second) == ((4, 7), (4, 6))
@@ -118,16 +131,23 @@ def test_the_cells_of_two_genotypes_are_compared_side_by_side() -> None:
     assert sum(len(panel.nodes) for panel in drawn.panels) == len(drawn.nodes)
     assert sum(node.label == "Σ" for node in drawn.nodes) == 8
     changed = [node for node in drawn.nodes if node.status == "changed"]
-    assert sorted(node.label for node in changed) == ["avg_pool_3x3 → max_pool_3x3", "skip_connect → dil_conv_3x3"]
+    assert sorted(node.label for node in changed) == [
+        "avg_pool_3x3 → max_pool_3x3",
+        "skip_connect → dil_conv_3x3",
+    ]
     # Where a layer of one cell becomes one of the other, both cells are one graph.
     pairs: list[tuple[int, int]] = [(u, u) for u in range(len(first.layers))]
-    normal, reduced = (next(u for u, each in enumerate(first.layers) if each.op == op) for op in ENTRIES)
+    normal, reduced = (
+        next(u for u, each in enumerate(first.layers) if each.op == op) for op in ENTRIES
+    )
     pairs[normal], pairs[reduced] = (normal, reduced), (reduced, normal)
     assert merged(first, first, pairs, {}).panels == ()
 
 
 def test_a_changed_attribute_is_named_though_it_costs_nothing() -> None:
-    first, second = (chain(layer("relu"), layer("batch_norm", weight=[3], eps=eps)) for eps in (1e-5, 1e-3))
+    first, second = (
+        chain(layer("relu"), layer("batch_norm", weight=[3], eps=eps)) for eps in (1e-5, 1e-3)
+    )
     found = difference(first, second)
     assert found.distance == 0
     (changed,) = [node for node in pictured(found).nodes if node.status == "changed"]
@@ -136,15 +156,19 @@ def test_a_changed_attribute_is_named_though_it_costs_nothing() -> None:
 
 def test_a_transport_plan_by_hand() -> None:
     """One hidden layer of 8 units becomes one of 12: a third of the larger mass has no partner."""
-    first, second = net("mlp", "relu/8 linear"), net("mlp", "relu/12 linear")
+    first = net("mlp", "relu/8 linear")
+    second = net("mlp", "relu/12 linear")
     found = difference(first, second, "otmann")
-    said = {(part.change, part.first, part.second): (part.amount, part.cost) for part in found.parts}
+    said = {
+        (part.change, part.first, part.second): (part.amount, part.cost) for part in found.parts
+    }
     assert said[("changed", (1,), (1,))] == (8.0, 0.0)
     assert said[("inserted", (), (1,))] == (4.0, 4.0)
     # Input, output and decision have a tenth of the mass each.
     for end in (0, 2, 3):
         assert said[("matched", (end,), (end,))] == (pytest.approx(0.8), 0.0)
         assert said[("inserted", (), (end,))] == (pytest.approx(0.4), pytest.approx(0.4))
+
     drawn = pictured(found)
     assert [node.status for node in drawn.nodes] == ["matched", "changed", "matched", "matched"] * 2
     assert [panel.title for panel in drawn.panels] == [first.key[:8], second.key[:8]]
@@ -152,10 +176,17 @@ def test_a_transport_plan_by_hand() -> None:
 
 
 def test_what_cannot_be_explained_says_why() -> None:
-    first, second = net("mlp", "relu/8 linear"), net("cnn", "conv3/8 softmax")
+    first = net("mlp", "relu/8 linear")
+    second = net("cnn", "conv3/8 softmax")
     with pytest.raises(UsageError, match="known for edit and otmann, got path"):
         difference(first, first, "path")
-    with pytest.raises(UsageError, match=r"otmann has the components otmann:0.1, .* got 'otmann_normalised:0.1'"):
+
+    with pytest.raises(
+        UsageError,
+        match=r"otmann has the components otmann:0.1, .* got "
+        r"'otmann_normalised:0.1'",
+    ):
         difference(first, first, "otmann", "otmann_normalised:0.1")
+
     with pytest.raises(InvalidArchitectureError, match="only networks of one space"):
         difference(first, second)

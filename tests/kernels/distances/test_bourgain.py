@@ -1,4 +1,5 @@
-"""The Bourgain embedding: the statements of theorem 2, against a direct implementation of the definition."""
+"""The Bourgain embedding: the statements of theorem 2, against a direct implementation of the
+definition."""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ from tests.support.strategies import cells
 def metrics(draw, largest=14):
     """Shortest paths in a random weighted graph; few weights make many equal distances."""
     n = draw(st.integers(1, largest))
-    weights = draw(st.lists(st.sampled_from([0.5, 1.0, 1.0, 2.0, 7.0]), min_size=n * n, max_size=n * n))
+    weights = draw(
+        st.lists(st.sampled_from([0.5, 1.0, 1.0, 2.0, 7.0]), min_size=n * n, max_size=n * n)
+    )
     d = np.array(weights).reshape(n, n)
     d = np.minimum(d, d.T)
     np.fill_diagonal(d, 0.0)
     for k in range(n):
         d = np.minimum(d, d[:, k, None] + d[None, k])
+
     return d
 
 
@@ -45,7 +49,9 @@ def test_theorem_2(d, seed, data):
     for gamma in (0.01, 1.0, 30.0):
         together = made.kernel(every, every, gamma)
         assert kernel_oracle.is_positive_semidefinite(together)
-        np.testing.assert_allclose(together[:seen, seen:], made.kernel(None, every[seen:], gamma), rtol=1e-12)
+        np.testing.assert_allclose(
+            together[:seen, seen:], made.kernel(None, every[seen:], gamma), rtol=1e-12
+        )
 
 
 @given(st.lists(cells(), min_size=2, max_size=9))
@@ -61,9 +67,13 @@ def test_the_definition():
     points = rng.random((37, 3))
     d = np.abs(points[:, None] - points[None]).sum(axis=2)
     made = Bourgain.fit(d)
-    assert [len(chosen) for chosen in made.sets] == [2**i for i in range(6) for _ in range(math.ceil(math.log(37)))]
+    assert [len(chosen) for chosen in made.sets] == [
+        2**i for i in range(6) for _ in range(math.ceil(math.log(37)))
+    ]
     assert all(len(set(chosen)) == len(chosen) for chosen in made.sets)
-    coordinates = np.array([[min(d[x, s] for s in chosen) for chosen in made.sets] for x in range(37)])
+    coordinates = np.array(
+        [[min(d[x, s] for s in chosen) for chosen in made.sets] for x in range(37)]
+    )
     np.testing.assert_array_equal(made.coordinates, coordinates)
     squares = ((coordinates[:, None] - coordinates[None]) ** 2).sum(axis=2) / coordinates.shape[1]
     np.testing.assert_allclose(made.distances(), np.sqrt(squares), rtol=1e-12)
@@ -91,7 +101,9 @@ def test_none_and_one():
     np.testing.assert_array_equal(none.kernel(*[none.embed(np.zeros((3, 0)))] * 2), np.ones((3, 3)))
     assert none.distortion(np.zeros((0, 0))) == 1.0
     one = Bourgain.fit(np.zeros((1, 1)))
-    np.testing.assert_allclose(one.kernel(one.embed(np.array([[2.0], [0.0]]))), [[math.exp(-4)], [1.0]])
+    np.testing.assert_allclose(
+        one.kernel(one.embed(np.array([[2.0], [0.0]]))), [[math.exp(-4)], [1.0]]
+    )
     same = Bourgain.fit(np.zeros((4, 4)))
     np.testing.assert_array_equal(same.kernel(), np.ones((4, 4)))
     assert same.distortion(np.zeros((4, 4))) == 1.0
@@ -116,9 +128,12 @@ def test_bad_arguments():
     made = Bourgain.fit(1.0 - np.eye(3))
     with pytest.raises(UsageError, match=r"shape \(m, 3\), got \(4, 2\)"):
         made.embed(np.zeros((4, 2)))
+
     with pytest.raises(NumericalError, match="finite and >= 0"):
         made.embed(np.array([[0.0, 1.0, np.inf]]))
+
     with pytest.raises(UsageError, match="gamma must be a finite number >= 0, got -1"):
         made.kernel(gamma=-1)
+
     with pytest.raises(UsageError, match="repeats must be >= 1, got 0"):
         Bourgain.fit(np.zeros((2, 2)), repeats=0)

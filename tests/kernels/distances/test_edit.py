@@ -47,13 +47,15 @@ RELU = ("relu", 8)
         (mlp(("relu", 10)), mlp(("relu", 40)), 30 / 40),
         (mlp(("relu", 10)), mlp(("tanh", 10)), 1.0),
         (mlp(("relu", 10), ("relu", 20)), mlp(("relu", 10), ("relu", 99), ("relu", 20)), 1.0),
-        # Three layers are widened and one of width 20 is inserted after the first, as in the paper's figure.
+        # Three layers are widened and one of width 20 is inserted after the first, as in the
+        # paper's figure.
         (
             mlp(("relu", 10), ("relu", 10), ("relu", 40)),
             mlp(("relu", 20), ("relu", 20), ("relu", 40), ("relu", 50)),
             0.5 + 0.5 + 1 + 0.2 - 0.2,
         ),
-        # Eq. (6): one layer of each network is left out, where eq. (4) would match all three at cost 1.
+        # Eq. (6): one layer of each network is left out, where eq. (4) would match all three at
+        # cost 1.
         (mlp(("relu", 8), ("tanh", 8), ("elu", 8)), mlp(("tanh", 8), ("elu", 8), ("relu", 8)), 2.0),
         (cnn(("conv3", 16), ("fc", 16)), cnn(("res3", 16), ("fc", 64)), 1.75),
         (cnn(("max-pool", None), ("conv3", 8)), cnn(("avg-pool", None), ("conv3", 8)), 1.0),
@@ -74,16 +76,21 @@ def test_a_stride_sets_layers_apart():
 
 def test_strides_beyond_two_set_layers_apart():
     conv = Operation("conv", "conv", True, strides=(1, 2, 3, 4), kernel=3)
-    wide, end = Operation("wide", "conv", True, strides=(1, 2), kernel=5), Operation("end", "decision", flat=True)
+    wide = Operation("wide", "conv", True, strides=(1, 2), kernel=5)
+    end = Operation("end", "decision", flat=True)
     operations.define("long-strides", [conv, wide, end])
 
     def chained(op, stride):
         layers = [Layer("ip"), Layer(op, 8, stride), Layer("end"), Layer("op")]
         return Architecture("long-strides", layers, [(0, 1), (1, 2), (2, 3)])
 
-    networks = [chained("conv", stride) for stride in (1, 2, 3, 4)] + [chained("wide", stride) for stride in (1, 2)]
+    networks = [chained("conv", stride) for stride in (1, 2, 3, 4)] + [
+        chained("wide", stride) for stride in (1, 2)
+    ]
     for at, first in enumerate(networks):
-        assert [distance(first, other) for other in networks] == [float(other is not first) for other in networks], at
+        assert [distance(first, other) for other in networks] == [
+            float(other is not first) for other in networks
+        ], at
 
 
 def test_attributes_by_hand():
@@ -99,7 +106,9 @@ def test_attributes_by_hand():
 
 
 def test_skips_by_hand():
-    plain, short, long, both = (mlp(*[RELU] * 5, skips=skips) for skips in ([], [(1, 3)], [(2, 5)], [(1, 3), (2, 5)]))
+    plain, short, long, both = (
+        mlp(*[RELU] * 5, skips=skips) for skips in ([], [(1, 3)], [(2, 5)], [(1, 3), (2, 5)])
+    )
     assert [tuple(skip) for skip in sequenced(both, "width").skips] == [(SKIP, 1, 1), (SKIP, 2, 2)]
     assert distance(plain, short) == distance(short, both) == 1.0
     assert distance(short, long) == pytest.approx((1 + 1) / (2 + 2))
@@ -109,7 +118,8 @@ def test_skips_by_hand():
 
 def test_where_the_chain_is_broken():
     ops = ["conv3x3-bn-relu", "conv3x3-bn-relu"]
-    parallel, chained = [(0, 1), (0, 2), (1, 3), (2, 3)], [(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)]
+    parallel = [(0, 1), (0, 2), (1, 3), (2, 3)]
+    chained = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)]
     assert [tuple(skip) for skip in sequenced(cell(ops, parallel), "width").skips] == [
         (SKIP, 0, 1),
         (SKIP, 1, 1),
@@ -118,7 +128,8 @@ def test_where_the_chain_is_broken():
     assert distance(cell(ops, parallel), cell(ops, chained)) == 1.0
     # A skip and a break are never alike, two breaks are as far apart as two skips.
     ops.append("conv3x3-bn-relu")
-    early, late = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)], [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)]
+    early = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
+    late = [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)]
     assert distance(cell(ops, early), cell(ops, late)) == pytest.approx(2 / 3 + 1 / 2)
     assert distance(cell([], []), cell([], [(0, 1)])) == 1.0
 
@@ -130,7 +141,8 @@ def test_the_sequence_is_topological_and_survives_relabelling(network, seed):
     assert order[0] == 0
     assert order[-1] == len(order) - 1
     assert all(rank[tail] < rank[head] for tail, head in network.edges)
-    mine, other = sequenced(network, "width"), sequenced(relabelled(network, seed), "width")
+    mine = sequenced(network, "width")
+    other = sequenced(relabelled(network, seed), "width")
     for part in ("kinds", "attributes", "skips"):
         np.testing.assert_array_equal(getattr(mine, part), getattr(other, part))
 
@@ -143,7 +155,9 @@ def test_it_is_a_metric(layers, data):
     lam = data.draw(st.sampled_from([0.1, 1.0, 3.0]))
     kernel = EditDistance(lam, layers)
     distances = kernel.distances(three).stack[0]
-    np.testing.assert_allclose(kernel.distances(three[::-1]).stack[0, ::-1, ::-1], distances, rtol=1e-12)
+    np.testing.assert_allclose(
+        kernel.distances(three[::-1]).stack[0, ::-1, ::-1], distances, rtol=1e-12
+    )
     for i in range(3):
         for j in range(3):
             assert (distances[i, j] > 0) == (three[i].key != three[j].key)
@@ -176,18 +190,22 @@ def test_thousand_layers():
 def test_more_skips_than_can_be_matched():
     n = 70
     skips = [(u, v) for u in range(n) for v in range(u + 2, n)]
-    with pytest.raises(InvalidArchitectureError, match=f"at most {MAX_SKIPS} skips, got {len(skips)}"):
+    with pytest.raises(
+        InvalidArchitectureError, match=f"at most {MAX_SKIPS} skips, got {len(skips)}"
+    ):
         EditDistance().prepare(mlp(*[RELU] * n, skips=skips))
 
 
 def test_a_width_beyond_floating_point():
     with pytest.raises(InvalidArchitectureError, match="beyond 1e308") as caught:
         EditDistance().prepare(mlp(RELU, ("relu", 10**400)))
+
     assert caught.value.layer == 2
 
 
 def test_blocks_empty_sets_and_spaces():
-    kernel, sample = EditDistance(), [mlp(*[RELU] * at) for at in range(1, 5)]
+    kernel = EditDistance()
+    sample = [mlp(*[RELU] * at) for at in range(1, 5)]
     block = kernel.distances([sample[3], sample[0]], [kernel.prepare(one) for one in sample[1:]])
     np.testing.assert_array_equal(block.stack[0], [[2, 1, 0], [1, 2, 3]])
     assert kernel.distances([]).stack.shape == (1, 0, 0)

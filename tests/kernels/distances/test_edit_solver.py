@@ -1,4 +1,5 @@
-"""The compiled solver against direct implementations of equations (6) and (7), with scipy's Hungarian method."""
+"""The compiled solver against direct implementations of equations (6) and (7), with scipy's
+Hungarian method."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ def layer_distance(x, y):
     """Eq. (5); input, output and all else without units cost nothing when they are equal."""
     if (x.op, x.stride) != (y.op, y.stride):
         return 1.0
+
     return abs(x.units - y.units) / max(x.units, y.units) if x.units else 0.0
 
 
@@ -29,7 +31,10 @@ def layers_distance(first, second):
     table[:, 0], table[0] = range(len(first) + 1), range(len(second) + 1)
     for i, x in enumerate(first, 1):
         for j, y in enumerate(second, 1):
-            table[i, j] = min(table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + layer_distance(x, y))
+            table[i, j] = min(
+                table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + layer_distance(x, y)
+            )
+
     return table[-1, -1]
 
 
@@ -38,20 +43,25 @@ def skips_of(architecture):
     order = sequence(architecture)
     edges = {(order.index(tail), order.index(head)) for tail, head in architecture.edges}
     chain = {(u, u + 1) for u in range(len(order) - 1)}
-    return [("skip", u, v - u - 1) for u, v in edges - chain] + [("break", u, 0) for u, _ in chain - edges]
+    return [("skip", u, v - u - 1) for u, v in edges - chain] + [
+        ("break", u, 0) for u, _ in chain - edges
+    ]
 
 
 def skip_distance(a, b):
     """Eq. (8)."""
     if a[0] != b[0]:
         return 1.0
+
     below = max(a[1], b[1]) + max(a[2], b[2])
     return (abs(a[1] - b[1]) + abs(a[2] - b[2])) / below if below else 0.0
 
 
 def skips_distance(first, second):
     """Eq. (7)."""
-    cost = np.array([[skip_distance(a, b) for b in second] for a in first]).reshape(len(first), len(second))
+    cost = np.array([[skip_distance(a, b) for b in second] for a in first]).reshape(
+        len(first), len(second)
+    )
     return cost[linear_sum_assignment(cost)].sum() + abs(len(first) - len(second))
 
 
@@ -64,13 +74,16 @@ def edit_distance(first, second, lam):
 def test_equation_3(data):
     name = data.draw(st.sampled_from(["cnn", "darts", "mlp", "nasbench101", "nasbench201"]))
     strategy = cells() if name == "nasbench101" else members(name)
-    one, two = data.draw(strategy), data.draw(strategy)
+    one = data.draw(strategy)
+    two = data.draw(strategy)
     lam = data.draw(st.sampled_from([0.0, 0.3, 1.0]))
     distances = EditDistance(lam).distances([one], [two]).stack[0, 0, 0]
     assert distances == pytest.approx(edit_distance(one, two, lam), rel=1e-12, abs=1e-12)
 
 
-skip_sets = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), unique=True, max_size=25)
+skip_sets = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), unique=True, max_size=25
+)
 
 
 @examples(5)
@@ -78,7 +91,8 @@ skip_sets = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integer
 def test_skips_in_common_need_no_matching(first, second):
     table = np.array(sorted(first) + sorted(second), np.int64).reshape(-1, 3)
     room = solver.workspace(0, max(len(first), len(second)))
-    m, n = len(first), len(table)
+    m = len(first)
+    n = len(table)
     expected = pytest.approx(skips_distance(first, second), rel=1e-12, abs=1e-12)
     assert solver._skips(0, m, m, n, table, room) == expected
     assert solver._skips(m, n, 0, m, table, room) == expected
@@ -112,7 +126,9 @@ def test_large_assignment():
     assert solver._assign(120, 120, room) == pytest.approx(expected, rel=1e-12)
 
 
-sequences = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0.0, 1.0, 2.0, 5.0])), max_size=14)
+sequences = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from([0.0, 1.0, 2.0, 5.0])), max_size=14
+)
 
 
 @examples(5)
@@ -120,13 +136,18 @@ sequences = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0.0, 1.0, 2.0
 def test_common_ends_need_no_programme(first, second):
     class Plain:
         def __init__(self, op, units):
-            self.op, self.units, self.stride = op, units, 1
+            self.op = op
+            self.units = units
+            self.stride = 1
 
     rows = first + second
     kinds = np.array([kind for kind, _ in rows], np.int64)
     attributes = np.array([width for _, width in rows], float).reshape(-1, 1)
     # Widths of 0 are absent ones: equal to each other, and 1 apart from all others.
-    expected = layers_distance(*([Plain((kind, width == 0), width) for kind, width in one] for one in (first, second)))
-    m, n = len(first), len(rows)
+    expected = layers_distance(
+        *([Plain((kind, width == 0), width) for kind, width in one] for one in (first, second))
+    )
+    m = len(first)
+    n = len(rows)
     actual = solver._layers(0, m, m, n, kinds, np.ones(n), attributes, np.empty(15))
     assert actual == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -34,12 +34,21 @@ def test_table_1_in_both_forms_and_through_json():
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ([["r", "a", 1], ["b", "c", 1], ["c", "b", 1]], "tree must have no cycle, but 'c' is above itself"),
+        (
+            [["r", "a", 1], ["b", "c", 1], ["c", "b", 1]],
+            "tree must have no cycle, but 'c' is above itself",
+        ),
         ([["a", "b", 1], ["b", "a", 1]], "tree must have no cycle, but 'b' is above itself"),
         ([["a", "a", 1]], "tree must have no cycle, but 'a' is above itself"),
-        ([["r", "a", 1], ["r", "b", 1], ["b", "a", 2]], "tree node 'a' must have one parent, got 'r' and 'b'"),
+        (
+            [["r", "a", 1], ["r", "b", 1], ["b", "a", 2]],
+            "tree node 'a' must have one parent, got 'r' and 'b'",
+        ),
         ([["r", "a", 1], ["r", "a", 1]], "tree node 'a' must have one parent, got 'r' and 'r'"),
-        ([["r", "a", 1], ["q", "b", 1]], "tree must be connected, but neither 'q' nor 'r' has a parent"),
+        (
+            [["r", "a", 1], ["q", "b", 1]],
+            "tree must be connected, but neither 'q' nor 'r' has a parent",
+        ),
         ([["r", "a", -0.5]], "weight of the tree node 'a' must be a finite number >= 0, got -0.5"),
         ({"a": float("nan")}, "weight of the tree node 'a' must be a finite number >= 0, got nan"),
         ({"a": float("inf")}, "weight of the tree node 'a' must be a finite number >= 0, got inf"),
@@ -48,9 +57,19 @@ def test_table_1_in_both_forms_and_through_json():
         ({"a": None}, "weight of the tree node 'a' must be a finite number >= 0, got None"),
         ({"g": {"weight": 1, "children": {"a": 1}}, "a": 1}, "tree node 'a' must have one parent"),
         ({"g": {"weight": 1, "children": {"g": 1}}}, "tree node 'g' must have one parent"),
-        ({"g": {"children": {"a": 1}}}, "tree node 'g' must be a length or have a weight and children, got no weight"),
-        ({"g": {"weight": 1, "kids": {}}}, "tree node 'g' must be a length or .*, got unknown 'kids'"),
-        ({"g": {"weight": 1, "children": ["a"]}}, r"children of the tree node 'g' must be a mapping, got \['a'\]"),
+        (
+            {"g": {"children": {"a": 1}}},
+            "tree node 'g' must be a length or have a weight and children, got no weight",
+        ),
+        (
+            {"g": {"weight": 1, "kids": {}}},
+            "tree node 'g' must be a length or .*, got unknown 'kids'",
+        ),
+        (
+            {"g": {"weight": 1, "children": ["a"]}},
+            r"children of the tree node 'g' must be a "
+            r"mapping, got \['a'\]",
+        ),
         ({"": 1}, "a tree node must have a name, got ''"),
         ([["r", 3, 1]], "a tree node must have a name, got 3"),
         ([["r", "a"]], r"an edge of the tree must be \[parent, child, length\], got \['r', 'a'\]"),
@@ -74,21 +93,29 @@ def test_a_mapping_inside_itself():
 
 def test_missing_operations_are_named():
     kernel = TreeWasserstein(tree={"relu": 1, "tanh": 1})
-    with pytest.raises(UsageError, match=r"every operation of mlp, missing 'crelu' \(it has relu, tanh\)"):
+    with pytest.raises(
+        UsageError,
+        match=r"every operation of mlp, missing 'crelu' \(it has "
+        r"relu, tanh\)",
+    ):
         kernel.prepare(kernel_oracle.chain("mlp", ("relu", 8)))
 
 
 @pytest.mark.parametrize("space", ["cnn", "darts", "mlp", "nasbench101", "nasbench201", "nasnet"])
 def test_default_trees(space):
-    tree, words = default_tree(space), vocabulary(space)
+    tree = default_tree(space)
+    words = vocabulary(space)
     counted = tree.operations(words)
-    assert counted == set(words.operations) - set(words.of_group("input", "output", "decision", "exit"))
+    assert counted == set(words.operations) - set(
+        words.of_group("input", "output", "decision", "exit")
+    )
     for name in counted:
         assert sum(node.weight for node in tree.paths[name]) == pytest.approx(1)
 
 
 def test_the_default_trees_within_groups_are_nasbots_penalties():
-    cnn, mlp = default_tree("cnn"), default_tree("mlp")
+    cnn = default_tree("cnn")
+    mlp = default_tree("mlp")
     assert distance(cnn, "conv3", "res3") == pytest.approx(0.1)
     assert distance(cnn, "conv3", "res5") == distance(cnn, "conv3", "conv7") == pytest.approx(0.2)
     assert distance(cnn, "max-pool", "avg-pool") == pytest.approx(0.25)
@@ -111,14 +138,22 @@ def test_operations_of_genotypes_are_similar_by_kind_within_a_cell():
 
 
 def test_the_tree_of_a_space_that_has_none():
-    made = [Operation("fc", "fc"), Operation("a3", "conv"), Operation("a5", "conv"), Operation("x", "cell")]
+    made = [
+        Operation("fc", "fc"),
+        Operation("a3", "conv"),
+        Operation("a5", "conv"),
+        Operation("x", "cell"),
+    ]
     try:
         operations.define("toy", [*made, Operation("y", "cell"), Operation("end", "decision")])
         tree = default_tree("toy")
     finally:
         del operations._vocabularies["toy"]
+
     assert distance(tree, "a3", "a5") == pytest.approx(0.2)
-    assert {name: distance(tree, "a3", name) for name in ("fc", "x", "y")} == pytest.approx(dict(fc=2, x=2, y=2))
+    assert {name: distance(tree, "a3", name) for name in ("fc", "x", "y")} == pytest.approx(
+        dict(fc=2, x=2, y=2)
+    )
     assert "end" not in tree.paths
 
 
@@ -128,8 +163,11 @@ def test_a_vocabulary_brings_its_tree_along():
         operations.define("toy", made)
         assert distance(default_tree("toy"), "a", "b") == pytest.approx(2)
         # Defined again, it has another tree.
-        operations.define("toy", made, tree={"ab": {"weight": 0.5, "children": {"a": 0.5, "b": 0.5}}, "c": 1.0})
+        operations.define(
+            "toy", made, tree={"ab": {"weight": 0.5, "children": {"a": 0.5, "b": 0.5}}, "c": 1.0}
+        )
         tree = default_tree("toy")
     finally:
         del operations._vocabularies["toy"]
+
     assert (distance(tree, "a", "b"), distance(tree, "a", "c")) == pytest.approx((1, 2))

@@ -18,21 +18,27 @@ from tests.support.strategies import cells, members, relabelled
 
 VARIANTS = ["appendix", "main_text", "code"]
 variants = st.sampled_from(VARIANTS)
-cnns, mlps = members("cnn"), members("mlp")
+cnns = members("cnn")
+mlps = members("mlp")
 
 
 def several(count):
     """That many networks of one space."""
-    return st.sampled_from([cnns, mlps, cells()]).flatmap(lambda one: st.lists(one, min_size=count, max_size=count))
+    return st.sampled_from([cnns, mlps, cells()]).flatmap(
+        lambda one: st.lists(one, min_size=count, max_size=count)
+    )
 
 
 @given(st.sampled_from([cnns, mlps]).flatmap(lambda one: st.tuples(one, one)))
 def test_agrees_with_the_linear_program(pair):
     otmann = OTMANN()
     distances = otmann.distances(*([network] for network in pair)).unnormalised[:, 0, 0]
-    # The oracle subtracts what matching saves from the total mass, and loses digits where little is left.
+    # The oracle subtracts what matching saves from the total mass, and loses digits where little is
+    # left.
     atol = 1e-9 * sum(otmann.prepare(network).total for network in pair)
-    np.testing.assert_allclose(distances, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7, atol=atol)
+    np.testing.assert_allclose(
+        distances, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7, atol=atol
+    )
 
 
 @given(st.sampled_from([cells(), members("darts")]).flatmap(lambda one: st.tuples(one, one)))
@@ -47,7 +53,8 @@ def test_cells_match_equal_operations_only(pair):
 @given(several(2), variants)
 def test_symmetric(pair, variant):
     otmann = OTMANN(variant)
-    forth, back = otmann.distances(pair[:1], pair[1:]).stack, otmann.distances(pair[1:], pair[:1]).stack
+    forth = otmann.distances(pair[:1], pair[1:]).stack
+    back = otmann.distances(pair[1:], pair[:1]).stack
     np.testing.assert_allclose(forth, back, rtol=1e-12)
 
 
@@ -82,14 +89,23 @@ def test_bounds(pair, variant):
     distances = otmann.distances(pair[:1], pair[1:])
     assert ((distances.normalised >= 0) & (distances.normalised <= 1)).all()
     assert (distances.unnormalised >= abs(totals[0] - totals[1]) * (1 - 1e-9)).all()
-    assert (np.diff(distances.unnormalised[:, 0, 0]) >= -1e-9 * sum(totals)).all(), "grows with nu_str"
+    assert (np.diff(distances.unnormalised[:, 0, 0]) >= -1e-9 * sum(totals)).all(), (
+        "grows with nu_str"
+    )
 
 
 def test_figure_3_different_networks_at_no_distance():
     one = kernel_oracle.chain("cnn", ("conv3", 16), ("conv3", 16), ("conv3", 32))
     split = Architecture(
         "cnn",
-        [Layer("ip"), Layer("conv3", 16), Layer("conv3", 8), Layer("conv3", 8), Layer("conv3", 32), *one.layers[-2:]],
+        [
+            Layer("ip"),
+            Layer("conv3", 16),
+            Layer("conv3", 8),
+            Layer("conv3", 8),
+            Layer("conv3", 32),
+            *one.layers[-2:],
+        ],
         [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4), (4, 5), (5, 6)],
     )
     assert one.key != split.key
@@ -97,10 +113,12 @@ def test_figure_3_different_networks_at_no_distance():
 
 
 def test_by_hand():
-    small, large = kernel_oracle.chain("mlp", ("relu", 10)), kernel_oracle.chain("mlp", ("tanh", 30))
-    # Masses 10 and 30, and 1 and 3 thrice. Matching 10 of relu to tanh costs M = 0.25 and structure: the rectifier and
-    # sigmoid lengths from ip and to op differ by 1 in all six, and again in all six, so C_str = 2/3; likewise at the
-    # decision layer in the lengths from ip, and at ip and op in six of twelve: C_str = 1/3 each.
+    small = kernel_oracle.chain("mlp", ("relu", 10))
+    large = kernel_oracle.chain("mlp", ("tanh", 30))
+    # Masses 10 and 30, and 1 and 3 thrice. Matching 10 of relu to tanh costs M = 0.25 and
+    # structure: the rectifier and sigmoid lengths from ip and to op differ by 1 in all six, and
+    # again in all six, so C_str = 2/3; likewise at the decision layer in the lengths from ip, and
+    # at ip and op in six of twelve: C_str = 1/3 each.
     nu = 0.3
     matched = 10 * (0.25 + nu * 2 / 3) + 3 * 1 * (nu * 1 / 3)
     expected = matched + (30 - 10) + 3 * (3 - 1)
@@ -128,7 +146,9 @@ def test_thousand_layers(equal):
 def test_large_networks_agree_with_the_linear_program():
     pair = [kernel_oracle.long_chain(50, 3), kernel_oracle.long_chain(45, 4)]
     distances = OTMANN().distances(pair).unnormalised[:, 0, 1]
-    np.testing.assert_allclose(distances, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7)
+    np.testing.assert_allclose(
+        distances, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7
+    )
 
 
 def test_threads_change_nothing():
@@ -143,7 +163,9 @@ def test_blocks_repeats_and_prepared_networks():
     networks = [kernel_oracle.long_chain(8 + at, at) for at in range(6)]
     full = otmann.distances(networks).stack
     assert full.shape == (8, 6, 6)
-    block = otmann.distances([networks[4], networks[0], networks[4]], [otmann.prepare(one) for one in networks[1:5]])
+    block = otmann.distances(
+        [networks[4], networks[0], networks[4]], [otmann.prepare(one) for one in networks[1:5]]
+    )
     np.testing.assert_allclose(block.stack, full[:, [4, 0, 4], 1:5], rtol=1e-12)
 
 
@@ -156,7 +178,9 @@ def test_empty_sets_give_empty_blocks(m, n):
 
 def test_networks_of_two_spaces_are_refused():
     with pytest.raises(InvalidArchitectureError, match=r"one space .* got cnn and mlp"):
-        OTMANN().distances([kernel_oracle.chain("mlp", ("relu", 8))], [kernel_oracle.chain("cnn", ("conv3", 8))])
+        OTMANN().distances(
+            [kernel_oracle.chain("mlp", ("relu", 8))], [kernel_oracle.chain("cnn", ("conv3", 8))]
+        )
 
 
 def test_networks_without_any_mass():
@@ -192,7 +216,12 @@ def test_settings_out_of_range_are_refused(config, reason):
 
 def test_components_are_named_and_instances_travel():
     otmann = pickle.loads(pickle.dumps(OTMANN("code", (0.5, 1))))
-    assert otmann.components == ("otmann:0.5", "otmann:1", "otmann_normalised:0.5", "otmann_normalised:1")
+    assert otmann.components == (
+        "otmann:0.5",
+        "otmann:1",
+        "otmann_normalised:0.5",
+        "otmann_normalised:1",
+    )
     prepared = otmann.prepare(kernel_oracle.chain("mlp", ("relu", 8)))
     again = pickle.loads(pickle.dumps(prepared))
     assert not otmann.distances([prepared], [again]).stack.any()

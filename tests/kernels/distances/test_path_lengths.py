@@ -16,7 +16,9 @@ from tests.support.strategies import cells, members
 @given(st.one_of(members("cnn"), members("mlp"), cells()))
 def test_agrees_with_the_slow_form(architecture):
     groups = [None, *kernel_oracle.GROUPS.get(architecture.space, ())]
-    weights = np.array([[float(g is None or layer.op in g) for g in groups] for layer in architecture.layers])
+    weights = np.array(
+        [[float(g is None or layer.op in g) for g in groups] for layer in architecture.layers]
+    )
     delta_ip, delta_op = path_lengths(architecture, weights)
     for at, group in enumerate(groups):
         expected = kernel_oracle.lengths(architecture, group)

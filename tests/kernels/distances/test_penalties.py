@@ -35,7 +35,12 @@ def test_a_metric_on_labels(space, released_code):
 
 def test_windows_of_imported_convolutions():
     table = penalties(vocabulary("torch"))
-    weights = {"wide": [8, 3, 5, 5], "long": [8, 3, 1, 3], "huge": [8, 3, 31, 31], "largest": [8, 3, 15, 15]}
+    weights = {
+        "wide": [8, 3, 5, 5],
+        "long": [8, 3, 1, 3],
+        "huge": [8, 3, 31, 31],
+        "largest": [8, 3, 15, 15],
+    }
     layers = {name: layer("convolution", weight=weight) for name, weight in weights.items()}
     wide, long, huge, largest, relu = table.rows([*layers.values(), layer("relu")])
     assert table.matrix[wide, long] == pytest.approx(0.2)

@@ -1,4 +1,5 @@
-"""The exact solver on instances beyond those of networks: ties, tiny and huge masses, costs at the limit."""
+"""The exact solver on instances beyond those of networks: ties, tiny and huge masses, costs at the
+limit."""
 
 from __future__ import annotations
 
@@ -18,10 +19,14 @@ wide = st.sampled_from([1e-3, 0.1, 0.3, 1.0, 7.7, 1e4, 1e8]) | st.floats(1e-3, 1
 
 @st.composite
 def instances(draw):
-    """Masses of both sides and label penalties, one label a node, so that any cost matrix can be had."""
-    m, n = draw(sizes), draw(sizes)
+    """Masses of both sides and label penalties, one label a node, so that any cost matrix can be
+    had."""
+    m = draw(sizes)
+    n = draw(sizes)
     mass = draw(st.sampled_from([ties, wide]))
-    cost = draw(st.sampled_from([st.sampled_from([0.0, 0.5, 1.0, 1.999, 2.0, np.inf]), st.floats(0, 2.5)]))
+    cost = draw(
+        st.sampled_from([st.sampled_from([0.0, 0.5, 1.0, 1.999, 2.0, np.inf]), st.floats(0, 2.5)])
+    )
     return (
         draw(arrays(float, m, elements=mass)),
         draw(arrays(float, n, elements=mass)),
@@ -32,7 +37,8 @@ def instances(draw):
 def solve(a, b, cost, places=None, nu_str=(0.0,)):
     m, n = cost.shape
     penalties = np.full((m + n, m + n), np.inf)
-    penalties[:m, m:], penalties[m:, :m] = cost, cost.T
+    penalties[:m, m:] = cost
+    penalties[m:, :m] = cost.T
     arcs, tree = transport_batch.workspace(max(m, n), max(m, n))
     out = np.empty((len(nu_str), 2))
     places = np.zeros((m + n, 1)) if places is None else places
@@ -78,13 +84,22 @@ def test_blocks_of_many_pairs():
     """They have another rule of pricing."""
     assert 70 * 80 >= transport.MANY
     rng = np.random.default_rng(3)
-    m, n = 70, 80
-    a, b = rng.integers(1, 50, m).astype(float), rng.integers(1, 50, n).astype(float)
+    m = 70
+    n = 80
+    a = rng.integers(1, 50, m).astype(float)
+    b = rng.integers(1, 50, n).astype(float)
     cost = rng.choice([0.0, 0.25, 0.4, np.inf], (m, n))
-    places = np.hstack([np.sort(rng.random((m + n, 3)), axis=0), np.sort(rng.random((m + n, 3)), axis=0)[::-1]]) * 4
+    places = (
+        np.hstack(
+            [np.sort(rng.random((m + n, 3)), axis=0), np.sort(rng.random((m + n, 3)), axis=0)[::-1]]
+        )
+        * 4
+    )
     structure = np.abs(places[:m, None] - places[None, m:]).sum(axis=2)
     for nu, found in zip((0.1, 0.8), solve(a, b, cost, places, (0.1, 0.8)), strict=True):
-        np.testing.assert_allclose(found, kernel_oracle.program_3(a, b, cost + nu * structure), rtol=1e-7)
+        np.testing.assert_allclose(
+            found, kernel_oracle.program_3(a, b, cost + nu * structure), rtol=1e-7
+        )
 
 
 def test_degenerate_assignments_end():
@@ -96,5 +111,6 @@ def test_degenerate_assignments_end():
 
 
 def test_equal_costs_match_everything_that_fits():
-    a, b = np.array([3.0, 1.0, 2.0]), np.array([4.0, 1.0])
+    a = np.array([3.0, 1.0, 2.0])
+    b = np.array([4.0, 1.0])
     np.testing.assert_allclose(solve(a, b, np.full((3, 2), 0.5)), 5 * 0.5 + 1)

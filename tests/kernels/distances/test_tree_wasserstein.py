@@ -1,4 +1,5 @@
-"""Tree-Wasserstein against appendix F, the golden numbers, linear programs, and what the paper proves."""
+"""Tree-Wasserstein against appendix F, the golden numbers, linear programs, and what the paper
+proves."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ NAMES = {
     "cv3": "conv3x3-bn-relu",
     "mp3": "maxpool3x3",
 }
-CONV1, CONV3, POOL = "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3"
+CONV1 = "conv1x1-bn-relu"
+CONV3 = "conv3x3-bn-relu"
+POOL = "maxpool3x3"
 
 
 def cell(ops: list[str], matrix: list[list[int]]) -> Architecture:
@@ -49,9 +52,13 @@ def transported(first: dict, second: dict, cost) -> float:
     sums = np.zeros((n1 + n2, n1 * n2))
     for i in range(n1):
         sums[i, i * n2 : (i + 1) * n2] = 1
+
     for j in range(n2):
         sums[n1 + j, j::n2] = 1
-    solution = linprog(costs.ravel(), A_eq=sums, b_eq=[*first.values(), *second.values()], method="highs")
+
+    solution = linprog(
+        costs.ravel(), A_eq=sums, b_eq=[*first.values(), *second.values()], method="highs"
+    )
     assert solution.status == 0, solution.message
     return float(solution.fun)
 
@@ -61,11 +68,16 @@ FIGURE_8 = {CONV1: ("conv", 0.9), CONV3: ("conv", 0.9), POOL: ("pool", 1.0)}
 
 
 def gram_metric(s: tuple[str, ...], t: tuple[str, ...]) -> float:
-    """Path between two n-grams in the tree of figure 8; () is the root, and every n-gram is 1 away from it."""
+    """Path between two n-grams in the tree of figure 8;
+
+    () is the root, and every n-gram is 1 away from it.
+    """
     if s == t:
         return 0.0
+
     if not s or not t or [FIGURE_8[op][0] for op in s] != [FIGURE_8[op][0] for op in t]:
         return float(bool(s)) + float(bool(t))
+
     groups = [FIGURE_8[op] for op in s]
     mean = sum(height for _, height in groups) / len(s)
     mixed = len({name for name, _ in groups}) > 1
@@ -80,14 +92,17 @@ def listed(architecture: Architecture, n: int) -> dict[tuple[str, ...], float]:
         op = architecture.layers[u].op
         if op in ("ip", "op"):
             return
+
         if len(gram) + 1 == n:
             found.append((*gram, op))
             return
+
         for child in architecture.children[u]:
             walk(child, (*gram, op))
 
     for u in range(len(architecture.layers)):
         walk(u, ())
+
     return {gram: found.count(gram) / len(found) for gram in found} if found else {(): 1.0}
 
 
@@ -106,10 +121,12 @@ def places(architecture: Architecture, degree: str) -> dict[float, float]:
     counts = {u: len(neighbours[u]) for u in eta}
     if not any(counts.values()):
         return {1.0: 1.0}
+
     measure: dict[float, float] = {}
     for u, hops in eta.items():
         place = (hops + 1) / (end + 1)
         measure[place] = measure.get(place, 0.0) + counts[u] / sum(counts.values())
+
     return measure
 
 
@@ -128,7 +145,9 @@ def test_appendix_f(example):
     ]
     d_nn = TreeWasserstein(n=1, weights=(0.5, 0.3, 0.2))
     assert d_nn.components == ("tree_wasserstein",)
-    assert d_nn.distances([x], [z]).unnormalised[0, 0, 0] == pytest.approx(0.5 + 0.3 * 2 / 35 + 0.2 * 3 / 35)
+    assert d_nn.distances([x], [z]).unnormalised[0, 0, 0] == pytest.approx(
+        0.5 + 0.3 * 2 / 35 + 0.2 * 3 / 35
+    )
 
 
 def test_measures_of_figure_9(example):
@@ -170,8 +189,11 @@ def test_one_grams_of_nasbench101_are_the_released_codes():
     kept = []
     for one in known["cells"]:
         matrix = np.array(one["matrix"])
-        there = np.flatnonzero(matrix.any(axis=0) | matrix.any(axis=1) | np.isin(one["ops"], ("input", "output")))
+        there = np.flatnonzero(
+            matrix.any(axis=0) | matrix.any(axis=1) | np.isin(one["ops"], ("input", "output"))
+        )
         kept.append(cell([one["ops"][u] for u in there], matrix[np.ix_(there, there)].tolist()))
+
     assert any(len(one.layers) < 7 for one in kept)
     distances = TreeWasserstein(n=1).distances(kept).stack[0]
     np.testing.assert_allclose(distances, known["tw_1gram"]["ops"], rtol=1e-12, atol=1e-12)
@@ -180,7 +202,9 @@ def test_one_grams_of_nasbench101_are_the_released_codes():
 @given(cells(), cells(), st.integers(1, 4))
 def test_linear_program_of_ngrams(x, z, n):
     distances = TreeWasserstein(n=n).distances([x], [z]).stack[0, 0, 0]
-    assert distances == pytest.approx(transported(listed(x, n), listed(z, n), gram_metric), abs=1e-9)
+    assert distances == pytest.approx(
+        transported(listed(x, n), listed(z, n), gram_metric), abs=1e-9
+    )
 
 
 @given(cells(), cells(), st.sampled_from(["indegree", "outdegree"]))
@@ -232,18 +256,27 @@ def test_blocks_agree_whatever_way_they_are_computed(rng, space):
     gram = kernel.distances(networks).stack
     many = [networks[at] for at in rng.integers(0, 6, size=60)]
     at = [networks.index(one) for one in many]
-    np.testing.assert_allclose(kernel.distances(many).stack, gram[:, at][:, :, at], rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(kernel.distances(many, networks).stack, gram[:, at], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        kernel.distances(many).stack, gram[:, at][:, :, at], rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        kernel.distances(many, networks).stack, gram[:, at], rtol=1e-12, atol=1e-14
+    )
     weights = (0.4, 0.3, 0.1, 0.15, 0.05)
     weighted = TreeWasserstein(n=2, sizes=True, weights=weights)
     expected = np.tensordot(weights, gram, axes=1)
-    np.testing.assert_allclose(weighted.distances(networks).stack[0], expected, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(kernel.combined(networks, many, weights), expected[:, at], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        weighted.distances(networks).stack[0], expected, rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        kernel.combined(networks, many, weights), expected[:, at], rtol=1e-12, atol=1e-14
+    )
     np.testing.assert_allclose(kernel.combined(networks), gram.mean(axis=0), rtol=1e-12, atol=1e-14)
 
 
 def test_combined_keeps_nothing_but_the_result():
-    made, rng = space_of("nasbench201"), np.random.default_rng(0)
+    made = space_of("nasbench201")
+    rng = np.random.default_rng(0)
     kernel = TreeWasserstein()
     prepared = [kernel.prepare(made.sample(rng)) for _ in range(1500)]
     kernel.combined(prepared[:40])
@@ -258,17 +291,21 @@ def test_networks_without_ngrams_or_edges():
     nothing = cell(["in", "out"], [[0, 0], [0, 0]])
     wire = cell(["in", "out"], [[0, 1], [0, 0]])
     one = cell(["in", "mp3", "out"], [[0, 1, 0], [0, 0, 1], [0, 0, 0]])
-    aside = cell(["in", "cv1", "cv1", "out"], [[0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
+    aside = cell(
+        ["in", "cv1", "cv1", "out"], [[0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    )
     stack = TreeWasserstein().distances([nothing, wire, one, aside]).stack
     assert stack[0, 0].tolist() == [0, 0, 1, 1]  # mass at the root, a pool and a convolution 1 away
     assert stack[1, 0].tolist() == [0, 0, 0, 1]
     assert stack[2, 0] == pytest.approx([0, 0, 1 / 6, 0])  # all at 1; the pool halves at 2/3 and 1
-    assert stack[3, 0] == pytest.approx([0, 0.5, 0.5, 0.5])  # `aside` is not reached, whatever its edges
+    # `aside` is not reached, whatever its edges
+    assert stack[3, 0] == pytest.approx([0, 0.5, 0.5, 0.5])
 
 
 @given(cells(), cells())
 def test_functional_distances_are_those_of_what_reaches_the_output(x, z):
-    # The second cell has layers without effect: a chain from the input, one to the output, and an isolated layer.
+    # The second cell has layers without effect: a chain from the input, one to the output, and an
+    # isolated layer.
     n = len(x.layers)
     more = [*x.layers, *(Layer(op) for op in (CONV1, POOL, CONV3))]
     grown = Architecture(x.space, more, [*x.edges, (0, n), (n + 1, n - 1)])
@@ -300,7 +337,8 @@ def test_a_network_of_a_thousand_layers():
 
 
 def test_paths_beyond_number_are_counted():
-    # Every layer feeds all later ones: 2^39 paths, and the binomial coefficients of 40 over n of length n.
+    # Every layer feeds all later ones: 2^39 paths, and the binomial coefficients of 40 over n of
+    # length n.
     full = np.triu(np.ones((42, 42), int), 1).tolist()
     one = cell(["in", *["cv1"] * 40, "out"], full)
     assert ngrams(one, 8, {CONV1}) == {(CONV1,) * 8: 76904685}
@@ -308,33 +346,49 @@ def test_paths_beyond_number_are_counted():
 
 def test_too_many_ngrams(monkeypatch):
     monkeypatch.setattr("archive.kernels.distances.tree_wasserstein.ngrams.MOST", 42)
-    with pytest.raises(InvalidArchitectureError, match="2-grams must be at most 42 over all layers, got more; lower n"):
+    with pytest.raises(
+        InvalidArchitectureError,
+        match="2-grams must be at most 42 over all layers, got more; lower n",
+    ):
         TreeWasserstein().prepare(kernel_oracle.long_chain(40, 0))
 
 
 def test_the_tree_says_what_is_counted():
     tree = {"conv": 1, "pool": 1, "fc": 1, "softmax": 1}
-    names = {name: group for group in ("conv", "pool") for name in vocabulary("cnn").of_group(group)}
+    names = {
+        name: group for group in ("conv", "pool") for name in vocabulary("cnn").of_group(group)
+    }
     edges = [["all", group, weight] for group, weight in tree.items()]
     edges += [[group, name, 0.0] for name, group in names.items()]
-    x, z = kernel_oracle.chain("cnn", ("conv3", 8), ("fc", 8)), kernel_oracle.chain("cnn", ("res7", 8))
+    x = kernel_oracle.chain("cnn", ("conv3", 8), ("fc", 8))
+    z = kernel_oracle.chain("cnn", ("res7", 8))
     with_ends = TreeWasserstein(n=1, tree=edges).distances([x], [z]).stack[0, 0, 0]
     without = TreeWasserstein(n=1, tree=edges[:3] + edges[4:]).distances([x], [z]).stack[0, 0, 0]
-    assert without == pytest.approx(1.0)  # 1/2 conv 1/2 fc to all conv: half the mass over a distance of 2
-    assert with_ends == pytest.approx(2 / 3)  # thirds of conv, fc, softmax to halves of conv, softmax
+    # 1/2 conv 1/2 fc to all conv: half the mass over a distance of 2
+    assert without == pytest.approx(1.0)
+    # thirds of conv, fc, softmax to halves of conv, softmax
+    assert with_ends == pytest.approx(2 / 3)
 
 
 def test_sizes():
     kernel = TreeWasserstein(n=1, sizes=True)
-    thin, wide = (
-        kernel_oracle.chain("mlp", ("relu", 8), ("tanh", 4)),
-        kernel_oracle.chain("mlp", ("relu", 16), ("tanh", 8)),
+    thin = kernel_oracle.chain("mlp", ("relu", 8), ("tanh", 4))
+    wide = kernel_oracle.chain("mlp", ("relu", 16), ("tanh", 8))
+    distances = dict(
+        zip(kernel.parts, kernel.distances([thin], [wide]).stack[:, 0, 0], strict=True)
     )
-    distances = dict(zip(kernel.parts, kernel.distances([thin], [wide]).stack[:, 0, 0], strict=True))
     assert distances == pytest.approx(
-        {"1gram": 0, "indegree": 0, "outdegree": 0, "units": 1, "mass": np.log2((1 + 16 + 128) / (1 + 8 + 32))}
+        {
+            "1gram": 0,
+            "indegree": 0,
+            "outdegree": 0,
+            "units": 1,
+            "mass": np.log2((1 + 16 + 128) / (1 + 8 + 32)),
+        }
     )
-    with pytest.raises(InvalidArchitectureError, match="the mass of the layers must be finite, got inf"):
+    with pytest.raises(
+        InvalidArchitectureError, match="the mass of the layers must be finite, got inf"
+    ):
         kernel.prepare(kernel_oracle.chain("mlp", ("relu", 10**200), ("relu", 10**200)))
 
 
@@ -347,8 +401,14 @@ def test_sizes():
         ({"n": 9}, "n must be one or more different lengths from 1 to 8, got 9"),
         ({"n": "12"}, "n must be one or more different lengths from 1 to 8, got '12'"),
         ({"n": (1, 2.5)}, r"n must be one or more different lengths from 1 to 8, got \(1, 2.5\)"),
-        ({"weights": 1.0}, "weights must be numbers, one each for 1gram, 2gram, indegree, outdegree, got 1.0"),
-        ({"weights": (1, 0)}, "weights must be finite and >= 0, one each for 1gram, 2gram, indegree, outdegree, got"),
+        (
+            {"weights": 1.0},
+            "weights must be numbers, one each for 1gram, 2gram, indegree, outdegree, got 1.0",
+        ),
+        (
+            {"weights": (1, 0)},
+            "weights must be finite and >= 0, one each for 1gram, 2gram, indegree, outdegree, got",
+        ),
         ({"weights": (1, -1, 1, 0)}, "weights must be finite and >= 0"),
         ({"weights": (float("nan"), 1, 0, 0)}, "weights must be finite and >= 0"),
         ({"weights": (1, 1, 0, 0)}, r"weights must sum to 1, got \(1.0, 1.0, 0.0, 0.0\) of sum 2"),
@@ -361,7 +421,8 @@ def test_bad_settings(config, message):
 
 def test_empty_sets_and_spaces():
     kernel = TreeWasserstein(weights=(0.25,) * 4)
-    one, other = kernel_oracle.chain("mlp", ("relu", 8)), kernel_oracle.chain("cnn", ("conv3", 8))
+    one = kernel_oracle.chain("mlp", ("relu", 8))
+    other = kernel_oracle.chain("cnn", ("conv3", 8))
     assert kernel.combined([]).shape == (0, 0)
     assert kernel.combined([one], []).shape == (1, 0)
     assert TreeWasserstein().distances([], [one]).stack.shape == (4, 0, 1)
@@ -371,8 +432,13 @@ def test_empty_sets_and_spaces():
 
 def test_pickling_and_sharing():
     kernel = TreeWasserstein(tree=[["r", op, 1.0] for op in CELL_LABELS])
-    cells_of = [cell(["in", *ops, "out"], np.eye(4, k=1, dtype=int).tolist()) for ops in product(CELL_LABELS, repeat=2)]
+    cells_of = [
+        cell(["in", *ops, "out"], np.eye(4, k=1, dtype=int).tolist())
+        for ops in product(CELL_LABELS, repeat=2)
+    ]
     expected = kernel.distances(cells_of).stack
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(kernel)).distances(cells_of).stack, expected)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(kernel)).distances(cells_of).stack, expected
+    )
     assert expected[0].max() == 2
     assert isinstance(kernel.tree, OperationTree)

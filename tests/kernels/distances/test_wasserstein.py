@@ -23,7 +23,9 @@ weights = st.sampled_from(["uniform", "mass"])
 
 
 def several(count: int) -> st.SearchStrategy[list[Architecture]]:
-    return st.sampled_from(spaces).flatmap(lambda one: st.lists(one, min_size=count, max_size=count))
+    return st.sampled_from(spaces).flatmap(
+        lambda one: st.lists(one, min_size=count, max_size=count)
+    )
 
 
 def linear_program(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> float:
@@ -31,15 +33,23 @@ def linear_program(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> float:
     sums = np.zeros((n1 + n2, n1 * n2))
     for i in range(n1):
         sums[i, i * n2 : (i + 1) * n2] = 1
+
     for j in range(n2):
         sums[n1 + j, j::n2] = 1
-    solution = linprog(cost.ravel(), A_eq=sums[:-1], b_eq=np.concatenate([a, b])[:-1], method="highs")
+
+    solution = linprog(
+        cost.ravel(), A_eq=sums[:-1], b_eq=np.concatenate([a, b])[:-1], method="highs"
+    )
     assert solution.status == 0, solution.message
     return float(solution.fun)
 
 
 def shares(architecture: Architecture, kind: str) -> np.ndarray:
-    masses = np.array(layer_masses(architecture)) if kind == "mass" else np.ones(len(architecture.layers))
+    masses = (
+        np.array(layer_masses(architecture))
+        if kind == "mass"
+        else np.ones(len(architecture.layers))
+    )
     return (masses if masses.any() else np.ones(len(masses))) / (masses.sum() or len(masses))
 
 
@@ -55,7 +65,10 @@ def test_agrees_with_the_linear_program(pair, kind):
 @examples(0.5)
 @given(several(3), weights)
 def test_both_solvers_agree(networks, kind):
-    ours, pot = (Wasserstein(weights=kind, solver=solver).distances(networks).stack for solver in ("compiled", "pot"))
+    ours, pot = (
+        Wasserstein(weights=kind, solver=solver).distances(networks).stack
+        for solver in ("compiled", "pot")
+    )
     np.testing.assert_allclose(ours, pot, rtol=1e-9, atol=1e-12)
 
 
@@ -80,9 +93,11 @@ def test_grows_with_nu_str(pair):
 
 
 def test_by_hand():
-    small, large = kernel_oracle.chain("mlp", ("relu", 10)), kernel_oracle.chain("mlp", ("tanh", 30))
-    # A quarter each: ip, one hidden layer, linear, op. The label costs 0.25, the structure 2/3 at the hidden layer and
-    # 1/3 at each of the three others (see the same networks among OTMANN's tests).
+    small = kernel_oracle.chain("mlp", ("relu", 10))
+    large = kernel_oracle.chain("mlp", ("tanh", 30))
+    # A quarter each: ip, one hidden layer, linear, op. The label costs 0.25, the structure 2/3 at
+    # the hidden layer and 1/3 at each of the three others (see the same networks among OTMANN's
+    # tests).
     nu = 0.3
     distances = Wasserstein(nu_str=[nu]).distances([small], [large]).stack
     assert distances[0, 0, 0] == pytest.approx((0.25 + nu * 2 / 3 + 3 * nu / 3) / 4, rel=1e-12)
@@ -104,10 +119,13 @@ def test_units_count_by_mass_only():
 
 def test_empty_cells_and_networks_without_mass():
     empty = Architecture("nasbench201", [Layer("ip"), Layer("op")], [])
-    full = Architecture("nasbench201", [Layer("ip"), Layer("skip_connect"), Layer("op")], [(0, 1), (1, 2)])
+    full = Architecture(
+        "nasbench201", [Layer("ip"), Layer("skip_connect"), Layer("op")], [(0, 1), (1, 2)]
+    )
     for kind in ("uniform", "mass"):
         distances = Wasserstein(weights=kind).distances([empty, full]).stack
         assert (distances[:, 0, 1] > 0.3).all()
+
     bare = Architecture("mlp", [Layer("ip"), Layer("linear"), Layer("op")], [(0, 1), (1, 2)])
     assert np.isfinite(
         Wasserstein(weights="mass").distances([bare, kernel_oracle.chain("mlp", ("relu", 8))]).stack
@@ -121,7 +139,8 @@ def test_threads_change_nothing():
 
 
 def test_a_distance_does_not_depend_on_the_networks_beside_it():
-    kernel, networks = Wasserstein(), archive.spaces.get("cnn").initial_pool()
+    kernel = Wasserstein()
+    networks = archive.spaces.get("cnn").initial_pool()
     together = kernel.distances(networks).stack
     for pair in ([0, 5], [3, 8], [9, 2]):
         alone = kernel.distances([networks[at] for at in pair]).stack
@@ -141,10 +160,13 @@ def test_bad_input_and_travel():
     assert (distance.weights, distance.solver, distance.unnormalised) == ("mass", "pot", 2)
     networks = [kernel_oracle.chain("mlp", ("relu", 8)), kernel_oracle.chain("mlp", ("tanh", 8))]
     prepared = pickle.loads(pickle.dumps([distance.prepare(network) for network in networks]))
-    np.testing.assert_array_equal(distance.distances(prepared).stack, distance.distances(networks).stack)
+    np.testing.assert_array_equal(
+        distance.distances(prepared).stack, distance.distances(networks).stack
+    )
     assert distance.distances([]).stack.shape == (2, 0, 0)
     with pytest.raises(InvalidArchitectureError, match=r"one space .* got cnn and mlp"):
         distance.distances(networks, [kernel_oracle.chain("cnn", ("conv3", 8))])
+
     with pytest.raises(ArchiveError):
         distance.prepare(kernel_oracle.chain("mlp", ("relu", 10**200), ("relu", 10**200)))
 

@@ -1,4 +1,5 @@
-"""The adjacency encodings against matrices of the canonical order, and their sizes against BANANAS."""
+"""The adjacency encodings against matrices of the canonical order, and their sizes against
+BANANAS."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from archive.kernels.features.embedding import matrix, vocabulary
 from tests.support import kernel_oracle
 from tests.support.strategies import CELL_LABELS, cells, members, relabelled, space_of
 
-networks = st.sampled_from([cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]).flatmap(lambda one: one)
+networks = st.sampled_from(
+    [cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]
+).flatmap(lambda one: one)
 both = pytest.mark.parametrize("kind", [AdjacencyEncoding, ContinuousAdjacencyEncoding])
 
 
@@ -31,7 +34,8 @@ ENTRIES = (
 
 
 def padded(architecture, n=7):
-    """A matrix of n vertices and one-hot operations, the missing ones before the output and without operation."""
+    """A matrix of n vertices and one-hot operations, the missing ones before the output and without
+    operation."""
     small, ops = to_nasbench101(architecture.canonical)
     place = [*range(len(ops) - 1), n - 1]
     full = np.zeros((n, n))
@@ -39,6 +43,7 @@ def padded(architecture, n=7):
     hot = np.zeros((n, len(CELL_LABELS)))
     for u, op in zip(place[1:-1], ops[1:-1], strict=True):
         hot[u, CELL_LABELS.index(op)] = 1
+
     return full[np.triu_indices(n, 1)], hot[1:-1].ravel()
 
 
@@ -81,7 +86,9 @@ def test_no_cell_has_other_entries():
 
 def test_edges_into_the_output_are_the_same_in_networks_of_any_size():
     small, large = (
-        Architecture("nasbench101", [Layer("ip"), *[Layer(CELL_LABELS[0])] * inner, Layer("op")], edges)
+        Architecture(
+            "nasbench101", [Layer("ip"), *[Layer(CELL_LABELS[0])] * inner, Layer("op")], edges
+        )
         for inner, edges in ((1, [(0, 1), (1, 2)]), (2, [(0, 1), (1, 2), (1, 3), (2, 3)]))
     )
     # The larger one has the edges 1→2 and 2→op and the operation of 2 besides.
@@ -106,7 +113,9 @@ def test_nasbench201_has_one_operation_an_edge():
 def test_attributes_tell_units_in_bins():
     nets = [kernel_oracle.chain("mlp", ("relu", units)) for units in (64, 70, 128)]
     assert not AdjacencyEncoding().distances(nets).stack.any()
-    np.testing.assert_allclose(AdjacencyEncoding(True).distances(nets).stack[0, 0], [0, 0, np.sqrt(2)])
+    np.testing.assert_allclose(
+        AdjacencyEncoding(True).distances(nets).stack[0, 0], [0, 0, np.sqrt(2)]
+    )
 
 
 @both

@@ -1,4 +1,5 @@
-"""The Arc kernel on architectures: the paper's distances place by place, axioms, invariance, semi-definiteness."""
+"""The Arc kernel on architectures: the paper's distances place by place, axioms, invariance,
+semi-definiteness."""
 
 from __future__ import annotations
 
@@ -23,23 +24,30 @@ def several(count: int) -> st.SearchStrategy[list[Architecture]]:
     return one_space.flatmap(lambda one: st.lists(one, min_size=count, max_size=count))
 
 
-def by_the_paper(first: Architecture, second: Architecture, arc: ArcFeatures) -> tuple[float, float]:
+def by_the_paper(
+    first: Architecture, second: Architecture, arc: ArcFeatures
+) -> tuple[float, float]:
     """The distance of either kind, place by place and case by case."""
-    one, two = places(first), places(second)
+    one = places(first)
+    two = places(second)
     operations = units = 0.0
     for place in {*one, *two}:
-        x, y = one.get(place), two.get(place)
+        x = one.get(place)
+        y = two.get(place)
         if x is None or y is None:
             operations += arc.omega**2
         elif (x.op, x.stride) != (y.op, y.stride):
             operations += 2 * arc.omega**2 * (1 - math.cos(math.pi * arc.rho / 2))
-        a, b = x and x.units, y and y.units
+
+        a = x and x.units
+        b = y and y.units
         if a and b:
             low, high = arc.units
             t = math.log(min(max(a, low), high) / min(max(b, low), high)) / math.log(high / low)
             units += 2 * arc.omega**2 * (1 - math.cos(math.pi * arc.rho * t))
         elif a or b:
             units += arc.omega**2
+
     return math.sqrt(operations), math.sqrt(units)
 
 
@@ -80,7 +88,9 @@ def test_by_hand():
     np.testing.assert_allclose(units, [2.0, 1.0])
     # Half the arc for half the powers of 2 from 8 to 1,024.
     middle = kernel_oracle.chain("mlp", ("relu", round(math.sqrt(8 * 1024))))
-    assert ArcFeatures().distances([small], [middle]).stack[1, 0, 0] == pytest.approx(math.sqrt(2), rel=1e-2)
+    assert ArcFeatures().distances([small], [middle]).stack[1, 0, 0] == pytest.approx(
+        math.sqrt(2), rel=1e-2
+    )
 
 
 def test_units_of_layers_that_one_network_lacks_do_not_matter():
@@ -95,7 +105,11 @@ def test_strides_are_part_of_the_operation_and_units_end_at_the_bounds():
         layers = [Layer("ip"), Layer("conv3", units, stride), Layer("softmax"), Layer("op")]
         return Architecture("cnn", layers, [(0, 1), (1, 2), (2, 3)])
 
-    distances = ArcFeatures().distances([network(1024, 1)], [network(1024, 2), network(10**7, 1)]).stack[:, 0]
+    distances = (
+        ArcFeatures()
+        .distances([network(1024, 1)], [network(1024, 2), network(10**7, 1)])
+        .stack[:, 0]
+    )
     np.testing.assert_allclose(distances, [[math.sqrt(2), 0.0], [0.0, 0.0]], atol=1e-12)
 
 
@@ -120,7 +134,10 @@ def test_bad_input_and_travel():
     assert arc.components == ("arc:operation", "arc:units")
     assert arc.distances([]).stack.shape == (2, 0, 0)
     with pytest.raises(InvalidArchitectureError, match="one space"):
-        arc.distances([kernel_oracle.chain("mlp", ("relu", 8))], [kernel_oracle.chain("cnn", ("conv3", 8))])
+        arc.distances(
+            [kernel_oracle.chain("mlp", ("relu", 8))], [kernel_oracle.chain("cnn", ("conv3", 8))]
+        )
+
     for config, reason in (
         ({"omega": 0.0}, "omega must be a finite number > 0, got 0.0"),
         ({"rho": 1.5}, r"rho must be in \(0, 1\], got 1.5"),

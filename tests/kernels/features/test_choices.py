@@ -11,7 +11,9 @@ from archive import kernels, spaces
 from archive.kernels.features.choices import DecisionFeatures, describe, options_of
 
 CHAIN = spaces.get("choices", decisions={at: ["a", "b", "c"] for at in "wxyz"})
-SET = spaces.get("choices", decisions={"w": ["a", "b"], "x": ["a", "b", "c"], "y": ["c", "d"]}, form="set")
+SET = spaces.get(
+    "choices", decisions={"w": ["a", "b"], "x": ["a", "b", "c"], "y": ["c", "d"]}, form="set"
+)
 
 
 @pytest.mark.parametrize("space", [CHAIN, SET])
@@ -25,7 +27,10 @@ def test_distances_are_those_of_the_definition(space):
             assert stack[0, i, j] == sum(a != b for a, b in zip(one, other, strict=True))
             assert stack[1, i, j] == sum(abs(a - b) for a, b in zip(one, other, strict=True))
             labels = [Counter(layer.op for layer in networks[at].layers) for at in (i, j)]
-            assert stack[2, i, j] == sum((labels[0] - labels[1]).values()) + sum((labels[1] - labels[0]).values())
+            assert stack[2, i, j] == sum((labels[0] - labels[1]).values()) + sum(
+                (labels[1] - labels[0]).values()
+            )
+
     for distance in stack:
         assert np.linalg.eigvalsh(np.exp(-0.3 * distance))[0] > -1e-9
 
@@ -39,13 +44,16 @@ def test_each_decision_has_a_distance_of_its_options_and_one_of_their_ranks(spac
     ranks = np.abs(made[:, None] - made[None]) / 2
     expected = [*np.moveaxis(differ, -1, 0), *(ranks[..., at] for at in ranked)]
     np.testing.assert_array_equal(kernel.distances(networks).stack, expected)
-    assert [name.split(":")[1] for name in kernel.components[differ.shape[-1] :]] == [str(at + 1) for at in ranked]
+    assert [name.split(":")[1] for name in kernel.components[differ.shape[-1] :]] == [
+        str(at + 1) for at in ranked
+    ]
 
 
 def test_options_of_slots_have_no_ranks():
     space = spaces.get("nasbench201")
     kernel = DecisionFeatures(options_of(space))
-    one, other = space.members()[0], space.members()[-1]
+    one = space.members()[0]
+    other = space.members()[-1]
     places = space.slots(one)
     (distances,) = kernel.distances([one], [other]).stack.T
     assert distances[0].tolist() == [places[at] != space.slots(other)[at] for at in sorted(places)]

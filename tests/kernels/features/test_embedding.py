@@ -1,4 +1,5 @@
-"""Distances of embeddings, and the blocks they are computed in, against scipy's distances of dense vectors."""
+"""Distances of embeddings, and the blocks they are computed in, against scipy's distances of dense
+vectors."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ class Counts(EmbeddedDistance):
 
     def features(self, architecture):
         ops = [layer.op for layer in architecture.layers]
-        return {op: ops.count(op) for op in ops}, {"units": sum(layer.units or 0 for layer in architecture.layers)}
+        return {op: ops.count(op) for op in ops}, {
+            "units": sum(layer.units or 0 for layer in architecture.layers)
+        }
 
 
 class EuclideanCounts(Counts):
@@ -37,7 +40,10 @@ class EuclideanCounts(Counts):
 
 def sparse(rng: np.random.Generator, m: int, p: int, most: int) -> list[dict[str, float]]:
     return [
-        {f"f{k}": float(rng.normal()) for k in rng.choice(p, rng.integers(0, most + 1), replace=False)}
+        {
+            f"f{k}": float(rng.normal())
+            for k in rng.choice(p, rng.integers(0, most + 1), replace=False)
+        }
         for _ in range(m)
     ]
 
@@ -47,21 +53,29 @@ def laid_out(vectors: list[dict[str, float]], p: int) -> np.ndarray:
     for row, vector in zip(dense, vectors, strict=True):
         for name, value in vector.items():
             row[int(name[1:])] = value
+
     return dense
 
 
-def filled(part: parts.BlockPart, m: int, n: int, symmetric: bool, weight: float = 1.0) -> np.ndarray:
+def filled(
+    part: parts.BlockPart, m: int, n: int, symmetric: bool, weight: float = 1.0
+) -> np.ndarray:
     out = np.zeros((m, n))
     blocks.fill(out, [(weight, part)], symmetric=symmetric)
     return out
 
 
 @given(
-    st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(0, 40), st.integers(1, 30), st.sampled_from(["l1", "l2"])
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.integers(1, 30),
+    st.sampled_from(["l1", "l2"]),
 )
 def test_dense_and_sparse_vectors(seed, m, n, p, norm):
     rng = np.random.default_rng(seed)
-    x, y = sparse(rng, m, p, p), sparse(rng, n, p, p)
+    x = sparse(rng, m, p, p)
+    y = sparse(rng, n, p, p)
     place = {f"f{k}": k for k in range(p)}
     expected = cdist(laid_out(x, p), laid_out(y, p), NORMS[norm]) if m and n else np.zeros((m, n))
     within = cdist(laid_out(x, p), laid_out(x, p), NORMS[norm]) if m else np.zeros((0, 0))
@@ -69,7 +83,10 @@ def test_dense_and_sparse_vectors(seed, m, n, p, norm):
     dense = [parts.dense(side, place) for side in (x, y)]
     euclidean = norm == "l2"
     for part, gram in (
-        (parts.SparseRows(*entries, euclidean), parts.SparseRows(entries[0], entries[0], euclidean)),
+        (
+            parts.SparseRows(*entries, euclidean),
+            parts.SparseRows(entries[0], entries[0], euclidean),
+        ),
         (
             parts.DenseRows(dense[0], np.ascontiguousarray(dense[1].T), euclidean),
             parts.DenseRows(dense[0], np.ascontiguousarray(dense[0].T), euclidean),
@@ -88,11 +105,14 @@ def test_dense_and_sparse_vectors(seed, m, n, p, norm):
 def test_blocks_wider_than_a_tile_on_several_threads(monkeypatch, norm, threads, m, n, p, most):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(threads)))
     rng = np.random.default_rng(m)
-    x, y = sparse(rng, m, p, most), sparse(rng, n, p, most)
+    x = sparse(rng, m, p, most)
+    y = sparse(rng, n, p, most)
     part, gram = (blocks.vectors(x, side, euclidean=norm == "l2") for side in (y, None))
     assert isinstance(part, parts.DenseRows if p == 9 else parts.SparseRows)
     both = [laid_out(side, p) for side in (x, y)]
-    np.testing.assert_allclose(filled(part, m, n, False, 0.5), 0.5 * cdist(*both, NORMS[norm]), rtol=1e-12)
+    np.testing.assert_allclose(
+        filled(part, m, n, False, 0.5), 0.5 * cdist(*both, NORMS[norm]), rtol=1e-12
+    )
     actual = filled(gram, m, m, True)
     np.testing.assert_allclose(actual, cdist(both[0], both[0], NORMS[norm]), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(actual, actual.T)
@@ -110,7 +130,9 @@ def test_copies_are_looked_up():
 
 
 def steps_of(rng: np.random.Generator, most: int) -> parts.Steps:
-    places = np.unique(rng.integers(1, 2 * most, size=rng.integers(1, most + 1)) / rng.integers(1, most + 1))
+    places = np.unique(
+        rng.integers(1, 2 * most, size=rng.integers(1, most + 1)) / rng.integers(1, most + 1)
+    )
     values = np.cumsum(rng.random(len(places)))
     return tuple(places.tolist()), (*(values[:-1] / values[-1]).tolist(), 1.0)
 
@@ -123,12 +145,16 @@ def test_areas_between_step_functions(seed, most):
     def area(f: parts.Steps, g: parts.Steps) -> float:
         cuts = sorted({*f[0], *g[0]})
         at = [[([0.0, *h[1]])[sum(place <= cut for place in h[0])] for cut in cuts] for h in (f, g)]
-        return sum(abs(a - b) * (right - left) for a, b, left, right in zip(*at, cuts, cuts[1:], strict=False))
+        return sum(
+            abs(a - b) * (right - left)
+            for a, b, left, right in zip(*at, cuts, cuts[1:], strict=False)
+        )
 
     expected = [[area(f, g) for g in y] for f in x]
     merged = parts.StepRows(parts._entries_of_steps(x), parts._entries_of_steps(y))
     for part in (merged, blocks.steps(x, y)):
         np.testing.assert_allclose(filled(part, 6, 6, False), expected, rtol=1e-12, atol=1e-14)
+
     gram = filled(parts.StepRows(merged.x, merged.x), 6, 6, True)
     np.testing.assert_array_equal(gram, gram.T)
     assert not gram.diagonal().any()
@@ -144,13 +170,21 @@ def test_many_different_places_are_merged():
 
 
 def test_a_distance_of_features():
-    first = [kernel_oracle.chain("mlp", ("relu", 8), ("relu", 4)), kernel_oracle.chain("mlp", ("tanh", 3))]
+    first = [
+        kernel_oracle.chain("mlp", ("relu", 8), ("relu", 4)),
+        kernel_oracle.chain("mlp", ("tanh", 3)),
+    ]
     second = [kernel_oracle.chain("mlp", ("relu", 8))]
     distances = Counts().distances(first, second)
     assert distances.stack[:, :, 0].tolist() == [[1, 2], [4, 5]]
     assert (Counts().unnormalised, distances.normalised.shape) == (2, (0, 2, 1))
-    assert EuclideanCounts().distances(first, second).stack[:, :, 0].tolist() == [[1, pytest.approx(2**0.5)], [4, 5]]
-    np.testing.assert_array_equal(Counts().distances(first).stack, Counts().distances(first, first).stack)
+    assert EuclideanCounts().distances(first, second).stack[:, :, 0].tolist() == [
+        [1, pytest.approx(2**0.5)],
+        [4, 5],
+    ]
+    np.testing.assert_array_equal(
+        Counts().distances(first).stack, Counts().distances(first, first).stack
+    )
 
 
 def test_preparing_leaves_out_zeros():
@@ -165,15 +199,22 @@ def test_preparing_leaves_out_zeros():
 
 
 def test_bad_input():
-    one, other = kernel_oracle.chain("mlp", ("relu", 8)), kernel_oracle.chain("cnn", ("conv3", 8))
+    one = kernel_oracle.chain("mlp", ("relu", 8))
+    other = kernel_oracle.chain("cnn", ("conv3", 8))
     assert Counts().distances([]).stack.shape == (2, 0, 0)
     assert Counts().distances([one], []).stack.shape == (2, 1, 0)
-    with pytest.raises(InvalidArchitectureError, match="only networks of one space have a distance, got cnn and mlp"):
+    with pytest.raises(
+        InvalidArchitectureError,
+        match="only networks of one space have a distance, got cnn and mlp",
+    ):
         Counts().distances([one], [other])
 
 
 def test_vocabulary_and_matrix():
-    networks = [Embedded("1", "mlp", ({"b": 2.0}, {})), Embedded("2", "mlp", ({"a": 1.0, "c": -3.0}, {"d": 4.0}))]
+    networks = [
+        Embedded("1", "mlp", ({"b": 2.0}, {})),
+        Embedded("2", "mlp", ({"a": 1.0, "c": -3.0}, {"d": 4.0})),
+    ]
     assert vocabulary(networks) == ("a", "b", "c")
     assert vocabulary(networks, 1) == ("d",)
     assert vocabulary([]) == ()

@@ -13,7 +13,9 @@ from archive.kernels.features.hamming import Hamming
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
-networks = st.sampled_from([cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]).flatmap(lambda one: one)
+networks = st.sampled_from(
+    [cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]
+).flatmap(lambda one: one)
 
 
 def padded(architecture, n=7):
@@ -50,7 +52,9 @@ def test_none_is_an_operation_of_nasbench201():
 
 @given(networks, st.integers(0, 99), st.booleans())
 def test_relabellings_have_equal_features(network, seed, attributes):
-    assert Hamming(attributes).features(network) == Hamming(attributes).features(relabelled(network, seed))
+    assert Hamming(attributes).features(network) == Hamming(attributes).features(
+        relabelled(network, seed)
+    )
 
 
 @given(st.lists(cells(), min_size=3, max_size=8))
@@ -63,7 +67,11 @@ def test_a_metric_with_a_positive_semi_definite_exponential(several):
 
 
 def test_thousand_layers_and_attributes():
-    long = Hamming().distances([kernel_oracle.long_chain(1000, seed, equal=True) for seed in (1, 2)]).stack
+    long = (
+        Hamming()
+        .distances([kernel_oracle.long_chain(1000, seed, equal=True) for seed in (1, 2)])
+        .stack
+    )
     assert long[0, 0, 1] > 0
     chains = [kernel_oracle.chain("mlp", ("relu", units)) for units in (64, 128)]
     assert Hamming().distances(chains).stack[0, 0, 1] == 0

@@ -1,4 +1,5 @@
-"""The Weisfeiler-Lehman kernel against relabelling with a dictionary, and on graphs that it cannot distinguish."""
+"""The Weisfeiler-Lehman kernel against relabelling with a dictionary, and on graphs that it cannot
+distinguish."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman, subtree
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
-CONV, CONV1, POOL = "conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3"
+CONV = "conv3x3-bn-relu"
+CONV1 = "conv1x1-bn-relu"
+POOL = "maxpool3x3"
 DIRECTIONS = ["in", "out", "both"]
 directions = st.sampled_from(DIRECTIONS)
 spaces = [cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]
@@ -34,7 +37,10 @@ def cell(ops, edges):
 
 
 def relabelling(graphs, h, direction):
-    """Shervashidze's algorithm 1 on all graphs at once: (graphs, labels) counts, labels numbered as they turn up."""
+    """Shervashidze's algorithm 1 on all graphs at once:
+
+    (graphs, labels) counts, labels numbered as they turn up.
+    """
     numbers = {}
     live = [set(graph.live) for graph in graphs]
     current = [
@@ -49,18 +55,24 @@ def relabelling(graphs, h, direction):
             for u in labels:
                 parents = tuple(sorted(labels[p] for p in graph.parents[u] if p in labels))
                 children = tuple(sorted(labels[c] for c in graph.children[u] if c in labels))
-                near = {"in": (parents,), "out": (children,), "both": (parents, children)}[direction]
+                near = {"in": (parents,), "out": (children,), "both": (parents, children)}[
+                    direction
+                ]
                 new[u] = (labels[u], near)
+
             nexts.append(new)
+
         # A fresh number for each new label, so that labels of two iterations are never the same.
         fresh = {}
         for new in nexts:
             for text in new.values():
                 fresh.setdefault(text, len(numbers) + len(fresh))
+
         numbers.update(fresh)
         current = [{u: fresh[text] for u, text in new.items()} for new in nexts]
         for count, labels in zip(counts, current, strict=True):
             count.update(labels.values())
+
     return np.array([[count[number] for number in range(len(numbers))] for count in counts], float)
 
 
@@ -71,13 +83,17 @@ def test_agrees_with_relabelling_by_a_dictionary(graphs, h, direction):
     np.testing.assert_array_equal(kernel.kernel(graphs), phi @ phi.T)
     np.testing.assert_array_equal(kernel.kernel(graphs[:1], graphs), (phi @ phi.T)[:1])
     expected = np.linalg.norm(phi[:, None] - phi[None], axis=2)
-    np.testing.assert_allclose(kernel.distances(graphs).unnormalised[0], expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        kernel.distances(graphs).unnormalised[0], expected, rtol=1e-12, atol=1e-12
+    )
     unit = phi / np.linalg.norm(phi, axis=1, keepdims=True)
     normalised_kernel = WeisfeilerLehman(h, direction, normalised=True)
     np.testing.assert_allclose(normalised_kernel.kernel(graphs), unit @ unit.T, rtol=1e-12)
     expected = np.linalg.norm(unit[:, None] - unit[None], axis=2)
     # Subtracting near equal numbers leaves the rounding error of their square root.
-    np.testing.assert_allclose(normalised_kernel.distances(graphs).unnormalised[0], expected, rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(
+        normalised_kernel.distances(graphs).unnormalised[0], expected, rtol=1e-9, atol=1e-7
+    )
 
 
 @given(networks, st.integers(0, 99), directions, st.booleans())
@@ -111,8 +127,12 @@ def test_what_it_tells_apart_and_when():
     forth, back = (cell([x, y], [(0, 1), (1, 2), (2, 3)]) for x, y in ((CONV, POOL), (POOL, CONV)))
     assert WeisfeilerLehman(0).distances([forth, back]).stack[0, 0, 1] == 0
     assert WeisfeilerLehman(1).distances([forth, back]).stack[0, 0, 1] > 0
-    # Equal for two hops from every layer; the third sees from the end of the chain to where it differs.
-    near, far = (cell([x, CONV1, CONV1, y], [(u, u + 1) for u in range(5)]) for x, y in ((CONV, POOL), (POOL, CONV)))
+    # Equal for two hops from every layer; the third sees from the end of the chain to where it
+    # differs.
+    near, far = (
+        cell([x, CONV1, CONV1, y], [(u, u + 1) for u in range(5)])
+        for x, y in ((CONV, POOL), (POOL, CONV))
+    )
     assert WeisfeilerLehman(0).distances([near, far]).stack[0, 0, 1] == 0
     distances = [WeisfeilerLehman(h).distances([near, far]).stack[0, 0, 1] for h in (1, 2, 3)]
     assert distances == sorted(distances)
@@ -120,8 +140,9 @@ def test_what_it_tells_apart_and_when():
 
 
 def test_the_direction_decides_what_is_seen():
-    # One pool feeds both convolutions, or each has its own: seen from the outputs back, the subtrees are the same but
-    # there is one pool more, and only children tell that the shared pool feeds two.
+    # One pool feeds both convolutions, or each has its own: seen from the outputs back, the
+    # subtrees are the same but there is one pool more, and only children tell that the shared pool
+    # feeds two.
     shared = cell([POOL, CONV, CONV], [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)])
     apart = cell([POOL, POOL, CONV, CONV], [(0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5)])
     labels = {name.partition(":")[2] for name in subtree_counts(shared, 3, "in")}
@@ -147,13 +168,21 @@ def test_names_do_not_depend_on_the_process():
         "print(*sorted(subtree_counts(chain, 9)), sep='\\n')"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    names = sorted(subtree_counts(kernel_oracle.chain("mlp", *[("leaky-relu", 8)] * 30, skips=((0, 4), (3, 9))), 9))
+    names = sorted(
+        subtree_counts(
+            kernel_oracle.chain("mlp", *[("leaky-relu", 8)] * 30, skips=((0, 4), (3, 9))), 9
+        )
+    )
     assert any("#" in name for name in names)
     assert run.stdout.splitlines() == names
 
 
 def test_thousand_layers():
-    distances = WeisfeilerLehman(10).distances([kernel_oracle.long_chain(1000, seed) for seed in (1, 2)]).stack
+    distances = (
+        WeisfeilerLehman(10)
+        .distances([kernel_oracle.long_chain(1000, seed) for seed in (1, 2)])
+        .stack
+    )
     assert np.isfinite(distances).all()
     assert distances[0, 0, 1] > 0
     assert all(len(name) < 120 for name in subtree_counts(kernel_oracle.long_chain(1000, 1), 10))
@@ -163,6 +192,7 @@ def test_bad_input():
     two = [kernel_oracle.chain("mlp", ("relu", 8)), kernel_oracle.chain("cnn", ("conv3", 8))]
     with pytest.raises(InvalidArchitectureError, match=r"one space .* got cnn and mlp"):
         WeisfeilerLehman().kernel(two)
+
     assert WeisfeilerLehman().kernel([]).shape == (0, 0)
     assert WeisfeilerLehman().kernel([], two[:1]).shape == (0, 1)
 
@@ -184,7 +214,8 @@ def test_settings_out_of_range_are_refused(config, reason):
 
 def test_importing_loads_no_compiler():
     code = (
-        "import sys; from archive.kernels.features import adjacency, hamming, paths, weisfeiler_lehman as w;"
+        "import sys; from archive.kernels.features import adjacency, hamming, paths, "
+        "weisfeiler_lehman as w;"
         "w.WeisfeilerLehman(); print(*sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

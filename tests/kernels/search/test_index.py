@@ -1,4 +1,5 @@
-"""The nearest networks of an index against all distances, and lower bounds against the distances they bound."""
+"""The nearest networks of an index against all distances, and lower bounds against the distances
+they bound."""
 
 from __future__ import annotations
 
@@ -43,6 +44,7 @@ def networks(space, count=40):
         walker = list(by_key.values())[int(rng.integers(len(by_key)))]
         child = own.mutate(walker, rng).child
         by_key[child.key] = child
+
     return list(by_key.values())[:count]
 
 
@@ -51,6 +53,7 @@ def filled(kernel, some):
     # In two parts, as an index grows.
     for part in (some[:7], some[7:]):
         made.add([kernel.prepare(one) for one in part])
+
     return made
 
 
@@ -85,7 +88,8 @@ CASES = [
 def test_the_nearest_are_those_of_all_distances(space, name, config, monkeypatch):
     monkeypatch.setattr(module, "FIRST", 8)
     count = 25 if name == "gromov-wasserstein" else 40
-    some, kernel = networks(space)[:count], kernels.get(name, **config)
+    some = networks(space)[:count]
+    kernel = kernels.get(name, **config)
     searched = filled(kernel, some)
     allowed = np.arange(1, count)
     for component in (None, 0, len(kernel.components) - 1):
@@ -94,7 +98,9 @@ def test_the_nearest_are_those_of_all_distances(space, name, config, monkeypatch
             near = searched.nearest(some[0], k, component, allowed)
             assert near.certain == len(near.positions) == min(k, count - 1)
             np.testing.assert_allclose(near.distances, np.sort(values)[:k], rtol=1e-12, atol=1e-12)
-            np.testing.assert_allclose(values[near.positions - 1], near.distances, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(
+                values[near.positions - 1], near.distances, rtol=1e-12, atol=1e-12
+            )
             assert len(set(near.positions.tolist())) == len(near.positions)
 
 
@@ -108,37 +114,50 @@ def test_only_what_may_be_near_is_compared(monkeypatch):
 
 @functools.cache
 def filled_with_cells():
-    some, kernel = networks("nasbench201"), kernels.get("otmann")
+    some = networks("nasbench201")
+    kernel = kernels.get("otmann")
     return some, kernel, filled(kernel, some)
 
 
 @given(st.data())
 def test_what_is_allowed_and_what_is_compared_at_most(data):
     some, kernel, searched = filled_with_cells()
-    allowed = np.array(sorted(data.draw(st.sets(st.integers(0, len(some) - 1), max_size=40))), np.int64)
-    most, k = data.draw(st.integers(1, 45)), data.draw(st.integers(1, 8))
+    allowed = np.array(
+        sorted(data.draw(st.sets(st.integers(0, len(some) - 1), max_size=40))), np.int64
+    )
+    most = data.draw(st.integers(1, 45))
+    k = data.draw(st.integers(1, 8))
     query = some[data.draw(st.integers(0, len(some) - 1))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "FIRST", 2)
         patch.setattr(module, "MOST", most)
         near = searched.nearest(query, k, None, allowed)
+
     assert near.compared <= most and set(near.positions) <= set(allowed)
     values = exact(kernel, query, [some[at] for at in allowed]) if len(allowed) else np.zeros(0)
     # Certain neighbours are exact, and all are certain where every network may be compared.
-    np.testing.assert_allclose(near.distances[: near.certain], np.sort(values)[: near.certain], rtol=1e-12)
+    np.testing.assert_allclose(
+        near.distances[: near.certain], np.sort(values)[: near.certain], rtol=1e-12
+    )
     if most >= len(allowed):
         assert near.certain == min(k, len(allowed))
 
 
-@pytest.mark.parametrize(("name", "config"), [*BOUNDED[:1], *BOUNDED[2:3], *BOUNDED[4:5], *EMBEDDED])
+@pytest.mark.parametrize(
+    ("name", "config"), [*BOUNDED[:1], *BOUNDED[2:3], *BOUNDED[4:5], *EMBEDDED]
+)
 def test_an_index_can_be_kept_as_arrays(name, config):
-    some, kernel = networks("cnn"), kernels.get(name, **config)
+    some = networks("cnn")
+    kernel = kernels.get(name, **config)
     searched = filled(kernel, some)
     assert searched.storable and all(array.dtype != object for array in searched.arrays.values())
     again = index(kernel, "cnn", searched.arrays)
     again.add([kernel.prepare(one) for one in networks("cnn", 70)[40:]])
-    near, allowed = again.nearest(some[3], 4, None, np.arange(70)), networks("cnn", 70)
-    np.testing.assert_allclose(near.distances, np.sort(exact(kernel, some[3], allowed))[:4], rtol=1e-12, atol=1e-12)
+    near = again.nearest(some[3], 4, None, np.arange(70))
+    allowed = networks("cnn", 70)
+    np.testing.assert_allclose(
+        near.distances, np.sort(exact(kernel, some[3], allowed))[:4], rtol=1e-12, atol=1e-12
+    )
 
 
 def test_an_empty_index_has_nothing_near():

@@ -1,4 +1,5 @@
-"""Shared parts of the tests of launchers: cheap stand-ins for trainers, and engines to run them on."""
+"""Shared parts of the tests of launchers: cheap stand-ins for trainers, and engines to run them
+on."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ trap 'echo returned >> {folder}/diary; exit 0' TERM
 until [ -e {folder}/end ]; do sleep 0.1; done
 exit $(cat {folder}/end)
 """
-"""A process that starts and ends like a trainer: it notes its environment and its SIGTERM, and ends by a file."""
+"""A process that starts and ends like a trainer: it notes its environment and its SIGTERM, and ends
+by a file."""
 
 
 @dataclass
@@ -46,12 +48,16 @@ class Engine:
 def _ray(folder: Path) -> Iterator[Engine]:
     if not WHOLE:
         pytest.skip("a Ray cluster takes ten seconds to start")
+
     with ray_cluster.cluster() as cluster:
         yield Engine({"address": cluster.address}, 120.0)
 
 
 def _slurm(folder: Path) -> Iterator[Engine]:
-    with slurm.cluster(folder, kill_wait=5) as cluster, mock.patch.dict(os.environ, cluster.environment):
+    with (
+        slurm.cluster(folder, kill_wait=5) as cluster,
+        mock.patch.dict(os.environ, cluster.environment),
+    ):
         yield Engine({}, 90.0)
 
 
@@ -68,6 +74,7 @@ def engine(name: str, folder: Path) -> Iterator[Engine]:
     """Start the engine of a launcher; skip the test where there is none."""
     if name not in ENGINES:
         pytest.skip(f"no engine for {name} on this machine")
+
     with ENGINES[name](folder) as opened:
         yield opened
 
@@ -78,14 +85,20 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     script = folder / "trainer.sh"
     script.write_text(TRAINER.format(folder=folder))
     monkeypatch.setattr(
-        TrainerFleet, "command", lambda fleet, python="": ["/bin/bash", str(script), "trainer", *fleet.arguments]
+        TrainerFleet,
+        "command",
+        lambda fleet, python="": ["/bin/bash", str(script), "trainer", *fleet.arguments],
     )
     return folder / "diary"
 
 
 def fleet(settings: Settings, name: str, **changes: Any) -> TrainerFleet:
     """Return a saved fleet of up to three trainers."""
-    return records.save(TrainerFleet(f"{name}-test", name, settings, **{"upper": 3, "grace_seconds": 5.0, **changes}))
+    return records.save(
+        TrainerFleet(
+            f"{name}-test", name, settings, **{"upper": 3, "grace_seconds": 5.0, **changes}
+        )
+    )
 
 
 def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
@@ -94,6 +107,7 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
     while not (found := condition()):
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(0.1)
+
     return found
 
 

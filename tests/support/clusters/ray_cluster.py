@@ -40,6 +40,7 @@ def cluster(nodes: int = 2, cpus: int = 2) -> Iterator[Any]:
         try:
             for _ in range(nodes):
                 own.add_node(num_cpus=cpus, object_store_memory=OBJECT_STORE_BYTES)
+
             own.wait_for_nodes(START_SECONDS)
             yield own
         finally:
@@ -59,6 +60,7 @@ def _patient(get_node: Callable[..., Any]) -> Callable[..., Any]:
             except RuntimeError:
                 if time.monotonic() > deadline:
                     raise
+
                 time.sleep(0.5)
 
     return answer

@@ -1,7 +1,9 @@
-"""A real Slurm cluster on this machine: a controller and nodes, each a separate process, without munge or systemd.
+"""A real Slurm cluster on this machine: a controller and nodes, each a separate process, without
+munge or systemd.
 
-Debian's packages are enough: apt-get install slurm-wlm. Every node has its own port, and all run on this machine, with
-its file systems; jobs are as real as elsewhere. Authentication is off, so it must not run where others could reach it.
+Debian's packages are enough: apt-get install slurm-wlm. Every node has its own port, and all run on
+this machine, with its file systems; jobs are as real as elsewhere. Authentication is off, so it
+must not run where others could reach it.
 """
 
 from __future__ import annotations
@@ -71,13 +73,18 @@ class SlurmCluster:
     """
 
     def __init__(self, folder: Path, nodes: int = 2, kill_wait: int = 10) -> None:
-        self.folder, self.nodes = folder, [f"n{at}" for at in range(1, nodes + 1)]
+        self.folder = folder
+        self.nodes = [f"n{at}" for at in range(1, nodes + 1)]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "state").mkdir()
-        host, ports = socket.gethostname().partition(".")[0], _free_ports(nodes + 1)
+        host = socket.gethostname().partition(".")[0]
+        ports = _free_ports(nodes + 1)
         lines = [
-            f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 State=UNKNOWN"
+            (
+                f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 "
+                "State=UNKNOWN"
+            )
             for name, port in zip(self.nodes, ports[1:], strict=True)
         ]
         self.configuration = folder / "slurm.conf"
@@ -98,9 +105,12 @@ class SlurmCluster:
         self._start(CONTROLLER, "-D")
         for name in self.nodes:
             self.start_node(name)
+
         deadline = time.monotonic() + START_SECONDS
         while self.states() != dict.fromkeys(self.nodes, "idle"):
-            assert time.monotonic() < deadline, f"Slurm does not start: {self.states()} {self.log()}"
+            assert time.monotonic() < deadline, (
+                f"Slurm does not start: {self.states()} {self.log()}"
+            )
             time.sleep(0.2)
 
     def start_node(self, name: str) -> None:
@@ -109,13 +119,19 @@ class SlurmCluster:
         self._start("slurmd", "-D", "-N", name, key=name)
 
     def kill_node(self, name: str) -> None:
-        """End a node as a power cut would: its daemon and all processes of its jobs at once, without a warning."""
+        """End a node as a power cut would: its daemon and all processes of its jobs at once,
+        without a warning."""
         daemon = self._processes.pop(name)
         # A job's supervisor leaves the family of the daemon.
         supervisors = [each for each in psutil.process_iter() if self._supervises(each, name)]
-        for process in [daemon, *supervisors, *(child for each in supervisors for child in _children(each))]:
+        for process in [
+            daemon,
+            *supervisors,
+            *(child for each in supervisors for child in _children(each)),
+        ]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
+
         daemon.wait()
 
     def lose_node(self, name: str) -> None:
@@ -138,12 +154,15 @@ class SlurmCluster:
 
     def log(self) -> str:
         """Return the ends of all logs."""
-        return "\n".join(path.read_text(errors="replace")[-1500:] for path in sorted(self.folder.glob("*.log")))
+        return "\n".join(
+            path.read_text(errors="replace")[-1500:] for path in sorted(self.folder.glob("*.log"))
+        )
 
     def stop(self) -> None:
         """End everything, jobs included."""
         for name in [name for name in self._processes if name != CONTROLLER]:
             self.kill_node(name)
+
         for process in self._processes.values():
             # With SIGTERM, the controller ends its helper process, too.
             process.terminate()
@@ -157,11 +176,13 @@ class SlurmCluster:
             )  # fmt: skip
 
     def _supervises(self, process: psutil.Process, node: str) -> bool:
-        """Whether a process is the supervisor of a job on a node: it writes the log of the node's daemon."""
+        """Whether a process is the supervisor of a job on a node: it writes the log of the node's
+        daemon."""
         try:
             logs = process.open_files() if process.name().startswith("slurmstepd") else ()
         except psutil.Error:
             return False
+
         return str(self.folder / f"slurmd-{node}.log") in [log.path for log in logs]
 
 
@@ -177,6 +198,7 @@ def _free_ports(count: int) -> list[int]:
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()
+
     return ports
 
 
@@ -185,6 +207,7 @@ def cluster(folder: Path, **options: int) -> Iterator[SlurmCluster]:
     """Run a cluster; skip the test where Slurm is not installed."""
     if missing := [name for name in COMMANDS if shutil.which(name) is None]:
         pytest.skip(f"Slurm is not installed: {missing[0]} (apt-get install slurm-wlm)")
+
     running = SlurmCluster(folder, **options)
     with _alone():
         try:
@@ -196,7 +219,10 @@ def cluster(folder: Path, **options: int) -> Iterator[SlurmCluster]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Wait until no other process of the tests runs a cluster: their trainers would starve each other."""
-    with (Path(tempfile.gettempdir()) / f"archive-tests-slurm-{os.getuid()}.lock").open("w") as lock:
+    """Wait until no other process of the tests runs a cluster: their trainers would starve each
+    other."""
+    with (Path(tempfile.gettempdir()) / f"archive-tests-slurm-{os.getuid()}.lock").open(
+        "w"
+    ) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

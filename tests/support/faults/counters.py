@@ -9,7 +9,9 @@ from typing import Any
 def count(transaction: Any) -> dict[str, Any]:
     """Return the number of counters, and the sum of their values."""
     counted: dict[str, Any] = (
-        transaction.run("MATCH (c:Counter) RETURN count(c) AS n, sum(c.value) AS total").single().data()
+        transaction.run("MATCH (c:Counter) RETURN count(c) AS n, sum(c.value) AS total")
+        .single()
+        .data()
     )
     return counted
 

@@ -1,9 +1,11 @@
-"""Kill the processes of one study at random moments, and check that no result is lost, doubled or partial.
+"""Kill the processes of one study at random moments, and check that no result is lost, doubled or
+partial.
 
     python tests/support/faults/kill_everything.py --kills 10 --budget 20 --task digits --space cnn
 
-Runs `archive search` as a user does, in a separate folder; after every kill of the search the same command is run
-again. Prints each kill with its time, then the counts, and exits with 1 if one of them is wrong.
+Runs `archive search` as a user does, in a separate folder; after every kill of the search the same
+command is run again. Prints each kill with its time, then the counts, and exits with 1 if one of
+them is wrong.
 """
 
 from __future__ import annotations
@@ -60,19 +62,27 @@ class Study:
             return subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
 
     def processes(self) -> dict[str, list[psutil.Process]]:
-        """Return this study's living processes by role; the trials are the trainers' descendants."""
+        """Return this study's living processes by role; the trials are the trainers'
+        descendants."""
         found: dict[str, list[psutil.Process]] = {role: [] for role in (*ROLES, "trial")}
         for process in psutil.process_iter():
             try:
-                if str(self.home) not in (process.environ().get("ARCHIVE_HOME"), *process.cmdline()) and not any(
-                    str(self.home) in argument for argument in process.cmdline()
-                ):
+                if str(self.home) not in (
+                    process.environ().get("ARCHIVE_HOME"),
+                    *process.cmdline(),
+                ) and not any(str(self.home) in argument for argument in process.cmdline()):
                     continue
+
                 words = process.cmdline()
             except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
                 continue
-            role = next((role for role, marks in ROLES.items() if all(mark in words for mark in marks)), "trial")
+
+            role = next(
+                (role for role, marks in ROLES.items() if all(mark in words for mark in marks)),
+                "trial",
+            )
             found[role].append(process)
+
         return found
 
     def kill_one(self, rng: random.Random) -> str:
@@ -80,20 +90,25 @@ class Study:
         alive = {role: found for role, found in self.processes().items() if found}
         if not alive:
             return "nothing"
+
         role = rng.choice(sorted(alive))
         victim = rng.choice(alive[role])
         try:
             victim.kill()
         except psutil.NoSuchProcess:
             return f"{role} (gone by itself)"
+
         return role
 
     def query(self, cypher: str) -> list[dict[str, object]]:
         """Ask this study's archive."""
         command = self.archive("query", cypher, "--json", "--limit", "100000")
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=120
+        )
         if done.returncode:
             raise RuntimeError(done.stderr)
+
         rows: list[dict[str, object]] = json.loads(done.stdout)["rows"]
         return rows
 
@@ -106,10 +121,13 @@ class Study:
                         process.kill()
                     except psutil.NoSuchProcess:
                         pass
+
             time.sleep(0.2)
 
 
-def run(study: Study, kills: int, *, timeout: float, seed: int, pause: tuple[float, float] = (2.0, 12.0)) -> None:
+def run(
+    study: Study, kills: int, *, timeout: float, seed: int, pause: tuple[float, float] = (2.0, 12.0)
+) -> None:
     """Run the study to its end while killing `kills` of its processes at random moments."""
     rng = random.Random(seed)
     deadline = time.monotonic() + timeout
@@ -119,12 +137,15 @@ def run(study: Study, kills: int, *, timeout: float, seed: int, pause: tuple[flo
         if time.monotonic() > deadline:
             search.kill()
             raise TimeoutError(f"no end after {timeout:.0f} s; killed so far: {study.killed}")
+
         time.sleep(0.1)
         if search.poll() is not None:
             if search.returncode == 0:
                 return
+
             time.sleep(0.5)
             search = study.start()
+
         if len(study.killed) < kills and time.monotonic() > next_kill:
             study.killed.append(study.kill_one(rng))
             next_kill = time.monotonic() + rng.uniform(*pause)
@@ -143,7 +164,9 @@ def verdict(study: Study) -> dict[str, int]:
         "-[:OF]->(a:Architecture) RETURN e.id AS id, a.key AS key, e.epochs AS epochs, size(e.curve_epoch) AS curve"
     )
     keys = {str(row["key"]) for row in evaluated}
-    distances = ask("MATCH (a:Architecture)-[d:DISTANCE]->(b:Architecture) RETURN a.key AS a, b.key AS b")
+    distances = ask(
+        "MATCH (a:Architecture)-[d:DISTANCE]->(b:Architecture) RETURN a.key AS a, b.key AS b"
+    )
     between = [(row["a"], row["b"]) for row in distances if row["a"] in keys and row["b"] in keys]
     return {
         "complete": sum(row["state"] == "COMPLETE" for row in proposals),
@@ -159,8 +182,14 @@ def verdict(study: Study) -> dict[str, int]:
 
 def wrong(counts: dict[str, int], budget: int) -> list[str]:
     """Return what the counts say went wrong, nothing if all is well."""
-    expected = dict.fromkeys(counts, 0) | dict.fromkeys(("complete", "evaluations", "architectures"), budget)
-    return [f"{name}: {counts[name]}, expected {value}" for name, value in expected.items() if counts[name] != value]
+    expected = dict.fromkeys(counts, 0) | dict.fromkeys(
+        ("complete", "evaluations", "architectures"), budget
+    )
+    return [
+        f"{name}: {counts[name]}, expected {value}"
+        for name, value in expected.items()
+        if counts[name] != value
+    ]
 
 
 def main() -> int:
@@ -182,12 +211,15 @@ def main() -> int:
             counts = verdict(study)
         finally:
             study.stop()
+
         print(f"killed: {', '.join(study.killed)} in {time.monotonic() - began:.0f} s")
         for name, count in counts.items():
             print(f"{name:20} {count}")
+
         problems = wrong(counts, options.budget)
         for problem in problems:
             print(f"WRONG {problem}")
+
     return 1 if problems else 0
 
 

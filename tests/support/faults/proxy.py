@@ -53,8 +53,10 @@ class Proxy:
         if self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
+
             self._listener.close()
             self._listener = None
+
         for each in list(self._open):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -62,7 +64,12 @@ class Proxy:
     def __enter__(self) -> Proxy:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.end()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -72,27 +79,36 @@ class Proxy:
                 server = socket.create_connection(self._server)
                 self._open |= {client, server}
                 for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
+                    threading.Thread(
+                        target=self._forward, args=(source, target), daemon=True
+                    ).start()
 
     def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
                 self._flows.wait()
                 target.sendall(data)
+
         for each in (source, target):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+
         self._open.discard(source)
         source.close()
 
 
 @contextmanager
-def relayed(address: tuple[str, int, str, str], patience: float = 30.0) -> Iterator[tuple[Proxy, Connection]]:
+def relayed(
+    address: tuple[str, int, str, str], patience: float = 30.0
+) -> Iterator[tuple[Proxy, Connection]]:
     """Yield a proxy, and a connection through it to the server of (host, port, user, password)."""
     host, port, user, password = address
     with Proxy(port, host) as proxy:
-        own = settings.load(uri=f"bolt://127.0.0.1:{proxy.port}", user=user, password=password, patience=patience)
+        own = settings.load(
+            uri=f"bolt://127.0.0.1:{proxy.port}", user=user, password=password, patience=patience
+        )
         if user == "root":
             own = replace(own, database="archive")
+
         with Connection.open(own) as connection:
             yield proxy, connection

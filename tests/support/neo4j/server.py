@@ -3,8 +3,8 @@
     with Neo4jServer.start(LTS, folder) as server:
         Settings(home=…, uri=server.uri, user=server.user, password=server.password)
 
-The jars (about 125 MB) are kept in ~/.cache/nas-archive-tests/VERSION (or ARCHIVE_TEST_CACHE) once fetched.
-By hand: `python tests/support/neo4j/server.py [lts|current]` runs one until Ctrl-C.
+The jars (about 125 MB) are kept in ~/.cache/nas-archive-tests/VERSION (or ARCHIVE_TEST_CACHE) once
+fetched. By hand: `python tests/support/neo4j/server.py [lts|current]` runs one until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -88,14 +88,22 @@ class Neo4jServer:
             # The tests often delete all data, which must not discard the plans of queries.
             "dbms.cypher.min_replan_interval": "1h",
         }
-        conf.joinpath("neo4j.conf").write_text("".join(f"{name}={value}\n" for name, value in options.items()))
+        conf.joinpath("neo4j.conf").write_text(
+            "".join(f"{name}={value}\n" for name, value in options.items())
+        )
 
     def launch(self) -> None:
         """Start the process, and wait until it answers over Bolt."""
-        # The first compiler only, and early: the second one does not pay off in a server that runs for minutes. Nor
-        # does the check of the byte code. All compiled code is kept, for which this compiler alone reserves too little.
+        # The first compiler only, and early: the second one does not pay off in a server that runs
+        # for minutes. Nor does the check of the byte code. All compiled code is kept, for which
+        # this compiler alone reserves too little.
         command = [
-            *(str(java_of(self.release.java)), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(
+                str(java_of(self.release.java)),
+                "-Xmx512m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+            ),
             *("-XX:CompileThresholdScaling=0.3", "-XX:ReservedCodeCacheSize=240m"),
             *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENS),
@@ -104,13 +112,22 @@ class Neo4jServer:
         ]
         with self.folder.joinpath("console.log").open("ab") as console:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+                start_new_session=True,
             )
+
         deadline = time.monotonic() + READY_SECONDS
         while not _answers(self.port):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.end()
-                raise RuntimeError(f"Neo4j did not start: {self.folder.joinpath('console.log').read_text()[-2000:]}")
+                raise RuntimeError(
+                    "Neo4j did not start: "
+                    f"{self.folder.joinpath('console.log').read_text()[-2000:]}"
+                )
+
             time.sleep(0.1)
 
     def set_password(self) -> None:
@@ -118,14 +135,20 @@ class Neo4jServer:
         deadline = time.monotonic() + READY_SECONDS
         while True:
             try:
-                with neo4j.GraphDatabase.driver(f"bolt://127.0.0.1:{self.port}", auth=("neo4j", "neo4j")) as driver:
+                with neo4j.GraphDatabase.driver(
+                    f"bolt://127.0.0.1:{self.port}", auth=("neo4j", "neo4j")
+                ) as driver:
                     driver.execute_query(
-                        "ALTER CURRENT USER SET PASSWORD FROM 'neo4j' TO $p", p=self.password, database_="system"
+                        "ALTER CURRENT USER SET PASSWORD FROM 'neo4j' TO $p",
+                        p=self.password,
+                        database_="system",
                     )
+
                 return
             except (DriverError, Neo4jError):
                 if time.monotonic() > deadline:
                     raise
+
                 time.sleep(0.2)
 
     def kill(self) -> None:
@@ -142,13 +165,16 @@ class Neo4jServer:
 
 def jars_of(release: Release) -> Path:
     """The folder with the release's jars, fetched with Maven when it is not there."""
-    cache = Path(os.environ.get("ARCHIVE_TEST_CACHE") or Path.home() / ".cache" / "nas-archive-tests")
+    cache = Path(
+        os.environ.get("ARCHIVE_TEST_CACHE") or Path.home() / ".cache" / "nas-archive-tests"
+    )
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / release.version
     with cache.joinpath(f"{release.version}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.is_dir():
             return folder
+
         # Into a temporary folder first: an interrupted download must not look complete.
         with tempfile.TemporaryDirectory(dir=cache) as unfinished:
             command = ["mvn", "-q", "-B", "-f", str(POM), f"-Dneo4j.version={release.version}"]
@@ -156,18 +182,29 @@ def jars_of(release: Release) -> Path:
             command += [f"-DoutputDirectory={unfinished}/jars"]
             subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
             os.replace(f"{unfinished}/jars", folder)
+
     return folder
 
 
 def java_of(version: int) -> Path:
-    """A Java runtime of at least this version: JAVA_HOME, those below /usr/lib/jvm, or the one on PATH."""
+    """A Java runtime of at least this version:
+
+    JAVA_HOME, those below /usr/lib/jvm, or the one on PATH.
+    """
     homes = [os.environ.get(f"JAVA_HOME_{version}"), os.environ.get("JAVA_HOME")]
-    known = [Path(home) for home in homes if home] + sorted(Path("/usr/lib/jvm").glob("*"), reverse=True)
-    candidates = [home / "bin" / "java" for home in known] + [Path(found) for found in [shutil.which("java")] if found]
+    known = [Path(home) for home in homes if home] + sorted(
+        Path("/usr/lib/jvm").glob("*"), reverse=True
+    )
+    candidates = [home / "bin" / "java" for home in known] + [
+        Path(found) for found in [shutil.which("java")] if found
+    ]
     exact = [java for java in candidates if java.is_file() and _java_version(java) == version]
     later = [java for java in candidates if java.is_file() and _java_version(java) > version]
     if not exact and not later:
-        raise RuntimeError(f"the tests' Neo4j needs Java {version}: install it or set JAVA_HOME_{version}")
+        raise RuntimeError(
+            f"the tests' Neo4j needs Java {version}: install it or set JAVA_HOME_{version}"
+        )
+
     return (exact or later)[0]
 
 
@@ -188,7 +225,9 @@ def _answers(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
             connection.settimeout(2.0)
-            connection.sendall(bytes.fromhex("6060b017") + bytes.fromhex("00000404 00000304 00000000 00000000"))
+            connection.sendall(
+                bytes.fromhex("6060b017") + bytes.fromhex("00000404 00000304 00000000 00000000")
+            )
             return len(connection.recv(4)) == 4
     except OSError:
         return False
@@ -196,11 +235,18 @@ def _answers(port: int) -> bool:
 
 def _main() -> None:
     release = CURRENT if "current" in sys.argv[1:] else LTS
-    with tempfile.TemporaryDirectory() as folder, Neo4jServer.start(release, Path(folder)) as server:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Neo4jServer.start(release, Path(folder)) as server,
+    ):
         secret = Path(folder, "password")
         secret.touch(0o600)
         secret.write_text(server.password)
-        print(f"export ARCHIVE_DB={server.uri} ARCHIVE_USER={server.user} ARCHIVE_PASSWORD_FILE={secret}", flush=True)
+        print(
+            f"export ARCHIVE_DB={server.uri} ARCHIVE_USER={server.user} "
+            f"ARCHIVE_PASSWORD_FILE={secret}",
+            flush=True,
+        )
         with contextlib.suppress(KeyboardInterrupt):
             signal.pause()
 

@@ -1,4 +1,5 @@
-"""A space of cells as another package would offer it: four operations on up to four vertices between input and output.
+"""A space of cells as another package would offer it: four operations on up to four vertices
+between input and output.
 
 Nothing here knows what agents and kernels do with cells.
 """
@@ -24,8 +25,17 @@ define(
         Operation("pool", "cell", kernel=3, pools=True),
         Operation("none-but-skip", "cell"),
     ],
-    tree={"convolution": {"weight": 0.8, "children": {"sep3": 0.2, "dil5": 0.2}}, "pool": 1.0, "none-but-skip": 1.0},
-    common={"sep3": "conv3x3-bn-relu", "dil5": "conv3x3-bn-relu", "pool": "maxpool3x3", "none-but-skip": None},
+    tree={
+        "convolution": {"weight": 0.8, "children": {"sep3": 0.2, "dil5": 0.2}},
+        "pool": 1.0,
+        "none-but-skip": 1.0,
+    },
+    common={
+        "sep3": "conv3x3-bn-relu",
+        "dil5": "conv3x3-bn-relu",
+        "pool": "maxpool3x3",
+        "none-but-skip": None,
+    },
 )
 
 
@@ -39,7 +49,9 @@ class Motifs(CellSpace):
     def validate(self, architecture):
         check_space(self.name, architecture)
         if len(architecture.layers) > self.vertices:
-            raise InvalidArchitectureError(f"at most {self.vertices} vertices, got {len(architecture.layers)}")
+            raise InvalidArchitectureError(
+                f"at most {self.vertices} vertices, got {len(architecture.layers)}"
+            )
 
     def sample(self, rng):
         while True:
@@ -55,12 +67,17 @@ class Motifs(CellSpace):
 
     def neighbours(self, architecture):
         inner = [layer.op for layer in architecture.layers[1:-1]]
-        edges, n = set(architecture.edges), len(architecture.layers)
+        edges = set(architecture.edges)
+        n = len(architecture.layers)
         made = [("flip_edge", _cell(inner, edges ^ {pair})) for pair in combinations(range(n), 2)]
         swapped = [[*inner[:u], op, *inner[u + 1 :]] for u in range(n - 2) for op in LABELS]
         if n < self.vertices:
             moved = {(tail, head + (head == n - 1)) for tail, head in edges}
-            made += [("add_vertex", _cell([*inner, op], moved | {(0, n - 1), (n - 1, n)})) for op in LABELS]
+            made += [
+                ("add_vertex", _cell([*inner, op], moved | {(0, n - 1), (n - 1, n)}))
+                for op in LABELS
+            ]
+
         made += [("swap_label", _cell(labels, edges)) for labels in swapped]
         seen = {architecture.key}
         for name, child in made:

@@ -13,7 +13,10 @@ def layer(text: str) -> Layer:
 
 
 def net(space: str, layers: str, edges: list[tuple[int, int]] | None = None) -> Architecture:
-    """A network of layers as `layer` reads them; a chain, unless edges are given. Input and output are added."""
+    """A network of layers as `layer` reads them; a chain, unless edges are given.
+
+    Input and output are added.
+    """
     chain = [Layer("ip"), *map(layer, layers.split()), Layer("op")]
     return Architecture(space, chain, edges or [(u, u + 1) for u in range(len(chain) - 1)])
 

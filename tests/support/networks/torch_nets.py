@@ -20,7 +20,9 @@ def layer(op: str, step: int = 1, **attributes: Any) -> Layer:
     return Layer(op, weights.units(Layer(op, None, step, settings)), step, settings)
 
 
-def network(inner: Sequence[Layer], edges: Sequence[tuple[int, ...]], given: str = "3x8x8") -> Architecture:
+def network(
+    inner: Sequence[Layer], edges: Sequence[tuple[int, ...]], given: str = "3x8x8"
+) -> Architecture:
     """A network of the layers between input and output."""
     return Architecture("torch", [layer("ip", input=given), *inner, layer("op")], edges)
 
@@ -41,7 +43,17 @@ def residual(channels: int = 3) -> Architecture:
         layer("mean", dim=[-1, -2]),
         layer("linear", weight=[10, 8], bias=[10]),
     ]
-    edges = [(0, 1, 0), (1, 2, 0), (0, 3), (2, 4, 0), (3, 4, 0), (4, 5, 0), (5, 6, 0), (2, 6, 0), (6, 7, 0)]
+    edges = [
+        (0, 1, 0),
+        (1, 2, 0),
+        (0, 3),
+        (2, 4, 0),
+        (3, 4, 0),
+        (4, 5, 0),
+        (5, 6, 0),
+        (2, 6, 0),
+        (6, 7, 0),
+    ]
     return network(inner, [*edges, (7, 8, 0), (8, 9, 0)], f"{channels}x8x8")
 
 
@@ -80,7 +92,17 @@ def transformer() -> Architecture:
         layer("mean", dim=[1]),
         layer("linear", weight=[10, 6], bias=[10]),
     ]
-    edges = [(0, 1, 0), (1, 2, 0), (2, 3, 0), (0, 4), (3, 5, 0), (4, 5, 0), (5, 6, 0), (6, 7, 0, 1, 2), (7, 8, 0)]
+    edges = [
+        (0, 1, 0),
+        (1, 2, 0),
+        (2, 3, 0),
+        (0, 4),
+        (3, 5, 0),
+        (4, 5, 0),
+        (5, 6, 0),
+        (6, 7, 0, 1, 2),
+        (7, 8, 0),
+    ]
     return network(inner, [*edges, (5, 8, 0), (8, 9, 0), (9, 10, 0), (10, 11, 0)], "1x8x8")
 
 
@@ -104,16 +126,23 @@ def networks(draw: st.DrawFn, most: int = 10) -> Architecture:
     inner: list[Layer] = []
     edges: list[tuple[int, ...]] = []
     for at in range(1, draw(st.integers(1, most)) + 1):
-        op = draw(st.sampled_from(["convolution", "relu", "gelu", "add", "sub", "mul", "parameter"]))
+        op = draw(
+            st.sampled_from(["convolution", "relu", "gelu", "add", "sub", "mul", "parameter"])
+        )
         tails = st.integers(0, at - 1)
         if op == "parameter":
             inner.append(layer(op, shape=[CHANNELS, 1, 1]))
             edges.append((0, at))
         elif op in ("add", "sub", "mul"):
             inner.append(layer(op))
-            first, second = draw(tails), draw(tails)
+            first = draw(tails)
+            second = draw(tails)
             used = (0, 0) if op != "sub" else (0, 1)
-            edges += [(first, at, *used)] if first == second else [(first, at, used[0]), (second, at, used[1])]
+            edges += (
+                [(first, at, *used)]
+                if first == second
+                else [(first, at, used[0]), (second, at, used[1])]
+            )
         else:
             side = draw(st.sampled_from([1, 3]))
             inner.append(
@@ -122,6 +151,7 @@ def networks(draw: st.DrawFn, most: int = 10) -> Architecture:
                 else layer(op)
             )
             edges.append((draw(tails), at, 0))
+
     last = len(inner) + 1
     used_once = {edge[0] for edge in edges}
     ends = [at for at in range(1, last) if at not in used_once]

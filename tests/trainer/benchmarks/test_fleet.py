@@ -1,4 +1,5 @@
-"""The benchmark of a fleet: simulated trainers complete trials, and busy shares are interpolated."""
+"""The benchmark of a fleet: simulated trainers complete trials, and busy shares are
+interpolated."""
 
 from __future__ import annotations
 

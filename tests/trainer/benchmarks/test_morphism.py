@@ -29,9 +29,12 @@ def test_each_network_is_one_operation_away_from_the_one_before():
 
 def test_the_epochs_of_the_first_network_count_against_the_chain():
     def outcomes(epochs, values):
-        return [Outcome(value, {"test_accuracy": value / 2}, {}, epochs, 1.0, {}) for value in values]
+        return [
+            Outcome(value, {"test_accuracy": value / 2}, {}, epochs, 1.0, {}) for value in values
+        ]
 
-    fresh, children = outcomes(15, [0.5, 0.6, 0.8]), outcomes(3, [0.7, 0.75])
+    fresh = outcomes(15, [0.5, 0.6, 0.8])
+    children = outcomes(3, [0.7, 0.75])
     figures = {figure.name: figure for figure in _figures(fresh, children, [1e-6, 1e-5])}
     spent = figures["epochs of the whole chain"]
     assert (spent.value, spent.goal, spent.reference) == (21, "<= 10", 30)

@@ -33,7 +33,8 @@ def test_a_comparison_has_its_figures(tmp_path):
     figures = compare("diabetes", registry.get("diabetes"), TINY_MLP, CPU, 1, 0.01, tmp_path)
     rate, overhead, other, state = figures
     assert rate.value > 0 and rate.reference > 0
-    assert overhead.value == pytest.approx(100 * (rate.reference / rate.value - 1))  # one turn: its quotient
+    # one turn: its quotient
+    assert overhead.value == pytest.approx(100 * (rate.reference / rate.value - 1))
     assert overhead.goal == "< 3"
     assert "bf16" in other.name
     assert 0 < state.value < 60_000

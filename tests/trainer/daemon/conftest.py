@@ -13,7 +13,11 @@ def trainer(archive, tmp_path):
     """Makes daemons that train on one thread and keep their files with the test."""
 
     def make(**options) -> Trainer:
-        return Trainer(archive, TrainerOptions(**{"threads": 1, "device": "cpu", **options}), home=tmp_path / "trainer")
+        return Trainer(
+            archive,
+            TrainerOptions(**{"threads": 1, "device": "cpu", **options}),
+            home=tmp_path / "trainer",
+        )
 
     return make
 

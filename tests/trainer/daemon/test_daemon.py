@@ -1,4 +1,5 @@
-"""The daemon on both database servers: whole trials, the studies that it serves, its start and its end."""
+"""The daemon on both database servers: whole trials, the studies that it serves, its start and its
+end."""
 
 from __future__ import annotations
 
@@ -32,13 +33,19 @@ def test_proposals_become_evaluations(archive, run):
     assert states(archive) == [State.COMPLETE] * 3
     for evaluation in archive.studies.evaluations("study"):
         assert evaluation.protocol == "diabetes/1"
-        assert evaluation.value == min(evaluation.curve["valid_mse"]) == evaluation.metrics["valid_mse"] < 1.2
+        assert (
+            evaluation.value
+            == min(evaluation.curve["valid_mse"])
+            == evaluation.metrics["valid_mse"]
+            < 1.2
+        )
         assert evaluation.curve["epoch"] == list(range(1, evaluation.epochs + 1))
         assert {"test_mse", "params", "flops", "best_epoch"} <= set(evaluation.metrics)
         assert evaluation.seed == 3
         saved = weights_file.load(archive.weights.of_evaluation(evaluation.id))
         assert saved.architecture.key == evaluation.architecture.key
         assert saved.metadata["proposal"] == evaluation.id
+
     (worker,) = workers.statuses(archive.connection)
     assert worker.host
     assert worker.device.startswith("cpu")
@@ -48,9 +55,12 @@ def test_proposals_become_evaluations(archive, run):
 @pytest.mark.lasts(6)
 def test_weights_that_cannot_be_saved_are_said(archive, store_settings, tmp_path, caplog):
     (proposal,) = propose(archive, NETS[:1], budget=1)
-    with Connection.open(replace(store_settings, weights="ftp://127.0.0.1:1/weights")) as connection:
+    with Connection.open(
+        replace(store_settings, weights="ftp://127.0.0.1:1/weights")
+    ) as connection:
         options = TrainerOptions(threads=1, device="cpu", idle_seconds=0.3)
         tally = Trainer(Archive(connection), options, home=tmp_path / "trainer").run()
+
     assert tally == Tally(complete=1, unsaved=1)
     assert f"weights not saved proposal={proposal.id}" in caplog.text
     with shell(store_settings, tmp_path) as user:
@@ -62,6 +72,7 @@ def test_weights_that_cannot_be_saved_are_said(archive, store_settings, tmp_path
 def test_one_seed_gives_one_value_in_any_study(archive, run):
     for name in ("study", "again"):
         propose(archive, NETS[:1], name=name)
+
     run()
     (first,), (again,) = (archive.studies.evaluations(name) for name in ("study", "again"))
     assert first.value == again.value
@@ -74,7 +85,10 @@ def test_curve_is_reported_during_training(archive, monkeypatch, trainer):
     daemon = trainer()
     with running(daemon):
         curve = wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
-        wait_until(lambda: len(archive.proposals.list("study")[0].curve["epoch"]) > len(curve["epoch"]))
+        wait_until(
+            lambda: len(archive.proposals.list("study")[0].curve["epoch"]) > len(curve["epoch"])
+        )
+
     (proposal,) = archive.proposals.list("study")
     assert (proposal.state, proposal.attempts) == (State.WAITING, 0)
     assert proposal.reason is None
@@ -136,7 +150,11 @@ def test_killed_daemons_lose_nothing(archive, start):
     assert gone and not alive
 
     second = start()
-    wait_until(lambda: archive.proposals.get(proposal.id).attempts == 1 and curve(), 90, "the second attempt")
+    wait_until(
+        lambda: archive.proposals.get(proposal.id).attempts == 1 and curve(),
+        90,
+        "the second attempt",
+    )
     trials = psutil.Process(second.pid).children(recursive=True)
     second.send_signal(signal.SIGTERM)
     assert second.wait(60) == 0
@@ -163,7 +181,12 @@ def test_worker_record_lasts_from_arrival_to_departure(archive, trainer):
     daemon.observers.append(lambda _: seen or seen.extend(workers.statuses(archive.connection)))
     daemon.run()
     (there,) = seen
-    assert (there.id, there.pid, there.slots, there.study) == (daemon.worker, os.getpid(), 2, "study")
+    assert (there.id, there.pid, there.slots, there.study) == (
+        daemon.worker,
+        os.getpid(),
+        2,
+        "study",
+    )
     assert there.device.startswith("cpu (") and there.alive
     (gone,) = workers.statuses(archive.connection, stale_seconds=1e-9)
     assert gone.state == "left"
@@ -179,5 +202,6 @@ def test_failing_trainer_records_its_departure(archive, trainer, monkeypatch, st
     monkeypatch.setattr(daemon.spool, step, fails)
     with pytest.raises(MemoryError):
         daemon.run()
+
     assert "lease-keeper" not in {thread.name for thread in threading.enumerate()}
     assert workers.statuses(archive.connection)[0].state == "left"

@@ -1,4 +1,5 @@
-"""Faults of one machine of a fleet: its proposals wait untouched, and another machine finishes them."""
+"""Faults of one machine of a fleet: its proposals wait untouched, and another machine finishes
+them."""
 
 from __future__ import annotations
 
@@ -35,9 +36,16 @@ def test_dead_gpu_fails_nothing(archive, monkeypatch, trainer):
     assert [(each.state, each.attempts) for each in proposals] == [(State.WAITING, 0)] * 20
     refused = [each for each in proposals if each.refused_by]
     assert [each.refused_by for each in refused] == [(broken.worker,)] * 3
-    assert all(each.cause == Cause.DEVICE and each.reason.startswith("the device failed: ") for each in refused)
+    assert all(
+        each.cause == Cause.DEVICE and each.reason.startswith("the device failed: ")
+        for each in refused
+    )
     (status,) = workers.statuses(archive.connection)
-    assert (status.state, status.devices, status.capabilities.memory_bytes) == ("left", ("cuda:0 (H100)",), 80 << 30)
+    assert (status.state, status.devices, status.capabilities.memory_bytes) == (
+        "left",
+        ("cuda:0 (H100)",),
+        80 << 30,
+    )
     monkeypatch.undo()
     sound = trainer(once=True)
     assert sound.run() == Tally(complete=1)
@@ -46,8 +54,11 @@ def test_dead_gpu_fails_nothing(archive, monkeypatch, trainer):
 
 def test_a_trial_that_finishes_at_the_end_leaves_the_machine_unfit(archive, trainer):
     propose(archive, NETS[:1], protocol="diabetes/1+recipe:mine", name="first")
-    daemon, reports = recipe(trainer(slots=2), mine="ends_when_told", faulty="no_such_function"), []
-    daemon.observers.append(lambda event: isinstance(event, events.EpochTrained) and reports.append(event))
+    daemon = recipe(trainer(slots=2), mine="ends_when_told", faulty="no_such_function")
+    reports = []
+    daemon.observers.append(
+        lambda event: isinstance(event, events.EpochTrained) and reports.append(event)
+    )
     thread = in_thread(daemon)
     wait_until(lambda: reports, 60, "the training of the first study")
     propose(archive, NETS, protocol="diabetes/1+recipe:faulty", name="second")
@@ -59,17 +70,27 @@ def test_a_trial_that_finishes_at_the_end_leaves_the_machine_unfit(archive, trai
 
 def test_out_of_memory_beside_a_neighbour_is_tried_alone(archive, tmp_path, trainer):
     propose(archive, NETS[:2], protocol="diabetes/1+recipe:mine")
-    daemon = recipe(trainer(slots=2, idle_seconds=0.5, scratch=tmp_path / "scratch"), mine="needs_most_of_the_memory")
+    daemon = recipe(
+        trainer(slots=2, idle_seconds=0.5, scratch=tmp_path / "scratch"),
+        mine="needs_most_of_the_memory",
+    )
     tally = daemon.run()
     assert (tally.complete, tally.failed) == (2, 1)
     one, other = sorted(archive.proposals.list("study"), key=lambda each: each.alone)
-    assert (one.state, other.state, one.attempts, other.attempts) == (State.COMPLETE, State.COMPLETE, 0, 0)
+    assert (one.state, other.state, one.attempts, other.attempts) == (
+        State.COMPLETE,
+        State.COMPLETE,
+        0,
+        0,
+    )
     assert not one.alone and other.alone and other.memory_bytes > 3 << 20
 
 
 def test_unknown_task_is_left_to_other_workers(archive, run):
     propose(archive, NETS[:1], protocol="elsewhere/1", name="study", task="diabetes")
-    archive.query("MATCH (:Study {name: 'study'})-[:ON]->(t:Task) SET t.name = 'elsewhere'", write=True)
+    archive.query(
+        "MATCH (:Study {name: 'study'})-[:ON]->(t:Task) SET t.name = 'elsewhere'", write=True
+    )
     assert run() == Tally()
     (proposal,) = archive.proposals.list("study")
     assert (proposal.state, proposal.attempts, proposal.refused_by) == (State.WAITING, 0, ())
@@ -83,9 +104,13 @@ def test_full_disk_of_one_machine(archive, start, run):
     full = start()
     # As a full disk, for files that are larger than a log.
     resource.prlimit(full.pid, resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
-    wait_until(lambda: all(each.refused_by for each in archive.proposals.list("study")), 60, "two refusals")
+    wait_until(
+        lambda: all(each.refused_by for each in archive.proposals.list("study")), 60, "two refusals"
+    )
     proposals = archive.proposals.list("study")
-    assert [(each.state, each.attempts, each.cause) for each in proposals] == [(State.WAITING, 0, "disk-full")] * 2
+    assert [(each.state, each.attempts, each.cause) for each in proposals] == [
+        (State.WAITING, 0, "disk-full")
+    ] * 2
     (status,) = workers.statuses(archive.connection)
     assert (status.state, status.rest_reason) == ("resting", "no space left on the disk")
     # A busy machine may starve a short lease.

@@ -1,4 +1,5 @@
-"""The lease keeper on each server: leases last while the main loop is busy, and only losses of kept leases count."""
+"""The lease keeper on each server: leases last while the main loop is busy, and only losses of kept
+leases count."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ def test_leases_last_while_the_daemon_does_something_else(archive, keep):
     keeper.start()
     # Twice as long as the leases.
     wait_until(
-        lambda: all(archive.proposals.get(one.id).lease_until > one.proposal.lease_until + 1200 for one in claims)
+        lambda: all(
+            archive.proposals.get(one.id).lease_until > one.proposal.lease_until + 1200
+            for one in claims
+        )
     )
     assert archive.proposals.claim("other", study="study") is None
     assert keeper.lost == set()
@@ -50,7 +54,8 @@ def test_leases_last_while_the_daemon_does_something_else(archive, keep):
 
 def test_a_lost_lease_is_lost_until_it_is_dropped(archive, keep):
     propose(archive, cells(2))
-    lost, kept = claim(archive), claim(archive)
+    lost = claim(archive)
+    kept = claim(archive)
     keeper = keep(0.0)
     keeper.hold((each.id, each.token) for each in (lost, kept))
     archive.proposals.cancel(lost.id)
@@ -65,25 +70,37 @@ def test_one_look_is_for_the_trials_of_all_slots(archive, keep, monkeypatch):
     monkeypatch.setattr(lease_keeper, "JITTER", 0.0)
     now = 0.0
     monkeypatch.setattr(lease_keeper.time, "monotonic", lambda: now)
-    keeper, looks = keep(600.0, 5.0), []
-    monkeypatch.setattr(archive.proposals, "held", lambda keys: looks.append(sorted(keys)) or set(keys))
+    keeper = keep(600.0, 5.0)
+    looks = []
+    monkeypatch.setattr(
+        archive.proposals, "held", lambda keys: looks.append(sorted(keys)) or set(keys)
+    )
     for now, name in ((0.0, "a"), (1.0, "b"), (4.0, "c")):  # noqa: B007
         keeper.hold([(name, "token")])
+
     for now in (4.9, 5.0, 8.9, 9.0, 9.9, 10.0):  # noqa: B007
         keeper.step()
+
     # The lease that was confirmed a second ago has a look of its own, and comes along afterwards.
-    assert looks == [[("a", "token"), ("b", "token")], [("a", "token"), ("b", "token"), ("c", "token")]]
+    assert looks == [
+        [("a", "token"), ("b", "token")],
+        [("a", "token"), ("b", "token"), ("c", "token")],
+    ]
 
 
 @pytest.mark.every_server
 def test_a_look_finds_a_cancellation_long_before_the_renewal(archive, keep, monkeypatch):
     monkeypatch.setattr(lease_keeper, "LOOK_SHARE", math.inf)
     propose(archive, cells(2))
-    lost, kept = claim(archive, 600.0), claim(archive, 600.0)
+    lost = claim(archive, 600.0)
+    kept = claim(archive, 600.0)
     keeper = keep(600.0, 0.0)
     keeper.hold((each.id, each.token) for each in (lost, kept))
-    settle, told = archive.proposals.settle, []
-    monkeypatch.setattr(archive.proposals, "settle", lambda notices: told.extend(notices) or settle(notices))
+    settle = archive.proposals.settle
+    told = []
+    monkeypatch.setattr(
+        archive.proposals, "settle", lambda notices: told.extend(notices) or settle(notices)
+    )
     keeper.step()
     assert told == [] and keeper.lost == set()
     archive.proposals.cancel(lost.id)
@@ -100,7 +117,10 @@ def test_a_look_that_is_wrong_costs_no_lease(archive, keep, monkeypatch):
     keeper.hold([(one.id, one.token)])
     monkeypatch.setattr(archive.proposals, "held", lambda _: set())
     keeper.step()
-    assert keeper.lost == set() and archive.proposals.get(one.id).lease_until > one.proposal.lease_until
+    assert (
+        keeper.lost == set()
+        and archive.proposals.get(one.id).lease_until > one.proposal.lease_until
+    )
 
 
 def test_a_lease_that_ended_during_its_renewal_is_not_lost(archive, keep, monkeypatch):
@@ -133,6 +153,7 @@ def test_an_outage_leaves_leases_due(archive, keep, monkeypatch):
         outage.setattr(archive.proposals, "settle", away)
         with pytest.raises(StoreUnavailableError):
             keeper.step()
+
     keeper.step()
     assert keeper.lost == set()
     assert archive.proposals.get(one.id).lease_until > one.proposal.lease_until - 600

@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 from archive.trainer.daemon.logs import JsonFormatter, configure
 
 
-def line(message: str, *values: object, level: int = logging.INFO, worker: str | None = "w", **more) -> dict:
-    record = logging.LogRecord("archive.trainer", level, __file__, 1, message, values, more.get("exc_info"))
+def line(
+    message: str, *values: object, level: int = logging.INFO, worker: str | None = "w", **more
+) -> dict:
+    record = logging.LogRecord(
+        "archive.trainer", level, __file__, 1, message, values, more.get("exc_info")
+    )
     record.created = 1_700_000_000.25
     text = JsonFormatter(worker).format(record)
     assert "\n" not in text
@@ -39,10 +43,26 @@ def test_fields_keep_their_types_and_the_rest_is_the_event():
 @pytest.mark.parametrize(
     ("message", "values", "told"),
     [
-        ("failed proposal=%s reason=%r", ("s#1", "x=3 y=%s"), {"event": "failed", "reason": "x=3 y=%s"}),
-        ("result not on disk reason=%r", ("full",), {"event": "result not on disk", "reason": "full"}),
-        ("complete value=%.6g first=%s", (0.25, True), {"event": "complete", "value": 0.25, "first": True}),
-        ("unreadable result file=%s", (Path("/a/b"),), {"event": "unreadable result", "file": "/a/b"}),
+        (
+            "failed proposal=%s reason=%r",
+            ("s#1", "x=3 y=%s"),
+            {"event": "failed", "reason": "x=3 y=%s"},
+        ),
+        (
+            "result not on disk reason=%r",
+            ("full",),
+            {"event": "result not on disk", "reason": "full"},
+        ),
+        (
+            "complete value=%.6g first=%s",
+            (0.25, True),
+            {"event": "complete", "value": 0.25, "first": True},
+        ),
+        (
+            "unreadable result file=%s",
+            (Path("/a/b"),),
+            {"event": "unreadable result", "file": "/a/b"},
+        ),
         ("100%% of it slots=%d", (3,), {"event": "100% of it", "slots": 3}),
         ("nothing to add", (), {"event": "nothing to add"}),
     ],
@@ -68,8 +88,12 @@ def test_a_traceback_is_part_of_the_line():
         raise ValueError("first\nsecond")
     except ValueError as error:
         told = line(
-            "observer failed event=%s", "X", level=logging.ERROR, exc_info=(ValueError, error, error.__traceback__)
+            "observer failed event=%s",
+            "X",
+            level=logging.ERROR,
+            exc_info=(ValueError, error, error.__traceback__),
         )
+
     assert told["level"] == "error"
     assert told["exception"].endswith("ValueError: first\nsecond")
 
@@ -95,13 +119,17 @@ def test_one_object_a_line_on_a_stream():
     logger.addHandler(handler)
     logger.info("claimed proposal=%s", "s#1")
     logger.warning("failed proposal=%s reason=%r", "s#1", "a\nb")
-    assert [json.loads(each)["event"] for each in stream.getvalue().splitlines()] == ["claimed", "failed"]
+    assert [json.loads(each)["event"] for each in stream.getvalue().splitlines()] == [
+        "claimed",
+        "failed",
+    ]
 
 
 @pytest.fixture
 def levels():
     """Put back what a test makes of the loggers."""
-    root, ours = logging.getLogger(), logging.getLogger("archive")
+    root = logging.getLogger()
+    ours = logging.getLogger("archive")
     levels = root.level, ours.level
     yield
     root.setLevel(levels[0])

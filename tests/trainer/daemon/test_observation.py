@@ -20,11 +20,21 @@ from tests.support.commands import propose, table
 from tests.support.networks.nets import TINY_MLP
 from tests.support.observers import Counts, Unpicklable
 
-STUDY = Study("study", "csv:/home/me/secret/houses.csv#price", "houses/1", "mlp", "valid_mse", "minimise", seed=5)
+STUDY = Study(
+    "study",
+    "csv:/home/me/secret/houses.csv#price",
+    "houses/1",
+    "mlp",
+    "valid_mse",
+    "minimise",
+    seed=5,
+)
 
 
 def claim(token: str = "t", **changes) -> Claim:
-    standard = Proposal("study#00003", "study", 3, State.RUNNING, TINY_MLP.key, "f", agent="random-1", created=17)
+    standard = Proposal(
+        "study#00003", "study", 3, State.RUNNING, TINY_MLP.key, "f", agent="random-1", created=17
+    )
     return Claim(dataclasses.replace(standard, **changes), TINY_MLP, STUDY, token)
 
 
@@ -49,7 +59,12 @@ def test_a_start_describes_the_trial_in_plain_values(emit, records):
     )  # fmt: skip
     # The folder of a user's file is nobody else's business.
     assert trial.task == "csv:houses.csv#price"
-    assert (trial.agent, trial.objective, trial.direction, trial.seed) == ("random-1", "valid_mse", "minimise", 5)
+    assert (trial.agent, trial.objective, trial.direction, trial.seed) == (
+        "random-1",
+        "valid_mse",
+        "minimise",
+        5,
+    )
     assert (trial.worker, trial.device) == ("w", "cuda:1")
     assert trial.protocol == {"name": "houses/1", "epochs": 5}
     assert trial.hyperparameters == {"dropout": 0.1}
@@ -59,8 +74,14 @@ def test_a_start_describes_the_trial_in_plain_values(emit, records):
 
 
 def test_a_run_is_that_of_the_proposal_in_any_attempt(emit, records):
-    for each in (claim(), claim("u", attempts=1), claim("v", rung=1), claim("w", curve={"epoch": [1]})):
+    for each in (
+        claim(),
+        claim("u", attempts=1),
+        claim("v", rung=1),
+        claim("w", curve={"epoch": [1]}),
+    ):
         emit(events.ProposalClaimed(each))
+
     first, *later = [record.trial for record in records]
     assert {trial.run for trial in later} == {first.run}
     assert [trial.continues for trial in (first, *later)] == [False, True, True, True]
@@ -70,7 +91,8 @@ def test_a_run_is_that_of_the_proposal_in_any_attempt(emit, records):
 
 
 def test_epochs_and_results_are_passed_on(emit, records):
-    one, result = claim(), Result(0.5, {"valid_mse": 0.5, "params": 9, "flops": 18}, epochs=2, seconds=1.5)
+    one = claim()
+    result = Result(0.5, {"valid_mse": 0.5, "params": 9, "flops": 18}, epochs=2, seconds=1.5)
     emit(events.ProposalClaimed(one))
     emit(events.EpochTrained(one, {"epoch": 1.0, "train_loss": 2.0}))
     emit(events.ProposalCompleted(one, result))
@@ -78,7 +100,9 @@ def test_epochs_and_results_are_passed_on(emit, records):
     assert isinstance(started, Started)
     assert measured == Measured(started.trial.run, 1, {"train_loss": 2.0})
     costs = {"params": 9.0, "flops": 18.0, "epochs": 2.0, "seconds": 1.5}
-    assert ended == Ended(started.trial.run, TrialEnd("COMPLETE", 0.5, None, {"valid_mse": 0.5}, costs))
+    assert ended == Ended(
+        started.trial.run, TrialEnd("COMPLETE", 0.5, None, {"valid_mse": 0.5}, costs)
+    )
 
 
 PAUSED = Result(1.0, environment={"ended": "rung"})
@@ -121,6 +145,7 @@ def test_failing_observers_cost_no_result(archive, tmp_path, caplog):
     homes = {name: tmp_path / name for name in ("works", "raises", "hangs", "dies", "unpicklable")}
     for home in homes.values():
         home.mkdir()
+
     observers = [
         ("works", Counts(homes["works"])),
         ("raises", Counts(homes["raises"], "rs")),
@@ -137,6 +162,7 @@ def test_failing_observers_cost_no_result(archive, tmp_path, caplog):
 
     with observation.observation(observers, tmp_path, seconds) as observe:
         tally = Trainer(archive, options, home=tmp_path / "trainer", observers=[observe]).run()
+
     assert (tally.complete, tally.failed, tally.returned) == (10, 0, 0)
     assert len(archive.studies.evaluations("study")) == 10
     assert calls.read_text() == "o" + 10 * "se" + "c"
@@ -146,5 +172,9 @@ def test_failing_observers_cost_no_result(archive, tmp_path, caplog):
         "dies": "observer died",
         "unpicklable": "observer cannot start",
     }.items():
-        lines = [line for line in caplog.messages if f"observer={name} " in line and line.startswith(fault)]
+        lines = [
+            line
+            for line in caplog.messages
+            if f"observer={name} " in line and line.startswith(fault)
+        ]
         assert len(lines) == 1, caplog.messages

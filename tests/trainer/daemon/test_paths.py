@@ -67,7 +67,8 @@ def test_discarded_checkpoint_is_removed_when_the_result_is_on_disk(folders):
 
 
 def test_discarded_checkpoint_is_removed_when_the_result_is_delivered(folders):
-    spool, checkpoint = folders.spool("x"), stored(folders, "s#1")
+    spool = folders.spool("x")
+    checkpoint = stored(folders, "s#1")
     spool.folder.write_text("a file where the folder should be")
     spool.put(COMPLETION)
     folders.discard_checkpoint(CLAIM)
@@ -81,10 +82,8 @@ def test_stale_checkpoints_are_removed_once_a_day(folders, monkeypatch):
     now = [5.0]
     monkeypatch.setattr(paths.time, "monotonic", lambda: now[0])
     spool = folders.spool("x")
-    young, old = (
-        stored(folders, "young"),
-        stored(folders, "old", 2 * paths.CHECKPOINT_LIFETIME),
-    )
+    young = stored(folders, "young")
+    old = stored(folders, "old", 2 * paths.CHECKPOINT_LIFETIME)
     folders.clean_up(spool)
     assert not old.exists()
     old = stored(folders, "old", 2 * paths.CHECKPOINT_LIFETIME)
@@ -122,7 +121,10 @@ def test_unreachable_store_is_no_broken_task(folders):
 
 def test_the_folder_of_temporary_files_may_be_in_a_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/of-user")
-    assert str(TrainerPaths(tmp_path, TrainerOptions(scratch="~/scratch")).scratch.root) == "/of-user/scratch"
+    assert (
+        str(TrainerPaths(tmp_path, TrainerOptions(scratch="~/scratch")).scratch.root)
+        == "/of-user/scratch"
+    )
     with pytest.raises(SettingsError, match="no home folder of ~nobody-of-this-name is known"):
         TrainerPaths(tmp_path, TrainerOptions(scratch="~nobody-of-this-name/x"))
 

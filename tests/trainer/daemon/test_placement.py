@@ -16,7 +16,9 @@ from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import TrialFailed
 
 GIB = 1 << 30
-GPUS = [Device("cuda", f"cuda:{i}", "GPU", (i + 1) * GIB, f"GPU-{i}", f"uuid-{i}") for i in range(3)]
+GPUS = [
+    Device("cuda", f"cuda:{i}", "GPU", (i + 1) * GIB, f"GPU-{i}", f"uuid-{i}") for i in range(3)
+]
 
 
 def proposal(memory_bytes=None, *, alone=False):
@@ -29,10 +31,12 @@ def trial(device, **about):
 
 def test_trials_spread_over_the_devices():
     placement = Placement(GPUS, per_device=2)
-    in_flight, chosen = [], []
+    in_flight = []
+    chosen = []
     for _ in range(6):
         chosen.append(placement.choose(proposal(), in_flight))
         in_flight.append(trial(chosen[-1]))
+
     assert chosen == GPUS * 2
     assert placement.choose(proposal(), in_flight) is None
     assert placement.room(in_flight).slots == 0
@@ -49,26 +53,37 @@ def test_trial_alone_has_its_device_alone():
     placement = Placement(GPUS[:1], per_device=3)
     assert placement.choose(proposal(alone=True), [trial(GPUS[0])]) is None
     assert placement.room([trial(GPUS[0])]).alone_bytes == -1
-    # The largest device has a slot, and a smaller one is empty: neither serves a large trial that must be alone.
+    # The largest device has a slot, and a smaller one is empty: neither serves a large trial that
+    # must be alone.
     assert Placement(GPUS, per_device=2).room([trial(GPUS[2])]).alone_bytes == 2 * GIB
     assert placement.room([trial(GPUS[0], alone=True)]).slots == 0
 
 
 def test_device_without_memory_for_its_trials_is_emptied():
     placement = Placement(GPUS[:1], per_device=3)
-    failed = TrialFailed("out of memory", cause=Cause.OUT_OF_MEMORY, memory=MemoryNeed(1, GIB, alone=True))
+    failed = TrialFailed(
+        "out of memory", cause=Cause.OUT_OF_MEMORY, memory=MemoryNeed(1, GIB, alone=True)
+    )
     assert placement.with_neighbours(failed, GPUS[0], []) == failed
     beside = [trial(GPUS[0])]
-    assert placement.with_neighbours(failed, GPUS[0], beside) == replace(failed, memory=MemoryNeed(1, GIB, alone=False))
+    assert placement.with_neighbours(failed, GPUS[0], beside) == replace(
+        failed, memory=MemoryNeed(1, GIB, alone=False)
+    )
     assert placement.room(beside).slots == 0
     assert placement.room([]).slots == 3
     assert placement.room(beside).slots == 2
 
 
 def test_gpu_that_another_program_fills_gets_no_trial_until_it_has_room():
-    free, now, big = [100 << 20], [0.0], replace(GPUS[2], memory_bytes=80 * GIB)
-    placement = Placement([GPUS[1], big], occupancy=Occupancy(lambda device: free[0], lambda: now[0]))
-    failed = TrialFailed("out of memory", cause=Cause.OUT_OF_MEMORY, memory=MemoryNeed(GIB, 80 * GIB, alone=False))
+    free = [100 << 20]
+    now = [0.0]
+    big = replace(GPUS[2], memory_bytes=80 * GIB)
+    placement = Placement(
+        [GPUS[1], big], occupancy=Occupancy(lambda device: free[0], lambda: now[0])
+    )
+    failed = TrialFailed(
+        "out of memory", cause=Cause.OUT_OF_MEMORY, memory=MemoryNeed(GIB, 80 * GIB, alone=False)
+    )
     told = placement.with_neighbours(failed, big, [])
     assert told.reason == "out of memory; other programs use it: cuda:2 waits for its memory"
     assert (told.memory, told.cause) == (failed.memory, failed.cause)
@@ -82,12 +97,14 @@ def test_gpu_that_another_program_fills_gets_no_trial_until_it_has_room():
 
 
 def test_gpu_waits_for_no_more_memory_than_it_can_have():
-    free, now = [GIB], [0.0]
+    free = [GIB]
+    now = [0.0]
     placement = Placement(GPUS[:1], occupancy=Occupancy(lambda device: free[0], lambda: now[0]))
     memory = MemoryNeed(75 * GIB, 80 * GIB, alone=False)
     placement.with_neighbours(TrialFailed("out of memory", memory=memory), GPUS[0], [])
     assert placement.room([]).slots == 0
-    now[0], free[0] = LOOK_SECONDS, 78 * GIB
+    now[0] = LOOK_SECONDS
+    free[0] = 78 * GIB
     assert placement.room([]).slots == 1
 
 
@@ -101,7 +118,13 @@ def test_gpu_whose_memory_is_free_or_not_known_does_not_wait(free):
 
 @pytest.mark.parametrize(
     ("devices", "slots", "per_device", "expected"),
-    [(3, None, None, (3, 1)), (3, None, 4, (12, 4)), (2, 5, None, (5, 3)), (3, 2, None, (2, 1)), (1, 4, None, (4, 4))],
+    [
+        (3, None, None, (3, 1)),
+        (3, None, 4, (12, 4)),
+        (2, 5, None, (5, 3)),
+        (3, 2, None, (2, 1)),
+        (1, 4, None, (4, 4)),
+    ],
 )
 def test_slots_of_a_trainer(devices, slots, per_device, expected):
     placement = Placement(GPUS[:devices], slots, per_device)
@@ -117,15 +140,20 @@ def test_two_trainers_never_use_one_gpu_by_accident(tmp_path):
     first, second, third = (Seats(tmp_path) for _ in range(3))
     assert first.choose(GPUS, 2, shared=False) == GPUS[:2]
     assert second.choose(GPUS, None, shared=False) == GPUS[2:]
-    with pytest.raises(SettingsError, match="another trainer of this machine uses cuda:0, cuda:1, cuda:2"):
+    with pytest.raises(
+        SettingsError, match="another trainer of this machine uses cuda:0, cuda:1, cuda:2"
+    ):
         third.choose(GPUS, 1, shared=False)
+
     first.release()
     assert third.choose(GPUS, None, shared=False) == GPUS[:2]
 
 
 def test_sharing_trainers_spread(tmp_path):
     seats = [Seats(tmp_path) for _ in range(7)]
-    assert [each.choose(GPUS, 1, shared=True) for each in seats] == [[gpu] for gpu in [*GPUS, *GPUS, GPUS[0]]]
+    assert [each.choose(GPUS, 1, shared=True) for each in seats] == [
+        [gpu] for gpu in [*GPUS, *GPUS, GPUS[0]]
+    ]
 
 
 def test_any_number_of_trainers_uses_a_cpu(tmp_path):

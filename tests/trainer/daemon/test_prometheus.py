@@ -37,7 +37,9 @@ def clock():
 
 @pytest.fixture
 def daemon():
-    return SimpleNamespace(worker="w", device="cpu", slots=3, options=TrainerOptions(), spool=["one"], contact=1234.5)
+    return SimpleNamespace(
+        worker="w", device="cpu", slots=3, options=TrainerOptions(), spool=["one"], contact=1234.5
+    )
 
 
 @pytest.fixture
@@ -61,6 +63,7 @@ def test_outcomes_are_counted_by_task(metrics):
     claims = [claim(at, task) for at, task in enumerate(["digits", "digits", "digits", "diabetes"])]
     for each in claims:
         metrics(events.ProposalClaimed(each, 1))
+
     metrics(events.EpochTrained(claims[0], {}))
     metrics(events.EpochTrained(claims[0], {}))
     metrics(events.ProposalCompleted(claims[0], Result(0.5)))
@@ -74,6 +77,7 @@ def test_outcomes_are_counted_by_task(metrics):
     for name in ("completed_total", "failed_total", "returned_total"):
         assert found[name, "digits"] == 1
         assert (name, "diabetes") not in found
+
     assert found["lease_losses_total", "diabetes"] == 1
     assert found["refused_total", None] == 1
     assert ("running", "digits") not in found
@@ -81,21 +85,28 @@ def test_outcomes_are_counted_by_task(metrics):
 
 def test_training_and_idle_seconds_are_disjoint(metrics, clock):
     clock.now += 10
-    first, second = claim(1), claim(2, "diabetes")
+    first = claim(1)
+    second = claim(2, "diabetes")
     metrics(events.ProposalClaimed(first, 1))
     clock.now += 4
     metrics(events.ProposalClaimed(second, 2))
     clock.now += 2
     found = told(metrics)
     assert found["idle_seconds_total", None] == 10
-    assert (found["training_seconds_total", "digits"], found["training_seconds_total", "diabetes"]) == (6, 2)
+    assert (
+        found["training_seconds_total", "digits"],
+        found["training_seconds_total", "diabetes"],
+    ) == (6, 2)
     assert found["running", "digits"] == found["running", "diabetes"] == 1
     metrics(events.ProposalCompleted(first, Result(0.5)))
     clock.now += 3
     metrics(events.ProposalFailed(second, "NaN"))
     clock.now += 5
     found = told(metrics)
-    assert (found["training_seconds_total", "digits"], found["training_seconds_total", "diabetes"]) == (6, 5)
+    assert (
+        found["training_seconds_total", "digits"],
+        found["training_seconds_total", "diabetes"],
+    ) == (6, 5)
     assert found["idle_seconds_total", None] == 15
 
 
@@ -104,13 +115,19 @@ def test_outages_add_up(metrics, clock):
     clock.now += 2
     metrics(events.StoreUnreachable("no server"))
     clock.now += 2
-    assert (told(metrics)["archive_away", None], told(metrics)["archive_away_seconds_total", None]) == (1, 4)
+    assert (
+        told(metrics)["archive_away", None],
+        told(metrics)["archive_away_seconds_total", None],
+    ) == (1, 4)
     metrics(events.StoreReachable(4.0))
     clock.now += 50
     metrics(events.StoreUnreachable("no server"))
     clock.now += 1
     metrics(events.StoreReachable(1.0))
-    assert (told(metrics)["archive_away", None], told(metrics)["archive_away_seconds_total", None]) == (0, 5)
+    assert (
+        told(metrics)["archive_away", None],
+        told(metrics)["archive_away_seconds_total", None],
+    ) == (0, 5)
 
 
 def test_gauges_are_read_at_each_scrape(metrics, daemon):
@@ -146,6 +163,7 @@ def test_metrics_are_served_in_the_format_of_prometheus(metrics):
     port = metrics.serve(0)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         text = answer.read().decode()
+
     assert 'archive_trainer_info{device="cpu",study="",version=' in text
     assert "process_resident_memory_bytes" in text
 
@@ -158,7 +176,13 @@ def test_a_port_that_is_taken_is_named(metrics):
 
 
 def test_the_label_of_a_file_has_no_path(metrics):
-    for task in ("csv:/home/me/secret project/houses.csv#price", "npz:/a/b.npz", "table:/a/t.csv#-x/y", "digits"):
+    for task in (
+        "csv:/home/me/secret project/houses.csv#price",
+        "npz:/a/b.npz",
+        "table:/a/t.csv#-x/y",
+        "digits",
+    ):
         metrics(events.ProposalClaimed(claim(1, task)))
+
     labels = {task for name, task in told(metrics) if name in ("claimed_total", "running")}
     assert labels == {"csv:houses.csv#price", "npz:b.npz", "table:t.csv#-x/y", "digits"}

@@ -1,4 +1,5 @@
-"""Proxies that daemons measure beside their trials: complete, measured once, and harmless to trials."""
+"""Proxies that daemons measure beside their trials: complete, measured once, and harmless to
+trials."""
 
 from __future__ import annotations
 
@@ -47,7 +48,13 @@ def run(archive, tmp_path):
     """Lets a daemon work until there is nothing to do."""
 
     def run(**options) -> Tally:
-        own = {"threads": 1, "device": "cpu", "idle_seconds": 0.3, "parting_seconds": 120.0, **options}
+        own = {
+            "threads": 1,
+            "device": "cpu",
+            "idle_seconds": 0.3,
+            "parting_seconds": 120.0,
+            **options,
+        }
         return Trainer(archive, TrainerOptions(**own), home=tmp_path / "trainer").run()
 
     return run
@@ -60,17 +67,19 @@ def test_trained_networks_and_a_sample_are_measured_once(archive, run):
     with serving(archive, study="study", proxies=4):
         wait_until(lambda: len(measured(archive)) == 7, 60, "all measurements")
         wait_until(lambda: states(archive) == [State.COMPLETE] * 3, 60, "all trials")
+
     found = scores(archive, [*NETS, *sample(4)])
     assert len(found) == 7 and all({*each} == ALL for each in found.values())
     # The process measures what the command measures.
     task = registry.get("diabetes")
     own = ProxyMeasurement(task, task.protocol())(NETS[1])
     known = {name: value for name, value in own.items() if math.isfinite(value)}
-    assert {name: value for name, value in found[NETS[1].key].items() if value is not None} == pytest.approx(
-        known, rel=1e-4
-    )
+    assert {
+        name: value for name, value in found[NETS[1].key].items() if value is not None
+    } == pytest.approx(known, rel=1e-4)
     # Another study and another trainer have nothing to measure but what is new.
-    before, new = measured(archive), net("mlp", "relu/24 linear")
+    before = measured(archive)
+    new = net("mlp", "relu/24 linear")
     propose(archive, [*NETS[:1], new], name="other")
     assert run(proxies=4).complete == 2
     after = measured(archive)
@@ -86,12 +95,17 @@ def test_without_the_option_nothing_is_measured(archive, run):
 
 
 @pytest.mark.lasts(8)
-def test_a_killed_measurement_costs_neither_the_trial_nor_the_daemon(archive, run, monkeypatch, caplog):
+def test_a_killed_measurement_costs_neither_the_trial_nor_the_daemon(
+    archive, run, monkeypatch, caplog
+):
     """As where memory runs out: the trials go on, and the log says it once."""
-    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.is_killed_when_measured))
+    monkeypatch.setitem(
+        registry.registry._loaded, "faulty", faulty.faulty(faulty.is_killed_when_measured)
+    )
     propose(archive, NETS, "faulty")
     with caplog.at_level("WARNING", "archive.trainer"):
         assert run(proxies=3, study="study") == Tally(complete=3)
+
     (line,) = [each.getMessage() for each in caplog.records if "proxies" in each.getMessage()]
     assert "task=faulty" in line and f"status -{signal.SIGKILL:d}" in line
     assert not measured(archive)
@@ -108,12 +122,14 @@ def test_a_network_that_ends_the_process_is_left_out(archive, run, monkeypatch, 
         if request is not None and not victims:
             victims.append(request[0].key)
             psutil.Process(self._running[1].pid).kill()
+
         return ask(self, request)
 
     monkeypatch.setattr(process.MeasurementProcess, "_ask", killing)
     propose(archive, NETS)
     with caplog.at_level("WARNING", "archive.trainer"):
         assert run(proxies=0) == Tally(complete=3)
+
     (line,) = [each.getMessage() for each in caplog.records if "proxies" in each.getMessage()]
     assert f"architecture={victims[0]}" in line
     assert measured(archive).keys() == {each.key for each in NETS} - {*victims}
@@ -128,6 +144,7 @@ def test_a_table_is_answered_and_advises_the_import(archive, run, tmp_path, capl
     propose_cells(archive, table(tmp_path), 3)
     with caplog.at_level("WARNING", "archive.trainer"):
         assert run(proxies=5, study="study", data_folders=(str(tmp_path),)) == Tally(complete=3)
+
     (line,) = [each.getMessage() for each in caplog.records if "proxies" in each.getMessage()]
     assert "archive import proxies" in line
     assert not measured(archive) and len(CELLS) > 3
@@ -149,8 +166,12 @@ def test_a_killed_trainer_leaves_whole_scores_and_another_goes_on(archive, start
     assert not alive
     # Two trainers share the rest.
     homes = [tmp_path / name for name in ("second", "third")]
-    with serving(archive, homes[0], study="study", proxies=16), serving(archive, homes[1], study="study", proxies=16):
+    with (
+        serving(archive, homes[0], study="study", proxies=16),
+        serving(archive, homes[1], study="study", proxies=16),
+    ):
         wait_until(lambda: len(measured(archive)) == 16, 300, "the rest of the sample")
+
     after = measured(archive)
     assert after.keys() == {each.key for each in sample(16)}
     assert {key: after[key] for key in before} == before
@@ -171,7 +192,9 @@ def test_a_study_created_again_under_its_name_is_measured_for_its_own_task(archi
 @pytest.mark.lasts(6)
 def test_a_stop_waits_for_no_sample(archive, tmp_path):
     propose(archive, [])
-    options = TrainerOptions(threads=1, device="cpu", study="study", proxies=500, parting_seconds=600.0)
+    options = TrainerOptions(
+        threads=1, device="cpu", study="study", proxies=500, parting_seconds=600.0
+    )
     trainer = Trainer(archive, options, home=tmp_path)
     thread = threading.Thread(target=trainer.run)
     thread.start()

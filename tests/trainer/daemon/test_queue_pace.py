@@ -1,4 +1,5 @@
-"""The pace of looks at the queue: rare while it is empty, at once when it grows on the same machine."""
+"""The pace of looks at the queue: rare while it is empty, at once when it grows on the same
+machine."""
 
 from __future__ import annotations
 
@@ -29,13 +30,15 @@ def own(tmp_path):
 
 
 def test_pauses_double_up_to_the_longest_and_vary(clock, own):
-    pace, pauses = QueuePace(30.0, WakeUpReceiver(own)), []
+    pace = QueuePace(30.0, WakeUpReceiver(own))
+    pauses = []
     for _ in range(20):
         assert pace.due
         pace.found_nothing()
         assert not pace.due
         pauses.append(pace.next_at - clock[0])
         clock[0] = pace.next_at
+
     assert all(1.8 <= later / former <= 2.2 for former, later in pairwise(pauses[:10]))
     assert all(30.0 <= pause <= 33.0 for pause in pauses[-5:])
     assert len(set(pauses[-5:])) == 5

@@ -34,7 +34,13 @@ NOTICES = [
     Completion("s#00004", "token", Result(0.5, partial=True), pruned=True, rung=1),
     Release("s#00005", "token"),
     Release("s#00006", "token", "no driver", Cause.DEVICE, "last words"),
-    Failure("s#00007", "token", "out of memory", cause=Cause.OUT_OF_MEMORY, memory=MemoryNeed(3, 4, alone=True)),
+    Failure(
+        "s#00007",
+        "token",
+        "out of memory",
+        cause=Cause.OUT_OF_MEMORY,
+        memory=MemoryNeed(3, 4, alone=True),
+    ),
 ]
 
 
@@ -50,6 +56,7 @@ def files(spool):
 def test_another_daemon_adopts_all_notices(spool):
     for notice in NOTICES:
         spool.put(notice)
+
     other = ResultSpool(spool.folder, "embedded")
     assert len(other) == 0
     assert other.adopt() == len(NOTICES)
@@ -65,7 +72,11 @@ HERE, ELSEWHERE = (spool_owner.host_digest(name) for name in (platform.node(), "
     ("owner", "age", "adopted"),
     [
         (SpoolOwner(HERE, 2**22 + 1, 1), 0.0, True),
-        (SpoolOwner(HERE, os.getppid(), int(psutil.Process(os.getppid()).create_time())), 9e9, False),
+        (
+            SpoolOwner(HERE, os.getppid(), int(psutil.Process(os.getppid()).create_time())),
+            9e9,
+            False,
+        ),
         (SpoolOwner(ELSEWHERE, 1, 1), 0.0, False),
         (SpoolOwner(ELSEWHERE, 1, 1), spool_owner.SILENT_SECONDS + 1, True),
     ],
@@ -95,10 +106,12 @@ def test_many_hosts_deliver_each_result_once_after_an_outage(tmp_path):
     for at, spool in enumerate([*spools, ended]):
         for notice in (Completion(f"s#{at}", "token", RESULT), Failure(f"t#{at}", "token", "NaN")):
             spool.put(notice)
+
     ended.release()
     killed = spools.pop()
     for path in killed._waiting:
         os.utime(path, (time.time() - 2 * spool_owner.SILENT_SECONDS,) * 2)
+
     adopted = [spool.adopt() for spool in spools]
     assert sum(adopted) == 4
     delivered = [notice.id for spool in spools for notice in spool.waiting]
@@ -106,6 +119,7 @@ def test_many_hosts_deliver_each_result_once_after_an_outage(tmp_path):
     for spool in spools:
         for notice in spool.waiting:
             spool.discard(notice)
+
     assert not list(tmp_path.iterdir())
 
 
@@ -114,6 +128,7 @@ def test_a_notice_that_replaced_a_delivered_one_waits(spool):
     other = Completion("s#2", "token", RESULT)
     for notice in (first, other, second):
         spool.put(notice)
+
     spool.discard(first)
     spool.quarantine(first)
     assert spool.waiting == [second, other]
@@ -133,6 +148,7 @@ def test_a_file_of_an_earlier_release_is_adopted(spool):
 def test_delivered_notice_is_discarded(spool):
     for notice in NOTICES:
         spool.put(notice)
+
     spool.discard(NOTICES[0])
     assert spool.waiting == NOTICES[1:]
     assert len(files(spool)) == len(spool) == len(NOTICES) - 1
@@ -211,11 +227,13 @@ def test_notice_is_written_when_the_disk_has_space_again(tmp_path, monkeypatch, 
     first = (NOTICES[0].id, NOTICES[0].token)
     for _ in range(3):
         spool.put(NOTICES[0])
+
     assert not spool.is_safe(*first)
     monkeypatch.setattr(result_spool, "RETRY_SECONDS", 0.0)
     spool._unwritten.update(dict.fromkeys(spool._unwritten, 0.0))
     for _ in range(3):
         spool.put(NOTICES[0])
+
     assert caplog.text.count("result not written") == 1
     full.unlink()
     spool.put(NOTICES[0])

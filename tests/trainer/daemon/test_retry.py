@@ -26,6 +26,7 @@ def away_until(clock, when):
     def ask():
         if clock[0] < when:
             raise StoreUnavailableError("no database server answers at bolt://there")
+
         return "answer"
 
     return ask
@@ -42,14 +43,19 @@ def test_time_limit_raises_the_last_reason(clock):
     said = []
     with pytest.raises(StoreUnavailableError, match="bolt://there"):
         retry.wait_for_store(away_until(clock, 250.0), 10.0, said.append)
+
     assert clock[0] <= 110 and said[0].startswith("waiting for 10 s: no database")
     with pytest.raises(StoreUnavailableError):
         retry.wait_for_store(away_until(clock, 250.0), 0.0, said.append)
+
     assert len(said) == 1
 
 
 def test_stop_ends_the_wait_at_once(clock):
-    assert retry.wait_for_store(away_until(clock, 250.0), None, print, lambda: clock[0] > 100.5) is None
+    assert (
+        retry.wait_for_store(away_until(clock, 250.0), None, print, lambda: clock[0] > 100.5)
+        is None
+    )
     assert clock[0] < 101
 
 
@@ -59,23 +65,30 @@ def test_a_refused_login_is_no_outage(clock):
 
     with pytest.raises(AuthenticationError):
         retry.wait_for_store(ask, None, print)
+
     assert clock[0] == 100
 
 
-def test_daemon_starts_when_the_store_becomes_reachable(archive, monkeypatch, tmp_path, caplog, clock):
+def test_daemon_starts_when_the_store_becomes_reachable(
+    archive, monkeypatch, tmp_path, caplog, clock
+):
     propose(archive, [])
-    arrive, asked = workers.arrive, []
+    arrive = workers.arrive
+    asked = []
 
     def unreliable(*arguments, **properties):
         asked.append(arguments)
         if len(asked) < 3:
             raise StoreUnavailableError("no database server answers at bolt://there")
+
         arrive(*arguments, **properties)
 
     monkeypatch.setattr(workers, "arrive", unreliable)
     cpu = devices.Device("cpu", "cpu", "none", 1 << 30)
     monkeypatch.setattr(devices, "find", lambda _: [cpu])
-    daemon = Trainer(archive, TrainerOptions(once=True, device="cpu", poll_seconds=0.01), home=tmp_path)
+    daemon = Trainer(
+        archive, TrainerOptions(once=True, device="cpu", poll_seconds=0.01), home=tmp_path
+    )
     daemon.run()
     assert "waiting until it answers" in caplog.text
     assert [worker.id for worker in workers.statuses(archive.connection)] == [daemon.worker]

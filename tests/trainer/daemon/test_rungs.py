@@ -1,4 +1,5 @@
-"""Rungs in real trainings, on each server: a promoted trial continues from its pause, also after kills."""
+"""Rungs in real trainings, on each server: a promoted trial continues from its pause, also after
+kills."""
 
 from __future__ import annotations
 
@@ -38,7 +39,17 @@ def propose(archive, architectures, name="study", rungs=RUNGS):
     known = registry.get("longer")
     config = {} if rungs is None else {"rungs": rungs.as_config()}
     archive.studies.create(
-        Study(name, "longer", "longer/1", "mlp", known.objective, known.direction, budget=100, seed=3, config=config)
+        Study(
+            name,
+            "longer",
+            "longer/1",
+            "mlp",
+            known.objective,
+            known.direction,
+            budget=100,
+            seed=3,
+            config=config,
+        )
     )
     agent = archive.proposals.register_agent("random", {}, "1")
     return archive.proposals.create(name, agent, [Suggestion(each) for each in architectures])
@@ -48,7 +59,9 @@ def propose(archive, architectures, name="study", rungs=RUNGS):
 def run(archive, tmp_path):
     """Lets a daemon work until there is nothing to do."""
     given = {"threads": 1, "device": "cpu", "idle_seconds": 0.3}
-    return lambda **options: Trainer(archive, TrainerOptions(**given, **options), home=tmp_path / "trainer").run()
+    return lambda **options: Trainer(
+        archive, TrainerOptions(**given, **options), home=tmp_path / "trainer"
+    ).run()
 
 
 def found(archive, name="study"):
@@ -57,7 +70,8 @@ def found(archive, name="study"):
 
 def check_equal_to_those_that_never_paused(archive):
     """What a study with rungs found is the beginning of what one without found, to the last bit."""
-    paused, whole = found(archive), found(archive, "whole")
+    paused = found(archive)
+    whole = found(archive, "whole")
     assert paused.keys() == whole.keys()
     for key, one in paused.items():
         curve = {name: values for name, values in one.curve.items() if name != "seconds"}
@@ -66,6 +80,7 @@ def check_equal_to_those_that_never_paused(archive):
         assert one.value == min(other.curve["valid_mse"][: one.epochs])
         if not one.partial:
             assert (one.value, repeatable(one.metrics)) == (other.value, repeatable(other.metrics))
+
     return paused
 
 
@@ -82,7 +97,9 @@ def test_promoted_trials_resume_from_their_rung(archive, run, tmp_path):
     # Only what is whole has weights; only what may yet go on has a state.
     assert [one.id for one in paused.values() if archive.weights.of_evaluation(one.id)] == [top]
     left = {path.name for path in (tmp_path / "trainer" / "checkpoints").iterdir()}
-    assert left == {checkpoints.path_of(tmp_path, one.id).name for one in paused.values() if one.partial}
+    assert left == {
+        checkpoints.path_of(tmp_path, one.id).name for one in paused.values() if one.partial
+    }
     environments = dict(archive.query("MATCH (e:Evaluation) RETURN e.id, e.environment").rows)
     assert json.loads(environments[top])["resumed"] == 2
     assert archive.studies.snapshot("study").incumbent.id == top
@@ -97,7 +114,9 @@ def test_killed_worker_loses_and_doubles_no_rung(archive, run, start):
         return archive.proposals.list("study", wanted)
 
     # One that goes on from its rung.
-    promoted = wait_until(lambda: [one for one in proposals(State.RUNNING) if one.rung], 120, "a promotion")[0]
+    promoted = wait_until(
+        lambda: [one for one in proposals(State.RUNNING) if one.rung], 120, "a promotion"
+    )[0]
     killed = daemons[int(promoted.worker.split("-")[-2])]
     killed.kill()
     killed.wait()
@@ -106,15 +125,21 @@ def test_killed_worker_loses_and_doubles_no_rung(archive, run, start):
     for daemon in daemons.values():
         daemon.terminate()
         daemon.wait(60)
+
     propose(archive, NETS, "whole", None)
     run(slots=2)
     paused = check_equal_to_those_that_never_paused(archive)
-    rows = archive.query("MATCH (p:Proposal {study: 'study'}) RETURN p.id, p.state, p.rung, p.rung_values, p.reason")
+    rows = archive.query(
+        "MATCH (p:Proposal {study: 'study'}) RETURN p.id, p.state, p.rung, p.rung_values, p.reason"
+    )
     for id_, state, rung, values, reason in rows.rows:
         (one,) = [each for each in paused.values() if each.id == id_]
         assert (state == State.COMPLETE) == (not one.partial)
-        assert values == [min(one.curve["valid_mse"][:epochs]) for epochs in RUNGS.epochs[: len(values)]]
+        assert values == [
+            min(one.curve["valid_mse"][:epochs]) for epochs in RUNGS.epochs[: len(values)]
+        ]
         assert len(values) == (rung or 0) + 1 and reason is None
+
     at = [sum(len(row[3]) > rung for row in rows.rows) for rung in range(3)]
     assert at[0] == len(NETS) and at[1] >= 3 and at[2] >= at[1] // 3
 
@@ -134,7 +159,8 @@ def test_agents_receive_one_scale_and_replay_agrees(archive, run):
     told = {one.id: one.score for one in late[0].observations}
     assert all(told[one.id] > one.score for one in found(archive).values() if one.partial)
     past = StudyReplay(archive, "study")
-    past._evaluations = archive.studies.evaluations("study")  # else those that a proposal names as its basis
+    # else those that a proposal names as its basis
+    past._evaluations = archive.studies.evaluations("study")
     for history, known in (early, late):
         assert past.history(known).observations == history.observations
 
@@ -146,5 +172,8 @@ def test_other_rungs_are_another_study(archive):
     plain = Study(**{**vars(stored), "config": {}})
     assert study_setup.open_study(archive, plain).config == stored.config
     other = Study(**{**vars(stored), "config": {"rungs": Rungs((2, 40)).as_config()}})
-    with pytest.raises(StudyConflictError, match="exists with rungs at 2, 6, 40 epochs, one of 3 continues, got 2, 40"):
+    with pytest.raises(
+        StudyConflictError,
+        match="exists with rungs at 2, 6, 40 epochs, one of 3 continues, got 2, 40",
+    ):
         study_setup.open_study(archive, other)

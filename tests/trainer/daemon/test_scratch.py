@@ -69,11 +69,13 @@ def test_a_folder_that_vanishes_is_empty(folders):
 
 def deletions_wait(monkeypatch, only=None):
     """Let the deletion of a folder, or of every one, wait for the event that is returned."""
-    delete, may_delete = scratch._delete, threading.Event()
+    delete = scratch._delete
+    may_delete = threading.Event()
 
     def late(path):
         if only in (None, path):
             may_delete.wait()
+
         delete(path)
 
     monkeypatch.setattr(scratch, "_delete", late)
@@ -89,10 +91,13 @@ def test_results_do_not_wait_for_the_deletion_of_files(archive, trainer, tmp_pat
             assert len(list(tmp_path.glob("scratch/*/*"))) == 2
         finally:
             may_delete.set()
+
     assert not list(tmp_path.glob("scratch/*"))
 
 
-def test_a_trainer_does_not_wait_for_the_deletion_of_old_files(archive, trainer, tmp_path, monkeypatch):
+def test_a_trainer_does_not_wait_for_the_deletion_of_old_files(
+    archive, trainer, tmp_path, monkeypatch
+):
     left = tmp_path / "scratch" / f"{ScratchFolders()._prefix}-{2**22 + 1}-x"
     left.mkdir(parents=True)
     may_delete = deletions_wait(monkeypatch, left)
@@ -103,6 +108,7 @@ def test_a_trainer_does_not_wait_for_the_deletion_of_old_files(archive, trainer,
             assert left.is_dir()
         finally:
             may_delete.set()
+
         wait_until(lambda: not left.exists(), 10, "the deletion")
 
 
@@ -114,7 +120,8 @@ def test_a_trial_has_limits_of_time_and_space(folders):
     assert each.excess(TrainerOptions(scratch_bytes=None)) is None
     reasons = {each.excess(TrainerOptions(scratch_bytes=1 << 16)) for _ in range(50)} - {None}
     assert all(
-        "temporary files took" in one and "more than its limit of 65536 (--scratch-limit)" in one for one in reasons
+        "temporary files took" in one and "more than its limit of 65536 (--scratch-limit)" in one
+        for one in reasons
     )
     assert reasons
     each.began -= 101
@@ -124,7 +131,8 @@ def test_a_trial_has_limits_of_time_and_space(folders):
 
 def test_folders_of_trainers_that_were_killed_are_deleted(folders, tmp_path):
     code = (
-        "import sys; from pathlib import Path; from archive.trainer.daemon.limits.scratch import ScratchFolders;"
+        "import sys; from pathlib import Path; from archive.trainer.daemon.limits.scratch import "
+        "ScratchFolders;"
         "print(ScratchFolders(Path(sys.argv[1])).create().path)"
     )
     command = [sys.executable, "-c", code, str(folders.root)]
@@ -136,10 +144,16 @@ def test_folders_of_trainers_that_were_killed_are_deleted(folders, tmp_path):
     assert folders.remove_stale() == 1
     assert not os.path.exists(left)
     assert own.path.is_dir()
-    assert (folders.root / "mine").is_dir() and (folders.root / "archive-scratch-other-1-x").is_dir()
+    assert (folders.root / "mine").is_dir() and (
+        folders.root / "archive-scratch-other-1-x"
+    ).is_dir()
 
 
 def test_a_folder_that_cannot_be_created_is_a_reason(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrainingError, match=r"no scratch folder could be created in .*/file/deep: Not a directory"):
+    with pytest.raises(
+        TrainingError,
+        match=r"no scratch folder could be created in "
+        r".*/file/deep: Not a directory",
+    ):
         ScratchFolders(tmp_path / "file" / "deep").create()

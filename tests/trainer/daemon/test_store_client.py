@@ -1,4 +1,5 @@
-"""The daemon's client of the store, on each server: each notice arrives once, in spite of outages."""
+"""The daemon's client of the store, on each server: each notice arrives once, in spite of
+outages."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def make(archive, tmp_path, happened, monkeypatch):
     """Makes queues of daemons that share a home."""
     monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 3600.0)
     options = TrainerOptions(study="study", lease_seconds=600.0, poll_seconds=0.01)
-    return lambda name="w": StoreClient(archive, name, options, ResultSpool(tmp_path / "outbox", "x"), happened.append)
+    return lambda name="w": StoreClient(
+        archive, name, options, ResultSpool(tmp_path / "outbox", "x"), happened.append
+    )
 
 
 @pytest.fixture
@@ -63,7 +66,8 @@ def outage(archive, monkeypatch):
 
 @pytest.fixture
 def rejects(archive, monkeypatch):
-    """Makes the server reject the notices that a test picks, every time they are told, without a pause between."""
+    """Makes the server reject the notices that a test picks, every time they are told, without a
+    pause between."""
     monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 0.0)
     settle = archive.proposals.settle
 
@@ -71,6 +75,7 @@ def rejects(archive, monkeypatch):
         def picky(told):
             if any(map(picked, told)):
                 raise QueryError("not on this database")
+
             return settle(told)
 
         monkeypatch.setattr(archive.proposals, "settle", picky)
@@ -86,8 +91,11 @@ def states(archive):
 def test_one_flush_delivers_all_notices(archive, own, monkeypatch):
     propose(archive, cells(4))
     a, b, c, d = own.claim(4)
-    calls, settle = [], archive.proposals.settle
-    monkeypatch.setattr(archive.proposals, "settle", lambda told: calls.append(told) or settle(told))
+    calls = []
+    settle = archive.proposals.settle
+    monkeypatch.setattr(
+        archive.proposals, "settle", lambda told: calls.append(told) or settle(told)
+    )
     own.enqueue(Report(a.id, a.token, {"loss": [1.0]}))
     own.enqueue(Report(b.id, b.token, {"loss": [1.0]}))
     own.enqueue(Completion(b.id, b.token, Result(0.5)))
@@ -123,8 +131,12 @@ def test_the_deletion_of_a_study_on_this_machine_is_noticed_at_once(archive, own
 def test_reports_send_what_the_store_lacks(archive, own, outage, monkeypatch):
     propose(archive, cells(1))
     (claim,) = own.claim(1)
-    begins, settle, losses = [], archive.proposals.settle, [float(at) for at in range(8)]
-    monkeypatch.setattr(archive.proposals, "settle", lambda told: begins.extend(map(_begin, told)) or settle(told))
+    begins = []
+    settle = archive.proposals.settle
+    losses = [float(at) for at in range(8)]
+    monkeypatch.setattr(
+        archive.proposals, "settle", lambda told: begins.extend(map(_begin, told)) or settle(told)
+    )
 
     def report(**curve):
         own.enqueue(Report(claim.id, claim.token, curve))
@@ -140,14 +152,20 @@ def test_reports_send_what_the_store_lacks(archive, own, outage, monkeypatch):
     report(loss=losses, accuracy=losses)
     report(loss=losses, accuracy=losses)
     assert begins == [0, 3, 5, 0, 8]
-    assert archive.proposals.get(claim.id).curve == {"epoch": [*range(1, 9)], "loss": losses, "accuracy": losses}
+    assert archive.proposals.get(claim.id).curve == {
+        "epoch": [*range(1, 9)],
+        "loss": losses,
+        "accuracy": losses,
+    }
 
 
 def _begin(report):
     return report.begin
 
 
-def test_terminal_notices_outlive_an_outage_reports_do_not(archive, own, make, outage, tmp_path, happened):
+def test_terminal_notices_outlive_an_outage_reports_do_not(
+    archive, own, make, outage, tmp_path, happened
+):
     propose(archive, cells(5))
     a, b, c, d, e = own.claim(5)
     end = outage()
@@ -165,7 +183,13 @@ def test_terminal_notices_outlive_an_outage_reports_do_not(archive, own, make, o
     after = make("v")
     after._spool.adopt()
     assert after.flush() == []
-    assert states(archive) == [State.RUNNING, State.COMPLETE, State.FAILED, State.WAITING, State.COMPLETE]
+    assert states(archive) == [
+        State.RUNNING,
+        State.COMPLETE,
+        State.FAILED,
+        State.WAITING,
+        State.COMPLETE,
+    ]
     assert archive.proposals.list("study")[2].reason == "NaN"
     assert archive.proposals.list("study")[0].curve == {}
     assert not list((tmp_path / "outbox").iterdir())
@@ -173,7 +197,10 @@ def test_terminal_notices_outlive_an_outage_reports_do_not(archive, own, make, o
     assert own.flush() == []
     assert [each.value for each in archive.studies.evaluations("study")] == [0.5, 0.25]
     outage_events = (events.StoreUnreachable, events.StoreReachable)
-    assert tuple(type(event) for event in happened if isinstance(event, outage_events)) == outage_events
+    assert (
+        tuple(type(event) for event in happened if isinstance(event, outage_events))
+        == outage_events
+    )
 
 
 def test_late_release_has_no_effect_on_the_next_worker(archive, own, make, outage, tmp_path):
@@ -234,6 +261,7 @@ def test_rejected_notice_does_not_stop_others(archive, own, rejects, tmp_path, h
     rejects(lambda notice: notice.id == refused.id)
     for claim in claims:
         own.enqueue(Completion(claim.id, claim.token, Result(0.5)))
+
     own.flush()
     wanted = [State.COMPLETE] * 3
     wanted[at] = State.RUNNING
@@ -242,22 +270,31 @@ def test_rejected_notice_does_not_stop_others(archive, own, rejects, tmp_path, h
     for _ in range(delivery.MOST_REJECTIONS - 1):
         assert not [event for event in happened if isinstance(event, events.ResultRefused)]
         own.flush()
+
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".refused"]
-    assert [event.proposal for event in happened if isinstance(event, events.ResultRefused)] == [refused.id]
+    assert [event.proposal for event in happened if isinstance(event, events.ResultRefused)] == [
+        refused.id
+    ]
     assert not [event for event in happened if isinstance(event, events.StoreUnreachable)]
 
 
-def test_result_that_the_server_does_not_take_fails_its_proposal_at_once(archive, own, tmp_path, happened, monkeypatch):
+def test_result_that_the_server_does_not_take_fails_its_proposal_at_once(
+    archive, own, tmp_path, happened, monkeypatch
+):
     propose(archive, cells(2))
     claims = own.claim(2)
     monkeypatch.setattr(message_size, "LARGEST_BYTES", 2**20)
-    own.enqueue(Completion(claims[0].id, claims[0].token, Result(0.5, curve={"loss": [0.5] * 200_000})))
+    own.enqueue(
+        Completion(claims[0].id, claims[0].token, Result(0.5, curve={"loss": [0.5] * 200_000}))
+    )
     own.enqueue(Completion(claims[1].id, claims[1].token, Result(0.5)))
     own.flush()
     assert states(archive) == [State.FAILED, State.COMPLETE]
     failed = archive.proposals.get(claims[0].id)
     assert failed.cause == "training"
-    assert "its result cannot be stored" in failed.reason and "got 2.7 MiB: send less" in failed.reason
+    assert (
+        "its result cannot be stored" in failed.reason and "got 2.7 MiB: send less" in failed.reason
+    )
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".refused"]
     refused = [event for event in happened if isinstance(event, events.ResultRefused)]
     assert [event.proposal for event in refused] == [claims[0].id]
@@ -265,7 +302,9 @@ def test_result_that_the_server_does_not_take_fails_its_proposal_at_once(archive
     assert not own.unreachable
 
 
-def test_server_that_rejects_every_write_counts_as_unreachable(archive, own, rejects, monkeypatch, tmp_path, happened):
+def test_server_that_rejects_every_write_counts_as_unreachable(
+    archive, own, rejects, monkeypatch, tmp_path, happened
+):
     propose(archive, cells(4))
     a, b, c, d = own.claim(4)
     accept = rejects(lambda _: True)
@@ -281,6 +320,7 @@ def test_server_that_rejects_every_write_counts_as_unreachable(archive, own, rej
     for _ in range(3 * delivery.MOST_REJECTIONS):
         own.enqueue(Report(d.id, d.token, {"loss": [1.0]}))
         assert own.flush() == []
+
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".json"] * 3
     assert [type(event) for event in happened] == [events.StoreUnreachable]
     accept()
@@ -298,6 +338,7 @@ def test_rejected_report_is_no_lost_lease(archive, own, rejects):
         own.enqueue(Report(a.id, a.token, {"loss": [1.0]}))
         own.enqueue(Report(b.id, b.token, {"loss": [1.0]}))
         assert own.flush() == []
+
     ragged = {"loss": [1.0], "epoch": [1.0, 2.0]}
     own.enqueue(Report(b.id, b.token, ragged))
     assert own.flush() == []
@@ -332,11 +373,14 @@ def test_rejected_notice_pauses_while_others_are_delivered(archive, own, rejects
     for _ in range(delivery.MOST_REJECTIONS):
         own.enqueue(Report(b.id, b.token, {"loss": [1.0]}))
         own.flush()
+
     assert told == [b.id] * delivery.MOST_REJECTIONS
     assert archive.proposals.list("study")[1].curve["loss"] == [1.0]
 
 
-def test_rejections_are_counted_for_each_claim_until_it_is_delivered(archive, own, rejects, happened):
+def test_rejections_are_counted_for_each_claim_until_it_is_delivered(
+    archive, own, rejects, happened
+):
     propose(archive, cells(1))
     for value in (0.25, 0.5):
         (claim,) = own.claim(1)
@@ -344,14 +388,18 @@ def test_rejections_are_counted_for_each_claim_until_it_is_delivered(archive, ow
         own.enqueue(Failure(claim.id, claim.token, f"no {value}", retry=True))
         for _ in range(delivery.MOST_REJECTIONS - 1):
             own.flush()
+
         accept()
         own.flush()
         assert archive.proposals.get(claim.id).reason == f"no {value}"
         assert own._delivery._rejections == {}
+
     assert not [event for event in happened if isinstance(event, events.ResultRefused)]
 
 
-def test_unwritten_notice_is_written_during_an_outage(archive, own, make, outage, monkeypatch, tmp_path):
+def test_unwritten_notice_is_written_during_an_outage(
+    archive, own, make, outage, monkeypatch, tmp_path
+):
     monkeypatch.setattr(result_spool, "RETRY_SECONDS", 0.0)
     propose(archive, cells(1))
     (claim,) = own.claim(1)
@@ -386,6 +434,7 @@ def test_a_study_that_this_worker_cannot_run_is_in_its_log_once(archive, own, ca
     for _ in range(3):
         own._pace.found()
         assert own.claim(1) == []
+
     own.depart()
     assert caplog.text.count("passes over study=study reason=\"it has no recipe 'other'\"") == 1
 
@@ -399,6 +448,7 @@ def test_repeated_failures_back_off(archive, own, monkeypatch):
         own.back_off(failures, "no files left")
         assert own.claim(1) == []
         waits.append(own.idle_until - now[0])
+
     own.back_off(2, "no files left", doublings=3)
     assert [*waits, own.idle_until - now[0]] == [0.25, 0.5, 1.0, 60.0, 4.0]
     own.back_off(20, "no files left")
@@ -419,6 +469,7 @@ def test_claim_whose_answer_was_lost_is_found_again(archive, own, monkeypatch):
     with monkeypatch.context() as outage:
         outage.setattr(archive.proposals, "claim_many", unanswered)
         assert own.claim(1) == []
+
     own._link.retry_at = 0.0
     (again,) = own.claim(1)
     (other,) = own.claim(1)
@@ -435,7 +486,10 @@ def test_a_call_without_an_answer_is_given_up(monkeypatch):
     monkeypatch.setattr(store_link, "ANSWER_SECONDS", 0.5)
     monkeypatch.setattr(store_link, "PARTING_SECONDS", 0.2)
     monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 0.0)
-    happened, stop, frozen, calls = [], [], threading.Event(), []
+    happened = []
+    stop = []
+    frozen = threading.Event()
+    calls = []
 
     def call():
         calls.append(len(calls))
@@ -459,10 +513,12 @@ def test_a_call_without_an_answer_is_given_up(monkeypatch):
 
 
 def test_a_store_that_is_slow_is_not_away(monkeypatch):
-    """After an answer that came too late, the next call has the time that it takes; so has one at the end."""
+    """After an answer that came too late, the next call has the time that it takes; so has one at
+    the end."""
     monkeypatch.setattr(store_link, "ANSWER_SECONDS", 0.3)
     monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 0.0)
-    stop, calls = [], []
+    stop = []
+    calls = []
 
     def call():
         calls.append(time.sleep(0.6))
@@ -502,9 +558,11 @@ def test_a_fleet_does_not_return_together_after_an_outage(monkeypatch):
         for link in links:
             for _ in range(failures):
                 assert link.call(away) is None
+
         return sorted(link.retry_at - now for link in links)
 
-    once, often = pauses(1), pauses(20)
+    once = pauses(1)
+    often = pauses(20)
     assert len(set(once)) == 50
     assert once[-1] - once[0] > store_link.BACKOFF_SECONDS / 2
     assert often[0] > once[-1]

@@ -20,7 +20,8 @@ SMALL = registry.get("fashion-mnist").protocol("fashion-mnist/small")
 def test_missing_file_is_named_with_its_destination_in_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     expected = {
-        "mnist": r"data of mnist are not found in .* put mnist\.npz there, from https.*or unset ARCHIVE_DATA_DIR",
+        "mnist": r"data of mnist are not found in .* put mnist\.npz there, from https.*or unset "
+        r"ARCHIVE_DATA_DIR",
         "fashion-mnist": r"train-images-idx3-ubyte\.gz, .* and .* or fashion_mnist\.npz there",
         "naval": r"put UCI CBM Dataset\.zip or uci_naval\.npz there",
     }
@@ -28,12 +29,23 @@ def test_missing_file_is_named_with_its_destination_in_one_line(monkeypatch, tmp
         task = registry.get(name)
         with pytest.raises(SettingsError, match=said) as error:
             registry.prepare(task, task.protocol())
+
         assert "\n" not in str(error.value)
+
     task = registry.get("cifar10")
-    with pytest.raises(SettingsError, match=r"cifar10 \(jpeg\).*cifar10_jpegbytes\.npz there, from [^,]*$"):
+    with pytest.raises(
+        SettingsError,
+        match=r"cifar10 \(jpeg\).*cifar10_jpegbytes\.npz there, "
+        r"from [^,]*$",
+    ):
         registry.prepare(task, task.protocol("cifar10/jpeg"))
+
     monkeypatch.delenv("ARCHIVE_DATA_DIR")
-    with pytest.raises(SettingsError, match=r"cifar10_jpegbytes\.npz, .* is not in .*data: put it there"):
+    with pytest.raises(
+        SettingsError,
+        match=r"cifar10_jpegbytes\.npz, .* is not in .*data: put "
+        r"it there",
+    ):
         registry.prepare(task, task.protocol("cifar10/jpeg"))
 
 
@@ -54,7 +66,9 @@ def published(tmp_path, monkeypatch):
         def log_request(self, *_):
             asked.append(self.path)
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=folder)
+    )
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     file = SourceFile(
@@ -63,7 +77,9 @@ def published(tmp_path, monkeypatch):
         f"sha256:{hashlib.sha256(content).hexdigest()}",
     )
     monkeypatch.setitem(
-        sources.SOURCES, ("small", "official"), DownloadSource("here", (FileForm("keras_npz", (file,)),))
+        sources.SOURCES,
+        ("small", "official"),
+        DownloadSource("here", (FileForm("keras_npz", (file,)),)),
     )
     monkeypatch.delenv("ARCHIVE_DATA_DIR", raising=False)
     yield folder / "small.npz", asked
@@ -91,8 +107,11 @@ def test_a_corrupted_download_is_refused_and_not_kept(published):
     content = bytearray(path.read_bytes())
     content[100] ^= 1
     path.write_bytes(content)
-    with pytest.raises(SettingsError, match=r"small\.npz, .* cannot be fetched from http.*hash") as error:
+    with pytest.raises(
+        SettingsError, match=r"small\.npz, .* cannot be fetched from http.*hash"
+    ) as error:
         loading.load("small", PROTOCOL)
+
     assert "\n" not in str(error.value)
     assert not list(sources.home().rglob("*npz*"))
 
@@ -100,7 +119,11 @@ def test_a_corrupted_download_is_refused_and_not_kept(published):
 def test_failed_download_is_one_line(published):
     path, _ = published
     path.unlink()
-    with pytest.raises(SettingsError, match=r"\(HTTPError: is there a network\?\): put it into .*data"):
+    with pytest.raises(
+        SettingsError,
+        match=r"\(HTTPError: is there a network\?\): put it into "
+        r".*data",
+    ):
         sources.locate("small", "official")
 
 

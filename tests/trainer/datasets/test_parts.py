@@ -36,15 +36,23 @@ def test_no_row_is_in_two_parts_and_classes_have_their_share(rows, split):
     assert len(np.unique(together)) == len(together)
     if split == "held-out":
         assert chosen["test"].min() >= 8000 > max(chosen["train"].max(), chosen["valid"].max())
+
     if split == "given":
         np.testing.assert_array_equal(together, np.arange(6000))
+
     if split in ("stratified", "held-out"):
         whole = {name: rows.targets for name in chosen}
         if split == "held-out":
-            whole = {name: rows.targets[8000:] if name == "test" else rows.targets[:8000] for name in chosen}
+            whole = {
+                name: rows.targets[8000:] if name == "test" else rows.targets[:8000]
+                for name in chosen
+            }
+
         for name, at in chosen.items():
             counts = np.bincount(rows.targets[at], minlength=10)
-            np.testing.assert_allclose(counts, np.bincount(whole[name]) * len(at) / len(whole[name]), atol=1)
+            np.testing.assert_allclose(
+                counts, np.bincount(whole[name]) * len(at) / len(whole[name]), atol=1
+            )
 
 
 @pytest.mark.parametrize("split", ["stratified", "held-out"])
@@ -56,7 +64,9 @@ def test_too_few_rows_are_refused(rows, split):
 def test_whole_numbers_and_floats_have_the_same_moments(rows):
     at = np.arange(0, 10_000, 3)
     for ours, theirs in zip(
-        layout.moments(rows.inputs, at), layout.moments(rows.inputs.astype(np.float64), at), strict=True
+        layout.moments(rows.inputs, at),
+        layout.moments(rows.inputs.astype(np.float64), at),
+        strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
@@ -76,7 +86,11 @@ def test_cached_parts_are_built_once_and_rebuilt_when_altered(rows):
     cache.splits("some", replace(SMALL, epochs=1, name="x/9"), build)
     assert len(calls) == 2
 
-    (folder,) = [path for path in sources.home().glob("parts/some-*") if path.name.endswith(cache._key("some", SMALL))]
+    (folder,) = [
+        path
+        for path in sources.home().glob("parts/some-*")
+        if path.name.endswith(cache._key("some", SMALL))
+    ]
     (folder / "train-inputs.npy").touch()
     cache.splits("some", SMALL, build)
     assert len(calls) == 2, "only touched"
@@ -120,18 +134,23 @@ def _built_at_once(barrier, done):
         return layout.cut(rows, replace(SMALL, split="stratified"))
 
     barrier.wait(30)
-    done.put(float(cache.splits("race", replace(SMALL, split="stratified"), build).train.inputs.sum()))
+    done.put(
+        float(cache.splits("race", replace(SMALL, split="stratified"), build).train.inputs.sum())
+    )
 
 
 def test_processes_that_build_the_same_parts_at_once_all_have_them():
     context = multiprocessing.get_context("fork")
-    barrier, done = context.Barrier(4), context.Queue()
+    barrier = context.Barrier(4)
+    done = context.Queue()
     processes = [context.Process(target=_built_at_once, args=(barrier, done)) for _ in range(4)]
     for process in processes:
         process.start()
+
     assert len({done.get(timeout=60) for _ in processes}) == 1
     for process in processes:
         process.join()
+
     assert len(list(sources.home().glob("parts/*"))) == 1
     assert not list(sources.home().glob("parts/.new-*"))
 
@@ -142,12 +161,15 @@ def test_parts_that_were_restored_with_other_times_are_hashed_once(tmp_path, mon
 
     cache.splits("kept", SMALL, build)
     (folder,) = (sources.home() / "parts").glob("kept-*")
-    hashed, sha256 = [], cache._sha256
+    hashed = []
+    sha256 = cache._sha256
     monkeypatch.setattr(cache, "_sha256", lambda path: hashed.append(path.name) or sha256(path))
     for path in folder.iterdir():
         os.utime(path, (1, 1))
+
     for _ in range(2):
         cache.splits("kept", SMALL, lambda: pytest.fail("built again"))
+
     assert sorted(hashed) == sorted(path.name for path in folder.glob("*.npy"))
     # What has changed is still noticed, whatever is on record of its time.
     np.save(folder / "train-inputs.npy", np.ones((4, 2), np.float32))

@@ -45,6 +45,7 @@ def test_the_parts_of_real_data(real, monkeypatch, name, protocol_name, file, di
     needed(real, file)
     if name == "cifar10":
         pytest.importorskip("PIL")
+
     task = registry.get(name)
     protocol = task.protocol(protocol_name)
     registry.prepare(task, protocol)
@@ -58,6 +59,7 @@ def test_the_parts_of_real_data(real, monkeypatch, name, protocol_name, file, di
             assert part.targets.dtype == np.int64
             shares = np.bincount(part.targets, minlength=task.outputs) / len(part)
             np.testing.assert_allclose(shares, 1 / task.outputs, atol=0.003)
+
     axes = (0,) if len(task.input_shape) == 1 else (0, 2, 3)
     np.testing.assert_allclose(splits.train.inputs.mean(axis=axes, dtype=np.float64), 0, atol=1e-5)
     deviation = splits.train.inputs.std(axis=axes, dtype=np.float64)
@@ -88,6 +90,7 @@ def test_the_order_of_the_rows_in_a_table_does_not_matter(real, tmp_path, monkey
     with zipfile.ZipFile(tmp_path / "UCI CBM Dataset.zip", "w") as archive:
         text = "\n".join("   ".join(f"{value:.7e}" for value in row) for row in table)
         archive.writestr("UCI CBM Dataset/data.txt", text)
+
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "home"))
     after = registry.get("naval").load()
@@ -108,23 +111,37 @@ def test_the_tables_of_protein_agree(real, tmp_path, monkeypatch):
 def test_other_data_under_the_name_of_a_file_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     np.savez(tmp_path / "uci_naval.npz", data=np.zeros((11934, 18)))
-    with pytest.raises(TrainingError, match=r"uci_naval\.npz has other data than the protocols of naval"):
+    with pytest.raises(
+        TrainingError,
+        match=r"uci_naval\.npz has other data than the protocols "
+        r"of naval",
+    ):
         registry.get("naval").load()
+
     np.savez(tmp_path / "mnist.npz", **images_npz(7, 3))
     with pytest.raises(TrainingError, match=r"mnist\.npz has other data"):
         registry.get("mnist").load()
+
     for content in (b"", b"PK\x03\x04 cut off", gzip.compress(b"no zip")):
         (tmp_path / "uci_protein.npz").write_bytes(content)
-        with pytest.raises(TrainingError, match=r"uci_protein\.npz cannot be read as data of protein"):
+        with pytest.raises(
+            TrainingError,
+            match=r"uci_protein\.npz cannot be read as data of "
+            r"protein",
+        ):
             registry.get("protein").load()
+
     np.savez(tmp_path / "uci_protein.npz", data=np.array([{"a": 1}], dtype=object))
     with pytest.raises(TrainingError, match="cannot be read"):
         registry.get("protein").load()
+
     assert not list(sources.home().glob("parts/*"))
 
 
 def idx(array):
-    return gzip.compress(struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes())
+    return gzip.compress(
+        struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+    )
 
 
 def test_the_files_of_mnist_s_format_and_the_arrays_are_the_same_rows(tmp_path):
@@ -133,7 +150,10 @@ def test_the_files_of_mnist_s_format_and_the_arrays_are_the_same_rows(tmp_path):
     paths = [tmp_path / f"{name}.gz" for name in ("x_train", "y_train", "x_test", "y_test")]
     for path in paths:
         path.write_bytes(idx(arrays[path.stem]))
-    assert readers.digest(readers._idx(paths)) == readers.digest(readers._keras_npz([tmp_path / "all.npz"]))
+
+    assert readers.digest(readers._idx(paths)) == readers.digest(
+        readers._keras_npz([tmp_path / "all.npz"])
+    )
 
 
 def test_the_binary_files_of_cifar_are_read_as_their_page_describes(tmp_path):
@@ -149,6 +169,7 @@ def test_the_binary_files_of_cifar_are_read_as_their_page_describes(tmp_path):
             member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
+
     rows = readers._cifar_binary([path])
     np.testing.assert_array_equal(rows.inputs, pixels.transpose(0, 2, 3, 1))
     np.testing.assert_array_equal(rows.targets, labels)
@@ -164,6 +185,7 @@ def test_every_source_has_a_reader_and_every_address_a_hash_or_known_content():
                 assert source.content is not None or file.hash is not None
                 digest = (file.hash or "sha256:" + "0" * 64).partition("sha256:")[2]
                 assert len(bytes.fromhex(digest)) == 32
+
     for name in ("naval", "protein", "mnist", "fashion-mnist", "cifar10"):
         for protocol in registry.get(name).protocols:
             assert (name, protocol.data) in sources.SOURCES

@@ -1,4 +1,5 @@
-"""The tables of scikit-learn are read without importing it, and nothing else heavy is imported to train."""
+"""The tables of scikit-learn are read without importing it, and nothing else heavy is imported to
+train."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def test_a_missing_package_is_named(monkeypatch):
 def test_training_loads_neither_the_compiler_of_torch_nor_scikit_learn():
     code = (
         "import sys; from archive.trainer.tasks import registry as tasks;"
-        "from archive.trainer.trial import fork_server_preload; from archive.trainer.fit.train import train;"
+        "from archive.trainer.trial import fork_server_preload; from archive.trainer.fit.train "
+        "import train;"
         "from tests.support.networks.nets import TINY_CNN, TINY_MLP;"
         "train(TINY_MLP, tasks.get('diabetes')); train(TINY_CNN, tasks.get('digits'));"
         "assert not {'torch._dynamo', 'sklearn', 'scipy'} & set(sys.modules), 'heavy'"

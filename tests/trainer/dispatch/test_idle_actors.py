@@ -21,7 +21,8 @@ def ray(monkeypatch):
         fake.waits.append(timeout)
         return [one for one in references if one in fake.answers], []
 
-    fake.wait, fake.kill = wait, lambda actor, no_restart: fake.killed.append(actor)
+    fake.wait = wait
+    fake.kill = lambda actor, no_restart: fake.killed.append(actor)
     monkeypatch.setitem(sys.modules, "ray", fake)
     return fake
 

@@ -17,12 +17,16 @@ def told(node: TrialNode):
     messages = []
     while not messages or isinstance(messages[-1], EpochReport):
         messages += node.poll().messages
+
     return messages
 
 
 def test_a_node_serves_one_trial_after_the_other_and_keeps_to_their_limits(tmp_path):
-    task, scratch = registry.get("diabetes"), tmp_path / "scratch"
-    spec = TrialSpec(TINY_MLP, task, task.protocol(), 1, "cpu", 1, tmp_path / "weights", proposal="one")
+    task = registry.get("diabetes")
+    scratch = tmp_path / "scratch"
+    spec = TrialSpec(
+        TINY_MLP, task, task.protocol(), 1, "cpu", 1, tmp_path / "weights", proposal="one"
+    )
     node = TrialNode(str(scratch))
     assert node.start(spec)
     assert len([path for path in scratch.glob("*/*") if path.is_dir()]) == 1
@@ -30,9 +34,13 @@ def test_a_node_serves_one_trial_after_the_other_and_keeps_to_their_limits(tmp_p
     assert isinstance(last, TrialFinished) and len(epochs) == last.result.epochs > 0
 
     hanging = faulty.faulty(faulty.hangs)
-    node.start(replace(spec, task=hanging, protocol=hanging.protocol(), proposal="two", seconds=0.5))
+    node.start(
+        replace(spec, task=hanging, protocol=hanging.protocol(), proposal="two", seconds=0.5)
+    )
     (failed,) = told(node)
-    assert isinstance(failed, TrialFailed) and "--trial-timeout" in failed.reason and not failed.retry
+    assert (
+        isinstance(failed, TrialFailed) and "--trial-timeout" in failed.reason and not failed.retry
+    )
 
     node.start(replace(spec, task=hanging, protocol=hanging.protocol(), proposal="three"))
     assert node.poll().messages == []

@@ -31,7 +31,9 @@ def test_an_address_without_a_cluster_is_refused_at_once(form, unused_port):
     address = form.format(unused_port)
     with (
         pytest.raises(
-            LaunchError, match=rf"^no Ray cluster answers at {address}: is its head .* \(Connection refused\)$"
+            LaunchError,
+            match=rf"^no Ray cluster answers at {address}: is its head .* "
+            r"\(Connection refused\)$",
         ),
         ray_connection.connected(address),
     ):
@@ -62,6 +64,7 @@ def test_another_cluster_is_another_connection(monkeypatch):
     for address in ("one:1", "one:1", "two:2", "one:1"):
         with ray_connection.connected(address) as given:
             assert given is ray and ray.opened == address
+
     assert calls == ["one:1", "shutdown", "two:2", "shutdown", "one:1"]
     # A connection of somebody else is used as it is.
     ray_connection._opened.clear()
@@ -71,7 +74,10 @@ def test_another_cluster_is_another_connection(monkeypatch):
 
 @pytest.mark.parametrize("address", ["no-such-host.invalid:6379", "127.0.0.1:99999", "a..b:6379"])
 def test_an_impossible_address_is_refused_at_once(address):
-    with pytest.raises(LaunchError, match=f"^no Ray cluster answers at {address}: "), ray_connection.connected(address):
+    with (
+        pytest.raises(LaunchError, match=f"^no Ray cluster answers at {address}: "),
+        ray_connection.connected(address),
+    ):
         pass
 
 

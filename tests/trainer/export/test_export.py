@@ -1,4 +1,5 @@
-"""Export of trained networks: modules and files that give the outputs of the training, and clear errors."""
+"""Export of trained networks: modules and files that give the outputs of the training, and clear
+errors."""
 
 from __future__ import annotations
 
@@ -49,14 +50,24 @@ RUN = {".pt2": torch_program, ".onnx": onnx_graph}
 
 
 def propose(archive, architectures, task, protocol, name):
-    study = Study(name, task.name, protocol, architectures[0].space, task.objective, task.direction, budget=9, seed=3)
+    study = Study(
+        name,
+        task.name,
+        protocol,
+        architectures[0].space,
+        task.objective,
+        task.direction,
+        budget=9,
+        seed=3,
+    )
     archive.studies.create(study)
     agent = archive.proposals.register_agent("random", {}, "1")
     return archive.proposals.create(name, agent, suggest(architectures))
 
 
 def record(archive, study, home, seed=0):
-    """Complete the first proposal of a study with the weights of a network, and return the network."""
+    """Complete the first proposal of a study with the weights of a network, and return the
+    network."""
     claim = archive.proposals.claim("w", study=study)
     task = registry.get(claim.study.task)
     form = task.form(task.protocol(claim.study.protocol))
@@ -65,8 +76,11 @@ def record(archive, study, home, seed=0):
         # As after a training: no normalisation is an identity.
         for buffer in module.buffers():
             buffer.copy_(torch.rand(buffer.shape) + 0.5)
+
     metadata = {"form": dataclasses.asdict(form)}
-    saved = weights_file.save(home / "weights", claim.architecture.canonical, module.state_dict(), metadata)
+    saved = weights_file.save(
+        home / "weights", claim.architecture.canonical, module.state_dict(), metadata
+    )
     archive.proposals.complete(claim.id, claim.token, Result(0.5, weights=saved))
     return module.eval()
 
@@ -78,12 +92,15 @@ def evaluated(archive, store_settings):
     propose(archive, [TINY_MLP], registry.DIABETES, "diabetes/1", "values")
     for study in ("images", "values"):
         record(archive, study, store_settings.home)
+
     return archive
 
 
 def test_an_exported_model_has_the_metric_of_the_training(archive, store_settings):
     propose(archive, [TINY_CNN], registry.DIGITS, "digits/small", "images")
-    Trainer(archive, TrainerOptions(threads=1, device="cpu", idle_seconds=0.3), home=store_settings.home).run()
+    Trainer(
+        archive, TrainerOptions(threads=1, device="cpu", idle_seconds=0.3), home=store_settings.home
+    ).run()
     network = trained.network(archive, "images#00000")
     test = registry.DIGITS.load(registry.DIGITS.protocol("digits/small")).test
     content, _ = formats.serialise(network, ".pt2")
@@ -103,20 +120,33 @@ def test_exported_models_give_the_outputs_of_the_network(evaluated, study, expor
     test = task.load(task.protocol(network.evaluation.protocol)).test
     x = np.ascontiguousarray(test.inputs)
     raw = (x.astype(np.float64) * scaling.deviation + scaling.mean).astype(np.float32)
-    # Pixels of the digits are whole numbers from 0 to 16; progress of the disease is from 25 to 346.
+    # Pixels of the digits are whole numbers from 0 to 16; progress of the disease is from 25 to
+    # 346.
     if study == "images":
-        assert np.allclose(raw, np.round(raw), atol=1e-4) and 0 <= round(raw.min()) < round(raw.max()) == 16
+        assert (
+            np.allclose(raw, np.round(raw), atol=1e-4)
+            and 0 <= round(raw.min()) < round(raw.max()) == 16
+        )
         assert scaling.target is None
     else:
         progress = test.targets * scaling.target[1] + scaling.target[0]
-        assert np.allclose(progress, np.round(progress), atol=1e-3) and 25 <= progress.min() < progress.max() <= 346
+        assert (
+            np.allclose(progress, np.round(progress), atol=1e-3)
+            and 25 <= progress.min() < progress.max() <= 346
+        )
+
     assert not network.module.training
     expected = network.module(torch.from_numpy(x)).numpy()
     for suffix, raw_inputs in exports.items():
         content, about = formats.serialise(network, suffix, raw_inputs=raw_inputs)
-        inputs, closeness = (raw, {"rtol": 1e-3, "atol": 1e-4}) if raw_inputs else (x, {"rtol": 1e-4, "atol": 1e-5})
+        inputs, closeness = (
+            (raw, {"rtol": 1e-3, "atol": 1e-4}) if raw_inputs else (x, {"rtol": 1e-4, "atol": 1e-5})
+        )
         for count in (1, 7, len(x)):
-            np.testing.assert_allclose(RUN[suffix](content, inputs[:count]), expected[:count], **closeness)
+            np.testing.assert_allclose(
+                RUN[suffix](content, inputs[:count]), expected[:count], **closeness
+            )
+
         assert about["input"]["scaling"].startswith("none: raw") == raw_inputs
         assert about["input"]["shape"] == ["batch", *task.input_shape]
         assert about["output"]["shape"] == ["batch", task.outputs]
@@ -125,14 +155,19 @@ def test_exported_models_give_the_outputs_of_the_network(evaluated, study, expor
 # The exporter takes seconds for the many layers of a genotype.
 @pytest.mark.parametrize(
     "space",
-    [whole("nasbench201"), *(pytest.param(name, marks=pytest.mark.one_space) for name in ("nasbench101", "darts"))],
+    [
+        whole("nasbench201"),
+        *(pytest.param(name, marks=pytest.mark.one_space) for name in ("nasbench101", "darts")),
+    ],
 )
 def test_networks_of_cells_are_exported(space):
     architecture = spaces.get(space).sample(np.random.default_rng(0))
     protocol = registry.DIGITS.protocol(None, space)
     form = registry.DIGITS.form(protocol)
     record = Evaluation("s#00000", "s", 0, "digits", protocol.name, architecture, 0.5)
-    network = trained.TrainedNetwork(record, form, builders.build(architecture.canonical, form).eval(), None)
+    network = trained.TrainedNetwork(
+        record, form, builders.build(architecture.canonical, form).eval(), None
+    )
     # Its outputs are compared with those of the network.
     content, _ = formats.serialise(network, ".onnx")
     assert onnx_graph(content, np.zeros((5, *form.input_shape), np.float32)).shape == (5, 10)
@@ -143,6 +178,7 @@ def test_a_model_that_gives_other_outputs_is_refused(evaluated, monkeypatch):
     content, _ = formats.serialise(network, ".pt2")
     with torch.no_grad():
         next(network.module.parameters()).add_(0.1)
+
     with pytest.raises(TrainingError, match="gives other outputs than the network"):
         formats._check(content, ".pt2", network.module, torch.zeros((2, 10)))
 
@@ -150,19 +186,24 @@ def test_a_model_that_gives_other_outputs_is_refused(evaluated, monkeypatch):
 def test_the_command_writes_each_format(evaluated, store_settings, tmp_path):
     user = Shell(store_settings, tmp_path)
     described = {}
-    shown = user.types("weights", "export", "images#00000", "--to", str(tmp_path / "model.pt2")).stdout
+    shown = user.types(
+        "weights", "export", "images#00000", "--to", str(tmp_path / "model.pt2")
+    ).stdout
     assert "(batch, 1, 8, 8)" in shown and "logits of the classes" in shown
     for form in (".onnx", ".safetensors"):
         path = tmp_path / f"model{form}"
         said = user.types("weights", "export", "images#00000", "--to", str(path), "--json").stdout
         described[form] = json.loads(said)
         assert described[form]["bytes"] == path.stat().st_size
+
     kept = evaluated.weights.of_evaluation("images#00000")
     mine = tmp_path / "mine.safetensors"
     mine.write_bytes(b"of another network")
     again = ("weights", "export", "images#00000", "--to", str(mine))
     refused = user.types(*again, code=2).stderr
-    assert f"{mine} exists: choose another name, or replace it with --force" in " ".join(refused.split())
+    assert f"{mine} exists: choose another name, or replace it with --force" in " ".join(
+        refused.split()
+    )
     assert mine.read_bytes() == b"of another network"
     user.types(*again, "--force")
     assert mine.read_bytes() == weights_file.path_of(kept.uri).read_bytes()
@@ -174,7 +215,11 @@ def test_the_command_writes_each_format(evaluated, store_settings, tmp_path):
     }
     extra = {"archive.json": ""}
     torch.export.load(tmp_path / "model.pt2", extra_files=extra)
-    metadata = onnxruntime.InferenceSession(tmp_path / "model.onnx").get_modelmeta().custom_metadata_map["archive"]
+    metadata = (
+        onnxruntime.InferenceSession(tmp_path / "model.onnx")
+        .get_modelmeta()
+        .custom_metadata_map["archive"]
+    )
     assert json.loads(extra["archive.json"]) == json.loads(metadata)
     assert json.loads(metadata).items() <= described[".onnx"].items()
 
@@ -200,21 +245,25 @@ def test_errors_name_what_is_wrong(evaluated, monkeypatch):
     assert trained.weights(evaluated, "images#0").evaluation.id == "images#00000"
     with pytest.raises(UnknownNameError, match="unknown evaluation 'images#7'"):
         evaluated.module("images#7")
+
     uri = evaluated.weights.of_evaluation("images#00000").uri
     path = weights_file.path_of(uri)
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(WeightsError, match="were altered"):
         evaluated.module("images#00000")
+
     path.unlink()
     with pytest.raises(WeightsError, match=r"cannot read weights .*No such file"):
         evaluated.module("images#00000")
+
     path.write_bytes(content)
     monkeypatch.setitem(builders.registry.built_in, "cnn", "no_such_module:Builder")
     monkeypatch.delitem(builders.registry._loaded, "cnn", raising=False)
     monkeypatch.setattr(builders, "names", lambda: ("mlp",))
     with pytest.raises(InvalidArchitectureError, match="builds networks of mlp, got cnn"):
         evaluated.module("images#00000")
+
     # The weights alone need no builder.
     assert trained.weights(evaluated, "images#00000").content == content
 
@@ -232,6 +281,7 @@ def test_weights_outside_of_the_archives_own_are_not_read(evaluated, tmp_path):
     )
     with pytest.raises(SettingsError, match="--weights-from"):
         evaluated.module("values#00000")
+
     assert isinstance(evaluated.module("values#00000", [tmp_path]), torch.nn.Module)
 
 
@@ -239,10 +289,17 @@ def test_evaluations_without_weights_say_why(archive):
     propose(archive, [TINY_MLP], registry.DIABETES, "diabetes/1", "values")
     claim = archive.proposals.claim("w", study="values")
     archive.proposals.complete(claim.id, claim.token, Result(1.0))
-    with pytest.raises(UsageError, match=r"no weights of the evaluation 'values#00000' are kept: .*--retrain"):
+    with pytest.raises(
+        UsageError,
+        match=r"no weights of the evaluation 'values#00000' are kept: "
+        r".*--retrain",
+    ):
         archive.module("values#00000")
+
     archive.query("MATCH (e:Evaluation {id: 'values#00000'}) SET e.device = 'table'", write=True)
-    with pytest.raises(UsageError, match="its result is that of a table, and no network was trained"):
+    with pytest.raises(
+        UsageError, match="its result is that of a table, and no network was trained"
+    ):
         archive.module("values#00000")
 
 
@@ -256,4 +313,5 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "_ONNX", ("no_such_package",))
     with pytest.raises(SettingsError, match=r"no_such_package .*pip install 'nas-archive\[onnx\]'"):
         formats.check_path(tmp_path / "model.onnx")
+
     assert formats.check_path(tmp_path / "model.PT2") == ".pt2"

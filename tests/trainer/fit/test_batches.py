@@ -1,4 +1,5 @@
-"""Batches of an epoch: order and augmentation by the protocol, random numbers by the generator alone, bytes."""
+"""Batches of an epoch: order and augmentation by the protocol, random numbers by the generator
+alone, bytes."""
 
 from __future__ import annotations
 
@@ -31,13 +32,20 @@ def drawn_by_batch(part, protocol, generator):
     while left > 0:
         order = torch.randperm(len(part), generator=generator)
         for chosen in order.tensor_split(-(-len(part) // protocol.batch))[:left]:
-            images, left = part.inputs[chosen], left - 1
+            images = part.inputs[chosen]
+            left = left - 1
             if protocol.augmentation != "none":
-                down, right = (torch.randint(0, 2 * SHIFT + 1, (len(chosen), 1, 1), generator=generator) for _ in "dr")
+                down, right = (
+                    torch.randint(0, 2 * SHIFT + 1, (len(chosen), 1, 1), generator=generator)
+                    for _ in "dr"
+                )
                 mirrored = torch.randint(0, 2, (len(chosen), 1, 1), generator=generator).bool()
                 mirrored &= torch.tensor(protocol.augmentation == "shift-flip")
                 each = zip(images, down, right, mirrored, strict=True)
-                images = torch.stack([moved(image, int(d), int(r), bool(m)) for image, d, r, m in each])
+                images = torch.stack(
+                    [moved(image, int(d), int(r), bool(m)) for image, d, r, m in each]
+                )
+
             yield images, part.targets[chosen]
 
 
@@ -46,12 +54,17 @@ def drawn_by_batch(part, protocol, generator):
 def test_batches_drawn_at_once_have_the_stream_of_draws_by_batch(monkeypatch, rule, steps, drawn):
     monkeypatch.setattr(batches, "DRAWN", drawn)
     images = Batches(torch.rand(45, 2, 5, 4, generator=seeded(1)), torch.arange(45))
-    protocol, ours, theirs = replace(PROTOCOL, augmentation=rule, epoch_steps=steps), seeded(), seeded()
+    protocol = replace(PROTOCOL, augmentation=rule, epoch_steps=steps)
+    ours = seeded()
+    theirs = seeded()
     for _ in range(2):
         expected = list(drawn_by_batch(images, protocol, theirs))
         epoch = list(images.epoch(protocol, ours))
         assert len(epoch) == images.steps(protocol)
-        assert all(torch.equal(a, c) and torch.equal(b, d) for (a, b), (c, d) in zip(epoch, expected, strict=True))
+        assert all(
+            torch.equal(a, c) and torch.equal(b, d)
+            for (a, b), (c, d) in zip(epoch, expected, strict=True)
+        )
         assert torch.equal(ours.get_state(), theirs.get_state())
 
 
@@ -59,9 +72,13 @@ def test_batches_drawn_at_once_have_the_stream_of_draws_by_batch(monkeypatch, ru
 def test_resumed_epoch_has_the_rest_of_the_batches(monkeypatch, part, first):
     monkeypatch.setattr(batches, "DRAWN", 1)
     protocol = replace(PROTOCOL, epoch_steps=12)
-    whole, rest = list(part.epoch(protocol, seeded())), list(part.epoch(protocol, seeded(), first=first))
+    whole = list(part.epoch(protocol, seeded()))
+    rest = list(part.epoch(protocol, seeded(), first=first))
     assert len(whole) == 12
-    assert all(torch.equal(a, c) and torch.equal(b, d) for (a, b), (c, d) in zip(whole[first:], rest, strict=True))
+    assert all(
+        torch.equal(a, c) and torch.equal(b, d)
+        for (a, b), (c, d) in zip(whole[first:], rest, strict=True)
+    )
 
 
 @pytest.mark.parametrize("steps", [1, 3, 5, 12])
@@ -73,6 +90,7 @@ def test_an_epoch_of_steps_goes_through_whole_passes_and_is_cut_off(part, steps)
     for start in range(0, steps, 5):
         seen = torch.cat(targets[start : start + 5])
         assert len(seen.unique()) == len(seen)
+
     state = generator.get_state()
     following = [batch for _, batch in part.epoch(protocol, generator)]
     resumed = [batch for _, batch in part.epoch(protocol, torch.Generator().set_state(state))]
@@ -89,6 +107,7 @@ def moved(image, down, right, mirrored):
             m = (width - 1 - j if mirrored else j) + right - SHIFT
             if 0 <= k < height and 0 <= m < width:
                 out[:, i, j] = image[:, k, m]
+
     return out
 
 
@@ -98,6 +117,7 @@ def test_augmented_images_are_shifted_and_mirrored():
     batch = augmented(images, moves)
     for k, (down, right, mirrored) in enumerate(moves.tolist()):
         assert torch.equal(batch[k], moved(images[k], down, right, mirrored))
+
     assert batch.is_contiguous(memory_format=torch.channels_last)
 
 
@@ -105,28 +125,36 @@ def photographs(n=100, values=256):
     """Standardised images of bytes, as `archive.trainer.datasets.layout` makes them."""
     rng = np.random.default_rng(0)
     raw = rng.integers(0, values, (n, 6, 5, 3), dtype=np.uint8)
-    mean, deviation = raw.mean(axis=(0, 1, 2)), raw.std(axis=(0, 1, 2))
-    return DataPart(np.moveaxis(((raw - mean) / deviation).astype(np.float32), -1, 1), rng.integers(0, 10, n))
+    mean = raw.mean(axis=(0, 1, 2))
+    deviation = raw.std(axis=(0, 1, 2))
+    return DataPart(
+        np.moveaxis(((raw - mean) / deviation).astype(np.float32), -1, 1), rng.integers(0, 10, n)
+    )
 
 
 @pytest.mark.parametrize("chunk", [7, 4096])
 def test_images_kept_as_bytes_are_equal_to_the_last_bit(monkeypatch, chunk):
     monkeypatch.setattr(image_bytes, "_CHUNK", chunk)
-    part, device = photographs(), torch.device("cpu")
+    part = photographs()
+    device = torch.device("cpu")
     floats, coded = (Batches.of(part, device, compact=compact) for compact in (False, True))
     assert (coded.inputs.dtype, coded.inputs.nbytes * 4) == (torch.uint8, floats.inputs.nbytes)
     assert torch.equal(torch.cat(list(coded.parts(16))), floats.inputs)
     protocol = replace(PROTOCOL, augmentation="shift-flip")
-    for (a, b), (c, d) in zip(*(each.epoch(protocol, seeded()) for each in (floats, coded)), strict=True):
+    for (a, b), (c, d) in zip(
+        *(each.epoch(protocol, seeded()) for each in (floats, coded)), strict=True
+    ):
         assert torch.equal(a, c) and torch.equal(b, d)
         assert c.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_images_that_bytes_cannot_hold_stay_floats():
-    part, device = photographs(), torch.device("cpu")
+    part = photographs()
+    device = torch.device("cpu")
     for value in (np.float32(0.123), np.float32("nan")):
         inputs = part.inputs.copy()
         inputs[0, 0, 0, 0] = value
         kept = Batches.of(DataPart(inputs, part.targets), device, compact=True)
         assert (kept.levels, kept.inputs.dtype) == (None, torch.float32)
+
     assert Batches.of(part, device).levels is None

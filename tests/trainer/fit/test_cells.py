@@ -29,11 +29,15 @@ CELLS = {
         ["input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output"],
     ),
     # The fifth edge is dead: its layer has weights, and no gradient.
-    "nasbench201": from_nasbench201("|nor_conv_3x3~0|+|none~0|nor_conv_1x1~1|+|skip_connect~0|avg_pool_3x3~1|none~2|"),
+    "nasbench201": from_nasbench201(
+        "|nor_conv_3x3~0|+|none~0|nor_conv_1x1~1|+|skip_connect~0|avg_pool_3x3~1|none~2|"
+    ),
 }
 
 
-@pytest.mark.parametrize("space", ["nasbench201", *(whole(name) for name in CELLS if name != "nasbench201")])
+@pytest.mark.parametrize(
+    "space", ["nasbench201", *(whole(name) for name in CELLS if name != "nasbench201")]
+)
 def test_a_cell_learns(space):
     outcome = train(CELLS[space], DIGITS)
     assert outcome.value > 0.3
@@ -44,7 +48,11 @@ def test_a_cell_learns(space):
 
 def test_a_dead_layer_is_trained_without_a_gradient():
     cell = CELLS["nasbench201"].canonical
-    (dead,) = (at for at, layer in enumerate(cell.layers) if at not in cell.live and layer.op == "nor_conv_1x1")
+    (dead,) = (
+        at
+        for at, layer in enumerate(cell.layers)
+        if at not in cell.live and layer.op == "nor_conv_1x1"
+    )
     weights = train(cell, DIGITS, short()).weights
     # The offset of its normalisation has no gradient and no decay; its statistics follow the data.
     assert not weights[f"body.0.operations.{dead - 1}.2.bias"].any()
@@ -57,6 +65,7 @@ def test_an_interrupted_training_goes_on(tmp_path, space):
     path = tmp_path / "checkpoint"
     with pytest.raises(Cancelled):
         leave(path, 5, CELLS[space], DIGITS, short(), seed=1)
+
     resumed = train(relabelled(CELLS[space], 2), DIGITS, short(), seed=1, checkpoint=path)
     assert resumed.resumed == 1
     assert same(resumed, whole)
@@ -64,7 +73,12 @@ def test_an_interrupted_training_goes_on(tmp_path, space):
 
 def test_hyperparameters_apply():
     plain = train(CELLS["nasbench201"], DIGITS, short())
-    for changed in ({"dropout": 0.3}, {"learning_rate": 0.01}, {"weight_decay": 0.1}, {"max_norm": 0.5}):
+    for changed in (
+        {"dropout": 0.3},
+        {"learning_rate": 0.01},
+        {"weight_decay": 0.1},
+        {"max_norm": 0.5},
+    ):
         found = train(CELLS["nasbench201"], DIGITS, short(), hyperparameters=changed)
         assert found.curve["train_loss"] != plain.curve["train_loss"]
 
@@ -74,13 +88,17 @@ def test_one_rate_a_layer_leaves_the_normalisations_to_the_protocol():
     layers = weighted_layers(builders.build(cell, DIGITS.form(space="nasbench101")))
     rates = [1e-9] * len(layers)
     start = builders.build(cell.canonical, DIGITS.form(space="nasbench101")).state_dict()
-    found = train(cell, DIGITS, short(), hyperparameters={"learning_rate": rates, "weight_decay": 0.0}).weights
+    found = train(
+        cell, DIGITS, short(), hyperparameters={"learning_rate": rates, "weight_decay": 0.0}
+    ).weights
     assert torch.allclose(found["stem.0.weight"], start["stem.0.weight"], atol=1e-6)
     assert not torch.allclose(found["stem.1.weight"], start["stem.1.weight"], atol=1e-3)
 
 
 def test_cells_inherit_no_weights():
-    with pytest.raises(InvalidArchitectureError, match="of the space nasbench201 inherit no weights"):
+    with pytest.raises(
+        InvalidArchitectureError, match="of the space nasbench201 inherit no weights"
+    ):
         operations_between(CELLS["nasbench201"], CELLS["nasbench201"], (1, 8, 8))
 
 

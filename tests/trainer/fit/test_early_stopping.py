@@ -21,7 +21,10 @@ LOSSES = st.lists(st.integers(0, 6).map(lambda k: k / 4), min_size=1, max_size=2
 
 def rule(name, patience, threshold=0.0):
     return dataclasses.replace(
-        registry.get("digits").protocol("digits/1"), convergence=name, patience=patience, threshold=threshold
+        registry.get("digits").protocol("digits/1"),
+        convergence=name,
+        patience=patience,
+        threshold=threshold,
     )
 
 
@@ -31,13 +34,16 @@ def test_the_threshold_counts_since_the_last_loss_that_was_low_enough(losses, pa
     for at, loss in enumerate(losses):
         if loss <= losses[marks[-1]] - threshold:
             marks.append(at)
+
     since = len(losses) - 1 - marks[-1]
     assert has_converged(rule("threshold", patience, threshold), 1, losses) == (since >= patience)
 
 
 @given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 5))
 def test_patience_counts_from_the_best_epoch(best, more, patience):
-    assert has_converged(rule("patience", patience), best, [0.0] * (best + more)) == (more >= patience)
+    assert has_converged(rule("patience", patience), best, [0.0] * (best + more)) == (
+        more >= patience
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,6 +61,13 @@ def test_small_improvements_count_when_they_add_up(losses, ends):
 
 
 def test_a_training_ends_by_the_threshold():
-    still = short("diabetes", epochs=30, optimiser="sgd", learning_rate=1e-12, convergence="threshold", patience=3)
+    still = short(
+        "diabetes",
+        epochs=30,
+        optimiser="sgd",
+        learning_rate=1e-12,
+        convergence="threshold",
+        patience=3,
+    )
     outcome = train(TINY_MLP, registry.get("diabetes"), dataclasses.replace(still, threshold=1e-4))
     assert (outcome.epochs, outcome.ended) == (4, "threshold")

@@ -24,7 +24,8 @@ class Limited(nn.Module):
 
     def __init__(self, most: int) -> None:
         super().__init__()
-        self.most, self.sizes = most, []
+        self.most = most
+        self.sizes = []
         torch.manual_seed(0)
         self.layer = nn.Linear(64, 10)
 
@@ -32,6 +33,7 @@ class Limited(nn.Module):
         self.sizes.append(len(x))
         if len(x) > self.most:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
         return self.layer(x.flatten(1))
 
 
@@ -42,7 +44,8 @@ def part():
 
 
 def test_evaluation_without_memory_continues_with_smaller_batches(part, caplog):
-    limited, plain = Limited(30), Limited(100)
+    limited = Limited(30)
+    plain = Limited(100)
     assert evaluate(limited, part, DIGITS) == pytest.approx(evaluate(plain, part, DIGITS))
     assert (plain.sizes, limited.sizes) == ([100], [100, 50, 25, 25, 25, 25])
     assert "out of memory" in caplog.text
@@ -54,7 +57,8 @@ def test_evaluation_keeps_only_the_outputs_that_later_layers_need(part):
     # The output of layer 1 is needed by layer 5, all others by the next layer alone.
     words = "conv3/4 conv3/4 conv3/4 conv3/4 conv3/4 conv3/4 conv3/4 fc/8 softmax"
     network = Network(net("cnn", words, [*((k, k + 1) for k in range(10)), (1, 5)]), FORM)
-    outputs, alive = [], []
+    outputs = []
+    alive = []
 
     def record(layer, inputs, output):
         outputs.append(weakref.ref(output))
@@ -62,6 +66,7 @@ def test_evaluation_keeps_only_the_outputs_that_later_layers_need(part):
 
     for layer in network.layers[1:-1]:
         layer.register_forward_hook(record)
+
     evaluate(network, part, DIGITS)
     # With its input, which is a concatenation in layer 5.
     assert alive == [[1], [1, 2], [1, 2, 3], [1, 3, 4], [5], [5, 6], [6, 7], [7, 8], [8, 9]]

@@ -61,18 +61,23 @@ def test_invalid_values_are_refused(given, message):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(UnknownNameError, match="unknown hyperparameter 'learning_rat': did you mean learning_rate"):
+    with pytest.raises(
+        UnknownNameError, match="unknown hyperparameter 'learning_rat': did you mean learning_rate"
+    ):
         Hyperparameters.of({"learning_rat": 0.1})
 
 
 def test_a_list_needs_one_value_a_layer(diabetes):
-    with pytest.raises(UsageError, match="dropout must be one number, or one for each of 3 layers, got 2"):
+    with pytest.raises(
+        UsageError, match="dropout must be one number, or one for each of 3 layers, got 2"
+    ):
         trained(diabetes, dropout=[0.1, 0.2])
 
 
 def test_the_protocols_own_values_change_nothing(diabetes, plain):
     protocol = diabetes.protocol()
-    rate, decay = protocol.learning_rate, protocol.weight_decay
+    rate = protocol.learning_rate
+    decay = protocol.weight_decay
     same = trained(diabetes, learning_rate=rate, weight_decay=decay, dropout=0.0, max_norm=1e9)
     assert same.curve["valid_mse"] == plain.curve["valid_mse"]
     # One optimiser a layer takes the very steps that one for all takes.
@@ -80,7 +85,9 @@ def test_the_protocols_own_values_change_nothing(diabetes, plain):
     assert split.curve["train_loss"] == pytest.approx(plain.curve["train_loss"], rel=1e-4)
 
 
-@pytest.mark.parametrize("changed", [{"learning_rate": 1e-2}, {"weight_decay": 1.0}, {"dropout": 0.3}])
+@pytest.mark.parametrize(
+    "changed", [{"learning_rate": 1e-2}, {"weight_decay": 1.0}, {"dropout": 0.3}]
+)
 def test_each_changes_the_training_and_can_be_repeated(diabetes, plain, changed):
     found = trained(diabetes, **changed)
     assert found.curve["train_loss"] != plain.curve["train_loss"]
@@ -91,26 +98,38 @@ def test_each_changes_the_training_and_can_be_repeated(diabetes, plain, changed)
 def test_layer_with_a_tiny_learning_rate_hardly_changes(diabetes):
     start = builders.build(CHAIN, diabetes.form(), 1).state_dict()
     found = trained(diabetes, learning_rate=[1e-3, 1e-12, 1e-3], weight_decay=0.0)
-    first, second = "layers.1.affine.weight", "layers.2.affine.weight"
+    first = "layers.1.affine.weight"
+    second = "layers.2.affine.weight"
     assert torch.allclose(found.weights[second], start[second], atol=1e-8)
     assert not torch.allclose(found.weights[first], start[first], atol=1e-3)
 
 
 def test_norms_stay_within_their_bounds(diabetes, plain):
-    bounds = {"layers.1.affine.weight": 0.5, "layers.2.affine.weight": 0.25, "layers.3.weight": 0.125}
+    bounds = {
+        "layers.1.affine.weight": 0.5,
+        "layers.2.affine.weight": 0.25,
+        "layers.3.weight": 0.125,
+    }
     found = trained(diabetes, max_norm=list(bounds.values()))
     for name, bound in bounds.items():
         norms = torch.linalg.vector_norm(found.weights[name], dim=1)
         assert norms.max() <= bound * (1 + 1e-5)
         assert torch.linalg.vector_norm(plain.weights[name], dim=1).max() > bound
+
     # Only what is too long is cut: some unit is not at its bound, or all would have been rescaled.
     assert torch.linalg.vector_norm(found.weights["layers.1.affine.weight"], dim=1).min() > 0.0
 
 
 def test_norms_of_kernels_are_bounded_too():
     digits = registry.get("digits")
-    found = train(TINY_CNN, digits, digits.protocol("digits/1"), seed=1, hyperparameters={"max_norm": 0.2})
-    kernels = [tensor for name, tensor in found.weights.items() if name.endswith("weight") and tensor.ndim > 1]
+    found = train(
+        TINY_CNN, digits, digits.protocol("digits/1"), seed=1, hyperparameters={"max_norm": 0.2}
+    )
+    kernels = [
+        tensor
+        for name, tensor in found.weights.items()
+        if name.endswith("weight") and tensor.ndim > 1
+    ]
     assert kernels
     assert all(kernel.flatten(1).norm(dim=1).max() <= 0.2 * (1 + 1e-5) for kernel in kernels)
 
@@ -135,7 +154,12 @@ def test_dropout_is_off_when_measuring():
 
 
 def test_trial_applies_and_records_hyperparameters(tmp_path, diabetes):
-    asked = {"learning_rate": [0.01, 0.01, 0.001], "dropout": 0.1, "max_norm": 2.0, "weight_decay": 0.001}
+    asked = {
+        "learning_rate": [0.01, 0.01, 0.001],
+        "dropout": 0.1,
+        "max_norm": 2.0,
+        "weight_decay": 0.001,
+    }
     *_, last = told(TrialProcess(replace(job(diabetes, tmp_path, CHAIN), hyperparameters=asked)))
     assert isinstance(last, TrialFinished)
     assert last.result.environment["hyperparameters"] == asked
@@ -144,7 +168,9 @@ def test_trial_applies_and_records_hyperparameters(tmp_path, diabetes):
 
 
 def test_trial_with_unusable_hyperparameters_fails_with_the_reason(tmp_path, diabetes):
-    *_, last = told(TrialProcess(replace(job(diabetes, tmp_path, CHAIN), hyperparameters={"dropout": 2})))
+    *_, last = told(
+        TrialProcess(replace(job(diabetes, tmp_path, CHAIN), hyperparameters={"dropout": 2}))
+    )
     assert isinstance(last, TrialFailed)
     assert last.reason == "dropout must be in [0, 1), got 2"
     assert not last.retry

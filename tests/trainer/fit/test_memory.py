@@ -9,8 +9,10 @@ from archive.trainer.fit import memory
 from archive.trainer.fit.memory import device_memory, out_of_memory
 
 GPU = (
-    "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.18 GiB of which 2.62 MiB is "
-    "free. Process 8935 has 78.10 GiB memory in use. Including non-PyTorch memory, this process has 1.06 GiB memory in "
+    "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.18 GiB of "
+    "which 2.62 MiB is "
+    "free. Process 8935 has 78.10 GiB memory in use. Including non-PyTorch memory, this process "
+    "has 1.06 GiB memory in "
     "use"
 )
 
@@ -18,8 +20,15 @@ GPU = (
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (f"{GPU}. Of the allocated memory 213.72 MiB is allocated by PyTorch, with 82.00 MiB in private pools", GPU),
-        ("[enforce fail at alloc_cpu.cpp:1] . DefaultCPUAllocator: can't allocate memory", "can't allocate memory"),
+        (
+            f"{GPU}. Of the allocated memory 213.72 MiB is allocated by PyTorch, with 82.00 MiB in "
+            "private pools",
+            GPU,
+        ),
+        (
+            "[enforce fail at alloc_cpu.cpp:1] . DefaultCPUAllocator: can't allocate memory",
+            "can't allocate memory",
+        ),
         ("CUDA error: an illegal memory access was encountered", None),
     ],
 )
@@ -44,6 +53,7 @@ TOTAL = psutil.virtual_memory().total
 def test_the_smallest_limit_of_a_container_counts(tmp_path, monkeypatch, texts, expected):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
+
     limits = [str(tmp_path / "memory.max"), str(tmp_path / "memory.limit_in_bytes")]
     monkeypatch.setattr(memory, "_LIMITS", limits)
     assert device_memory() == expected

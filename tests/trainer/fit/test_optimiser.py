@@ -20,21 +20,26 @@ def protocol(rule, decay, momentum=0.9):
 
 
 def adamw(start, gradients, rates, decay):
-    x, mean, square = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
+    x = start.clone()
+    mean = torch.zeros_like(start)
+    square = torch.zeros_like(start)
     for t, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
         x = x - rate * decay * x
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.999 * square + 0.001 * gradient**2
         x = x - rate * (mean / (1 - 0.9**t)) / ((square / (1 - 0.999**t)).sqrt() + 1e-8)
+
     return x
 
 
 def sgd(start, gradients, rates, decay, coefficient=0.9):
-    x, momentum = start.clone(), torch.zeros_like(start)
+    x = start.clone()
+    momentum = torch.zeros_like(start)
     for gradient, rate in zip(gradients, rates, strict=True):
         gradient = gradient + decay * x
         momentum = coefficient * momentum + gradient
         x = x - rate * (gradient + coefficient * momentum)
+
     return x
 
 
@@ -58,8 +63,10 @@ def test_steps_follow_the_formula_and_only_matrices_decay(rule, momentum, formul
     for step, rate in zip(gradients, rates, strict=True):
         for parameter, gradient in zip(parameters, step, strict=True):
             parameter.grad = gradient.clone()
+
         optimiser.step(rate)
         assert all(parameter.grad is None for parameter in parameters)
+
     for place, parameter in enumerate(parameters):
         own = [step[place].double() for step in gradients]
         expected = formula(starts[place], own, rates, 0.3 if parameter.ndim > 1 else 0.0)
@@ -85,15 +92,24 @@ def test_resumed_optimiser_takes_the_same_steps(rule, momentum, before):
     def step(optimiser, parameters, k):
         noise = torch.Generator().manual_seed(k)
         for parameter in parameters:
-            parameter.grad = torch.empty_like(parameter).copy_(torch.randn(parameter.shape, generator=noise))
+            parameter.grad = torch.empty_like(parameter).copy_(
+                torch.randn(parameter.shape, generator=noise)
+            )
+
         optimiser.step(0.01 * k)
 
     for k in range(before):
         step(first, ours, k)
+
     theirs = [nn.Parameter(p.detach().clone()) for p in ours]
     second = Optimiser(theirs, protocol(rule, 0.3, momentum))
     # As from a file: in the order of the axes, whatever the parameter's.
-    second.resume({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in first.state().items()})
+    second.resume(
+        {
+            name: tensor.clone(memory_format=torch.contiguous_format)
+            for name, tensor in first.state().items()
+        }
+    )
     for k in range(before, before + 3):
         step(first, ours, k)
         step(second, theirs, k)
@@ -109,5 +125,7 @@ def test_rate_in_a_tensor_is_that_number(name):
         for k in range(3):
             (weights**2 * (k + 1)).sum().backward()
             optimiser.step(rate)
+
         ends.append(weights.detach())
+
     assert torch.equal(*ends)

@@ -15,7 +15,9 @@ from tests.trainer.fit.test_train import short
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(("capability", "chosen"), [((7, 5), "float32"), ((8, 0), "bf16"), ((9, 0), "bf16")])
+@pytest.mark.parametrize(
+    ("capability", "chosen"), [((7, 5), "float32"), ((8, 0), "bf16"), ((9, 0), "bf16")]
+)
 def test_device_decides_the_automatic_precision(monkeypatch, capability, chosen):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     assert precision.choose("auto", torch.device("cuda:1")) == chosen
@@ -25,15 +27,24 @@ def test_device_decides_the_automatic_precision(monkeypatch, capability, chosen)
 
 
 def test_unknown_precisions_are_refused():
-    with pytest.raises(UsageError, match="precision must be one of auto, float32, bf16, tf32, got 'fp8'"):
+    with pytest.raises(
+        UsageError, match="precision must be one of auto, float32, bf16, tf32, got 'fp8'"
+    ):
         train(TINY_MLP, registry.get("diabetes"), precision="fp8")
 
 
 def test_tf32_needs_a_gpu_that_has_it(monkeypatch):
-    with pytest.raises(SettingsError, match=r"tf32 needs a GPU of compute capability 8\.0 or more, got the device cpu"):
+    with pytest.raises(
+        SettingsError,
+        match=r"tf32 needs a GPU of compute capability 8\.0 or "
+        r"more, got the device cpu",
+    ):
         precision.choose("tf32", CPU)
+
     for capability in ((7, 5), (8, 0)):
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, capability=capability: capability)
+        monkeypatch.setattr(
+            torch.cuda, "get_device_capability", lambda device, capability=capability: capability
+        )
         if capability < (8, 0):
             with pytest.raises(SettingsError, match="got the device cuda:0"):
                 precision.choose("tf32", torch.device("cuda:0"))
@@ -43,7 +54,8 @@ def test_tf32_needs_a_gpu_that_has_it(monkeypatch):
 
 @pytest.fixture
 def flags():
-    """Where PyTorch is told what units a GPU's convolutions and products may use; there without a GPU, too."""
+    """Where PyTorch is told what units a GPU's convolutions and products may use; there without a
+    GPU, too."""
     places = torch.backends.cudnn, torch.backends.cuda.matmul
     before = [place.allow_tf32 for place in places]
     yield places
@@ -53,7 +65,9 @@ def flags():
 
 @pytest.mark.parametrize("before", [(True, False), (False, True)])
 @pytest.mark.parametrize(("name", "allowed"), [("float32", False), ("bf16", False), ("tf32", True)])
-def test_convolutions_and_products_use_the_recorded_precision(monkeypatch, flags, before, name, allowed):
+def test_convolutions_and_products_use_the_recorded_precision(
+    monkeypatch, flags, before, name, allowed
+):
     convolutions, products = flags
     convolutions.allow_tf32, products.allow_tf32 = before
     monkeypatch.setattr(precision, "choose", lambda requested, device: requested)
@@ -70,7 +84,8 @@ def test_convolutions_and_products_use_the_recorded_precision(monkeypatch, flags
 
 def test_networks_learn_in_bfloat16_with_weights_of_float32():
     exact, rounded = (
-        train(TINY_CNN, registry.get("digits"), short("digits", epochs=4), precision=name) for name in ("auto", "bf16")
+        train(TINY_CNN, registry.get("digits"), short("digits", epochs=4), precision=name)
+        for name in ("auto", "bf16")
     )
     assert (exact.precision, rounded.precision) == ("float32", "bf16")
     assert exact.curve["train_loss"] != rounded.curve["train_loss"]
@@ -80,5 +95,7 @@ def test_networks_learn_in_bfloat16_with_weights_of_float32():
 
 
 def test_a_regression_learns_in_bfloat16():
-    outcome = train(TINY_MLP, registry.get("diabetes"), short("diabetes", epochs=10), precision="bf16")
+    outcome = train(
+        TINY_MLP, registry.get("diabetes"), short("diabetes", epochs=10), precision="bf16"
+    )
     assert outcome.curve["train_loss"][-1] < outcome.curve["train_loss"][0]

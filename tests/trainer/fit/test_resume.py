@@ -1,4 +1,5 @@
-"""Interrupted trainings: resumed with the same result to the last bit, or started again with a reason in the log."""
+"""Interrupted trainings: resumed with the same result to the last bit, or started again with a
+reason in the log."""
 
 from __future__ import annotations
 
@@ -22,31 +23,53 @@ from tests.support.networks.nets import TINY_CNN, TINY_MLP, net
 from tests.support.strategies import relabelled
 from tests.trainer.fit.test_train import BRANCHES, same, short
 
-DIABETES, DIGITS = registry.get("diabetes"), registry.get("digits")
+DIABETES = registry.get("diabetes")
+DIGITS = registry.get("digits")
 PLAIN = short("diabetes", epochs=4)
 CASES = {
     "adamw": (DIABETES, TINY_MLP, PLAIN, {}),
     "sgd, channels last, branches": (DIGITS, BRANCHES, short("digits", epochs=2), {}),
-    "dropout, norms": (DIGITS, TINY_CNN, short("digits", epochs=2), {"dropout": [0.2, 0.0, 0.4], "max_norm": 1.0}),
-    "one optimiser a layer": (DIABETES, TINY_MLP, PLAIN, {"learning_rate": [1e-3, 2e-3, 1e-3], "dropout": 0.1}),
+    "dropout, norms": (
+        DIGITS,
+        TINY_CNN,
+        short("digits", epochs=2),
+        {"dropout": [0.2, 0.0, 0.4], "max_norm": 1.0},
+    ),
+    "one optimiser a layer": (
+        DIABETES,
+        TINY_MLP,
+        PLAIN,
+        {"learning_rate": [1e-3, 2e-3, 1e-3], "dropout": 0.1},
+    ),
     "augmented, short epochs": (
         DIGITS,
         TINY_CNN,
-        short("digits", epochs=6, epoch_steps=5, augmentation="shift-flip", convergence="threshold"),
+        short(
+            "digits", epochs=6, epoch_steps=5, augmentation="shift-flip", convergence="threshold"
+        ),
         {},
     ),
-    "no momentum": (DIABETES, TINY_MLP, short("diabetes", optimiser="sgd", momentum=0.0, schedule="constant"), {}),
+    "no momentum": (
+        DIABETES,
+        TINY_MLP,
+        short("diabetes", optimiser="sgd", momentum=0.0, schedule="constant"),
+        {},
+    ),
 }
 
 
 def leave(path, step, *asked, device="cpu", **options):
     """Train until the trial is told to stop after its k-th step."""
-    trial = TrialContext(*asked, checkpoint=path, checkpoint_seconds=1e9, resources=Resources((device,)), **options)
-    due, taken = trial.checkpoint.due, iter(range(1, step + 1))
+    trial = TrialContext(
+        *asked, checkpoint=path, checkpoint_seconds=1e9, resources=Resources((device,)), **options
+    )
+    due = trial.checkpoint.due
+    taken = iter(range(1, step + 1))
 
     def counted():
         if next(taken) == step:
             trial.cancel()
+
         return due()
 
     trial.checkpoint.due = counted
@@ -72,11 +95,14 @@ def test_resumed_training_equals_an_uninterrupted_one(tmp_path, case):
     for stop in (first, *(int(rng.integers(1, max(2, steps // 3))) for _ in range(3))):
         if taken + stop >= steps:
             break
+
         taken += stop
         with pytest.raises(Cancelled) as left:
             leave(path, stop, architecture, task, protocol, **options)
+
         assert left.value.saved
         assert checkpoints.path_of(tmp_path, "a") == path
+
     resumed = train(architecture, task, protocol, checkpoint=path, **options)
     assert resumed.resumed >= 2
     assert same(resumed, whole)
@@ -88,7 +114,10 @@ def test_seconds_add_up(tmp_path):
     path = tmp_path / "a.checkpoint"
     with pytest.raises(Cancelled):
         leave(path, 20, TINY_MLP, DIABETES, PLAIN)
-    job = checkpoints._note(path.read_bytes()[len(checkpoints._MAGIC) + checkpoints._DIGEST :])["job"]
+
+    job = checkpoints._note(path.read_bytes()[len(checkpoints._MAGIC) + checkpoints._DIGEST :])[
+        "job"
+    ]
     state = checkpoints.load(path, job)
     later = {**state.metadata, "trial": {**state.metadata["trial"], "seconds": 1000.0}}
     checkpoints.save(path, job, checkpoints.TrainingCheckpoint(later, state.tensors))
@@ -105,6 +134,7 @@ def interrupted(tmp_path):
     path = tmp_path / "a.checkpoint"
     with pytest.raises(Cancelled):
         leave(path, 20, TINY_MLP, DIABETES, PLAIN)
+
     return path
 
 
@@ -114,10 +144,19 @@ def interrupted(tmp_path):
         ({"architecture": net("mlp", "relu/16 tanh/9 linear")}, "another architecture"),
         ({"protocol": dataclasses.replace(PLAIN, learning_rate=0.5)}, "another protocol"),
         ({"seed": 2}, "another seed: 0, not 2"),
-        ({"hyperparameters": {"dropout": 0.1}}, "another hyperparameters: {}, not {'dropout': 0.1}"),
-        ({"task": dataclasses.replace(DIABETES, name="other")}, "another task: 'diabetes', not 'other'"),
+        (
+            {"hyperparameters": {"dropout": 0.1}},
+            "another hyperparameters: {}, not {'dropout': 0.1}",
+        ),
+        (
+            {"task": dataclasses.replace(DIABETES, name="other")},
+            "another task: 'diabetes', not 'other'",
+        ),
         ({"precision": "bf16"}, "another precision: 'float32', not 'bf16'"),
-        ({"task": dataclasses.replace(DIABETES, loader=lambda protocol: _shuffled(protocol))}, "another data"),
+        (
+            {"task": dataclasses.replace(DIABETES, loader=lambda protocol: _shuffled(protocol))},
+            "another data",
+        ),
     ],
 )
 def test_checkpoint_of_another_training_is_refused(interrupted, caplog, changes, reason):
@@ -125,6 +164,7 @@ def test_checkpoint_of_another_training_is_refused(interrupted, caplog, changes,
     anew = train(**asked)
     with caplog.at_level(logging.WARNING):
         found = train(**asked, checkpoint=interrupted)
+
     assert "starts from scratch" in caplog.text
     assert reason in caplog.text
     assert found.resumed == 0
@@ -138,9 +178,11 @@ def _shuffled(protocol):
 
 
 def test_relabelled_network_resumes(tmp_path):
-    path, protocol = tmp_path / "a.checkpoint", short("digits", epochs=1)
+    path = tmp_path / "a.checkpoint"
+    protocol = short("digits", epochs=1)
     with pytest.raises(Cancelled):
         leave(path, 3, BRANCHES, DIGITS, protocol)
+
     assert train(relabelled(BRANCHES, 3), DIGITS, protocol, checkpoint=path).resumed == 1
 
 
@@ -152,6 +194,7 @@ def test_rung_is_a_prefix_of_the_whole_and_resumes(tmp_path, limit):
     assert (rung.ended, rung.epochs) == ("rung", limit)
     for name in ("train_loss", "valid_loss", "valid_mse"):
         assert rung.curve[name] == whole.curve[name][:limit]
+
     assert rung.value == min(whole.curve["valid_mse"][:limit])
     steps = []
     promoted = train(TINY_MLP, DIABETES, PLAIN, checkpoint=path, on_epoch=steps.append)
@@ -166,10 +209,8 @@ def test_checkpoint_beyond_the_requested_rung_is_ignored(interrupted):
 
 
 def test_trial_that_converged_at_its_rung_ends_like_the_whole(tmp_path):
-    path, still = (
-        tmp_path / "a.checkpoint",
-        short("diabetes", epochs=9, patience=1, optimiser="sgd", learning_rate=1e-12),
-    )
+    path = tmp_path / "a.checkpoint"
+    still = short("diabetes", epochs=9, patience=1, optimiser="sgd", learning_rate=1e-12)
     outcome = train(TINY_MLP, DIABETES, still, epochs=8, checkpoint=path)
     assert outcome.ended == "patience"
     assert same(outcome, train(TINY_MLP, DIABETES, still))
@@ -182,12 +223,16 @@ def test_a_rung_must_be_one_of_the_protocols_epochs(epochs):
 
 
 def weights(architecture=TINY_MLP, seed=5):
-    return builders.build(architecture, NetworkForm((10,), 1, "regression", False), seed).state_dict()
+    return builders.build(
+        architecture, NetworkForm((10,), 1, "regression", False), seed
+    ).state_dict()
 
 
 def test_training_starts_from_initial_weights():
     still = dataclasses.replace(PLAIN, epochs=1, learning_rate=1e-12, weight_decay=0.0)
-    outcome = train(TINY_MLP.canonical, DIABETES, still, initial=weights(), inherited={"from": "parent"})
+    outcome = train(
+        TINY_MLP.canonical, DIABETES, still, initial=weights(), inherited={"from": "parent"}
+    )
     assert outcome.inherited == {"from": "parent"}
     for name, tensor in weights().items():
         assert torch.allclose(outcome.weights[name], tensor, atol=1e-6)
@@ -199,13 +244,16 @@ def test_unloadable_initial_weights_do_not_fail_the_trial(caplog):
 
     with caplog.at_level(logging.WARNING):
         outcome = train(TINY_MLP, DIABETES, PLAIN, initial=none, inherited={"from": "parent"})
+
     assert "starts from the seed reason='cannot read weights from /nowhere'" in caplog.text
     assert outcome.inherited == {"error": "cannot read weights from /nowhere"}
     assert same(outcome, train(TINY_MLP, DIABETES, PLAIN))
 
 
 def test_weights_of_another_network_are_refused():
-    with pytest.raises(TrainingError, match="weights to start from do not fit the network: size mismatch"):
+    with pytest.raises(
+        TrainingError, match="weights to start from do not fit the network: size mismatch"
+    ):
         train(TINY_MLP, DIABETES, PLAIN, initial=weights(net("mlp", "relu/16 tanh/9 linear")))
 
 
@@ -218,7 +266,9 @@ def test_resumed_training_keeps_its_initial_weights(tmp_path):
     def other():
         raise AssertionError("the state has weights")
 
-    resumed = train(TINY_MLP, DIABETES, PLAIN, initial=other, inherited={"from": "q"}, checkpoint=path)
+    resumed = train(
+        TINY_MLP, DIABETES, PLAIN, initial=other, inherited={"from": "q"}, checkpoint=path
+    )
     assert same(resumed, whole)
     assert resumed.inherited == {"from": "p"}
 
@@ -227,7 +277,10 @@ def test_unwritable_checkpoint_does_not_fail_the_training(tmp_path, caplog):
     (tmp_path / "checkpoints").write_text("a file where the folder should be")
     path = tmp_path / "checkpoints" / "a.checkpoint"
     with caplog.at_level(logging.WARNING):
-        outcome = run(fit, TrialContext(TINY_MLP, DIABETES, PLAIN, checkpoint=path, checkpoint_seconds=0.0))
+        outcome = run(
+            fit, TrialContext(TINY_MLP, DIABETES, PLAIN, checkpoint=path, checkpoint_seconds=0.0)
+        )
+
     assert "checkpoint not saved reason=" in caplog.text
     assert same(outcome, train(TINY_MLP, DIABETES, PLAIN))
 
@@ -235,4 +288,5 @@ def test_unwritable_checkpoint_does_not_fail_the_training(tmp_path, caplog):
 def test_training_without_a_checkpoint_file_can_be_cancelled():
     with pytest.raises(Cancelled) as left:
         leave(None, 20, TINY_MLP, DIABETES, PLAIN)
+
     assert (left.value.saved, left.value.epoch) == (False, 2)

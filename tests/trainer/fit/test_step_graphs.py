@@ -25,7 +25,9 @@ class Scaled(nn.Linear):
 def test_networks_with_their_progress_in_python_are_not_recorded(monkeypatch):
     form = NetworkForm((1, 8, 8), 10, "classification", options={"channels": 2, "cells": 1})
     drop_path = builders.build(PUBLISHED["DARTS_V2"].architecture, form)
-    assert [step_graphs.suit(network) for network in (nn.Linear(1, 1), drop_path, Scaled(1, 1))] == [True, True, False]
+    assert [
+        step_graphs.suit(network) for network in (nn.Linear(1, 1), drop_path, Scaled(1, 1))
+    ] == [True, True, False]
     monkeypatch.setenv(step_graphs.SWITCH, "0")
     assert not step_graphs.suit(drop_path)
 

@@ -20,7 +20,20 @@ from tests.support.strategies import relabelled
 BRANCHES = net(
     "cnn",
     "conv3/8 conv3/12 conv5/12 max-pool avg-pool res3/16 fc/16 softmax softmax",
-    [(0, 1), (1, 2), (1, 3), (2, 4), (3, 5), (4, 6), (5, 6), (6, 7), (7, 8), (6, 9), (8, 10), (9, 10)],
+    [
+        (0, 1),
+        (1, 2),
+        (1, 3),
+        (2, 4),
+        (3, 5),
+        (4, 6),
+        (5, 6),
+        (6, 7),
+        (7, 8),
+        (6, 9),
+        (8, 10),
+        (9, 10),
+    ],
 )
 
 
@@ -32,7 +45,9 @@ def short(task: str, **changes):
 
 
 def same(a: Outcome, b: Outcome) -> bool:
-    curves = ({name: values for name, values in o.curve.items() if name != "seconds"} for o in (a, b))
+    curves = (
+        {name: values for name, values in o.curve.items() if name != "seconds"} for o in (a, b)
+    )
     return (
         (a.value, a.metrics, a.epochs) == (b.value, b.metrics, b.epochs)
         and next(curves) == next(curves)
@@ -42,14 +57,18 @@ def same(a: Outcome, b: Outcome) -> bool:
 
 @pytest.mark.parametrize(("task", "architecture"), [("digits", BRANCHES), ("diabetes", TINY_MLP)])
 def test_one_seed_gives_one_result(task, architecture):
-    first, again, other = (train(architecture, registry.get(task), short(task), seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        train(architecture, registry.get(task), short(task), seed=seed) for seed in (1, 1, 2)
+    )
     assert same(first, again)
     assert not same(first, other)
 
 
 def test_relabelled_networks_are_trained_alike():
     task = registry.get("digits")
-    assert same(*(train(a, task, short("digits"), seed=1) for a in (BRANCHES, relabelled(BRANCHES, 3))))
+    assert same(
+        *(train(a, task, short("digits"), seed=1) for a in (BRANCHES, relabelled(BRANCHES, 3)))
+    )
 
 
 def test_digits_are_learned():
@@ -59,7 +78,10 @@ def test_digits_are_learned():
 
 
 def test_digits_are_learned_by_an_mlp():
-    assert train(net("mlp", "relu/64 crelu/32 linear"), DIGITS, DIGITS.protocol("digits/1")).value > 0.9
+    assert (
+        train(net("mlp", "relu/64 crelu/32 linear"), DIGITS, DIGITS.protocol("digits/1")).value
+        > 0.9
+    )
 
 
 def test_diabetes_is_learned():
@@ -78,7 +100,8 @@ def test_curve_has_one_entry_an_epoch_and_is_reported_as_it_grows():
 
 
 def test_the_value_is_that_of_the_saved_weights():
-    task, protocol = registry.get("digits"), short("digits", epochs=4)
+    task = registry.get("digits")
+    protocol = short("digits", epochs=4)
     outcome = train(BRANCHES, task, protocol)
     network = builders.build(BRANCHES.canonical, task.form(protocol))
     network.load_state_dict(outcome.weights)
@@ -103,10 +126,12 @@ def test_the_loss_decides_between_equal_metrics():
     epochs = [(1, 0.5, 1.0), (2, 0.7, 0.9), (3, 0.7, 0.8), (4, 0.7, 0.8), (5, 0.6, 0.1)]
     for epoch, metric, loss in epochs:
         best.update(epoch, metric, loss)
+
     assert (best.epoch, best.metric, best.loss) == (3, 0.7, 0.8)
     smallest = BestEpoch(network, maximise=False)
     for epoch, metric, loss in epochs:
         smallest.update(epoch, metric, loss)
+
     assert smallest.epoch == 1
 
 

@@ -50,7 +50,11 @@ def function(call, *parts):
 
 def layers(model, inputs=VECTOR):
     imported = import_model(model, inputs)
-    assert parameters(imported.architecture) == imported.params == sum(p.numel() for p in model.parameters())
+    assert (
+        parameters(imported.architecture)
+        == imported.params
+        == sum(p.numel() for p in model.parameters())
+    )
     return [(layer.op, dict(layer.attributes)) for layer in imported.architecture.layers[1:-1]]
 
 
@@ -58,7 +62,10 @@ def test_a_residual_network():
     imported = import_model(Residual(), IMAGE)
     assert imported.architecture.key == residual().key
     assert imported.flops == 16 * (8 * 27 + 8) + 16 * 8 * 72 + 10 * 8 + 10
-    names = {(residual().canonical.layers[at].op, name): full for (at, name), full in imported.names.items()}
+    names = {
+        (residual().canonical.layers[at].op, name): full
+        for (at, name), full in imported.names.items()
+    }
     assert names["convolution", "bias"] == "first.bias"
     assert names["parameter", "shape"] == "scale"
     assert set(imported.names.values()) == set(Residual().state_dict())
@@ -85,7 +92,9 @@ def test_the_mode_of_a_model_does_not_matter_and_stays():
     assert found[1:] == [("batch_norm", norm), ("dropout", {"p": 0.5})]
 
 
-@pytest.mark.parametrize("activation", [nn.SiLU, nn.Hardswish, nn.Mish, nn.PReLU, nn.GELU, nn.ReLU6])
+@pytest.mark.parametrize(
+    "activation", [nn.SiLU, nn.Hardswish, nn.Mish, nn.PReLU, nn.GELU, nn.ReLU6]
+)
 def test_an_activation_is_one_layer(activation):
     assert len(layers(activation())) == 1
 
@@ -96,7 +105,11 @@ def test_sizes_of_the_batch_and_of_the_network():
         return x.view(n, 2, 3).reshape(n * 2, 3).reshape(n, -1), x.new_ones(n, 1).expand(n, 5)
 
     found = layers(function(call))
-    assert [attributes["size"] for op, attributes in found if op == "view"] == [(-1, 2, 3), (-1, 3), (-1, 6)]
+    assert [attributes["size"] for op, attributes in found if op == "view"] == [
+        (-1, 2, 3),
+        (-1, 3),
+        (-1, 6),
+    ]
     assert ("full", {"size": ("batch", "1"), "fill_value": 1, "dtype": "float32"}) in found or (
         "full", {"size": ("batch", "1"), "fill_value": 1}) in found  # fmt: skip
     assert [attributes["size"] for op, attributes in found if op == "expand"] == [(-1, 5)]
@@ -109,7 +122,8 @@ def test_shared_weights_are_layers():
 
 
 def test_tied_weights_count_once():
-    embedding, head = nn.Embedding(9, 6), nn.Linear(6, 9, bias=False)
+    embedding = nn.Embedding(9, 6)
+    head = nn.Linear(6, 9, bias=False)
     head.weight = embedding.weight
     found = layers(function(lambda e, h, i: h(e(i)), embedding, head), [Input((), "int64")])
     assert [op for op, _ in found] == ["parameter", "embedding", "linear"]
@@ -128,8 +142,15 @@ def test_buffers_are_constants_with_content():
     imported = import_model(Scaled(), VECTOR)
     constants = [layer for layer in imported.architecture.layers if layer.op == "constant"]
     types = [getattr(torch, one.attributes["dtype"]) for one in constants]
-    values = [torch.frombuffer(bytearray(content(one)), dtype=each) for one, each in zip(constants, types, strict=True)]
-    assert sorted(tuple(value.tolist()) for value in values) == [(0, 1, 2, 3, 4, 5), (0.5, -1, 2, 0, 1, 3), (1.0,)]
+    values = [
+        torch.frombuffer(bytearray(content(one)), dtype=each)
+        for one, each in zip(constants, types, strict=True)
+    ]
+    assert sorted(tuple(value.tolist()) for value in values) == [
+        (0, 1, 2, 3, 4, 5),
+        (0.5, -1, 2, 0, 1, 3),
+        (1.0,),
+    ]
 
 
 class Noisy(nn.Module):
@@ -142,9 +163,16 @@ class Noisy(nn.Module):
 
 
 def test_buffers_that_an_architecture_cannot_hold_are_refused():
-    with pytest.raises(UsageError, match="the buffer noise has values that matter, and none on the device meta"):
+    with pytest.raises(
+        UsageError, match="the buffer noise has values that matter, and none on the device meta"
+    ):
         import_model(Noisy(2).to("meta"), VECTOR)
-    with pytest.raises(UsageError, match=r"the buffer noise has .* an architecture holds 1048576 at most"):
+
+    with pytest.raises(
+        UsageError,
+        match=r"the buffer noise has .* an architecture holds 1048576 "
+        r"at most",
+    ):
         import_model(Noisy(2**18), VECTOR)
 
 
@@ -155,18 +183,29 @@ def test_several_inputs_and_outputs():
 
     imported = import_model(function(call, nn.Embedding(9, 6)), [Input((6,)), Input((), "int64")])
     assert imported.architecture.layers[0].attributes["input"] == "6 scalar:int64"
-    items = [layer.attributes["item"] for layer in imported.architecture.layers if layer.op == "getitem"]
+    items = [
+        layer.attributes["item"] for layer in imported.architecture.layers if layer.op == "getitem"
+    ]
     assert items == [0, 1, 1]
     last = len(imported.architecture.layers) - 1
-    outputs = [used for (_, head), used in imported.architecture.argument_of.items() if head == last]
+    outputs = [
+        used for (_, head), used in imported.architecture.argument_of.items() if head == last
+    ]
     assert sorted(outputs) == [(0,), (1,), (2,)]
     assert imported.flops is None
 
 
 def test_windows_are_short():
-    model = nn.Sequential(nn.Conv2d(3, 4, (3, 5), (2, 1), padding=(1, 2)), nn.MaxPool2d(2), nn.AvgPool2d(2, 1))
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, (3, 5), (2, 1), padding=(1, 2)), nn.MaxPool2d(2), nn.AvgPool2d(2, 1)
+    )
     (conv, pool, average) = import_model(model, IMAGE).architecture.layers[1:-1]
-    assert dict(conv.attributes) == {"weight": (4, 3, 3, 5), "bias": (4,), "padding": (1, 2), "stride": (2, 1)}
+    assert dict(conv.attributes) == {
+        "weight": (4, 3, 3, 5),
+        "bias": (4,),
+        "padding": (1, 2),
+        "stride": (2, 1),
+    }
     assert (conv.units, conv.stride) == (4, 1)
     assert (dict(pool.attributes), pool.stride) == ({"kernel_size": 2}, 2)
     assert (dict(average.attributes), average.stride) == ({"kernel_size": 2}, 1)
@@ -180,6 +219,7 @@ class Branch(nn.Module):
     def forward(self, x):
         if x.sum() > 0:
             return x
+
         return -x
 
 
@@ -206,14 +246,24 @@ def test_a_buffer_that_changes_may_not_matter():
 FAULTS = {
     "branch": (
         Branch(),
-        r"Branch cannot be exported at test_conversion.py:\d+ in forward \(if x.sum\(\) > 0:\).*torch.where",
+        (
+            r"Branch cannot be exported at test_conversion.py:\d+ in forward \(if x.sum\(\) > "
+            r"0:\).*torch.where"
+        ),
     ),
     "size": (Sized(), r"Sized cannot be exported at .* in forward .*data-dependent.*torch.where"),
     "batch": (function(lambda x: x.view(2, 6)), r"must take a batch of any size: use x.shape\[0\]"),
     "input": (nn.Linear(7, 2), r"Linear cannot be exported.*\[s\d+, 6\] X \[7, 2\]"),
-    "operation": (function(lambda x: torch.linalg.svdvals(x)), r"the operation aten._linalg_svd.default is not one of"),
+    "operation": (
+        function(lambda x: torch.linalg.svdvals(x)),
+        r"the operation "
+        r"aten._linalg_svd.default is not one of",
+    ),
     "output": (function(lambda x: 3), "must return tensors"),
-    "state": (Stateful(counts=False), "changes its buffer calls in evaluation mode, .*: change it in training alone"),
+    "state": (
+        Stateful(counts=False),
+        "changes its buffer calls in evaluation mode, .*: change it in training alone",
+    ),
 }
 
 
@@ -222,6 +272,7 @@ def test_what_cannot_be_imported_says_where_and_why(case, capsys):
     model, reason = FAULTS[case]
     with pytest.raises(UsageError, match=reason) as caught:
         import_model(model, VECTOR)
+
     assert len(str(caught.value)) < 700
     assert "\n" not in str(caught.value)
     assert capsys.readouterr() == ("", "")

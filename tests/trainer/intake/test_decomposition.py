@@ -20,13 +20,18 @@ class Composite(nn.Module):
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(8, 8)
-        self.norms = nn.ModuleList([nn.RMSNorm(8), nn.GroupNorm(2, 8), nn.BatchNorm1d(8), nn.PReLU(), nn.Dropout(0.1)])
+        self.norms = nn.ModuleList(
+            [nn.RMSNorm(8), nn.GroupNorm(2, 8), nn.BatchNorm1d(8), nn.PReLU(), nn.Dropout(0.1)]
+        )
 
     def forward(self, x):
         x = F.scaled_dot_product_attention(x, self.linear(x), x)
-        x = F.interpolate(torch.einsum("bij,bkj->bik", x, x), scale_factor=2, mode="linear").transpose(1, 2)[:, :8]
+        x = F.interpolate(
+            torch.einsum("bij,bkj->bik", x, x), scale_factor=2, mode="linear"
+        ).transpose(1, 2)[:, :8]
         for norm in self.norms:
             x = norm(x)
+
         return F.normalize(F.pad(x, (1, 1), mode="circular"), dim=2).var(1)
 
 
@@ -37,4 +42,7 @@ def test_the_architecture_is_that_of_pytorchs_own_decomposition(monkeypatch, err
 
     short = import_model(Composite(), [Input((8, 8))])
     monkeypatch.setattr(exporting, "_overrides", missing)
-    assert import_model(Composite(), [Input((8, 8))]).architecture.canonical == short.architecture.canonical
+    assert (
+        import_model(Composite(), [Input((8, 8))]).architecture.canonical
+        == short.architecture.canonical
+    )

@@ -29,11 +29,46 @@ SECONDS = float(os.environ.get("ARCHIVE_FUZZ_SECONDS", "1"))
 MOST_NUMBERS = 10**6
 OPERATORS = sorted({*operators.FUNCTIONS, *operators.ON_SIZES} - {"Linear"})
 NUMBERS = (-1, 0, 1, 2, 3, 7, 2**31, -(2**63), 0.0, -1.5, float("nan"), float("inf"))
-TYPES = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.BFLOAT16)
-TYPES = (*TYPES, TensorProto.STRING, TensorProto.FLOAT8E4M3FN, TensorProto.UINT64, TensorProto.UINT8)
+TYPES = (
+    TensorProto.FLOAT,
+    TensorProto.INT64,
+    TensorProto.BOOL,
+    TensorProto.DOUBLE,
+    TensorProto.BFLOAT16,
+)
+TYPES = (
+    *TYPES,
+    TensorProto.STRING,
+    TensorProto.FLOAT8E4M3FN,
+    TensorProto.UINT64,
+    TensorProto.UINT8,
+)
 ATTRIBUTES = (
-    *("axis", "axes", "keepdims", "perm", "kernel_shape", "pads", "strides", "dilations", "group", "to", "mode"),
-    *("alpha", "beta", "epsilon", "num_groups", "size", "select_last_index", "value", "auto_pad", "equation", "k"),
+    *(
+        "axis",
+        "axes",
+        "keepdims",
+        "perm",
+        "kernel_shape",
+        "pads",
+        "strides",
+        "dilations",
+        "group",
+        "to",
+        "mode",
+    ),
+    *(
+        "alpha",
+        "beta",
+        "epsilon",
+        "num_groups",
+        "size",
+        "select_last_index",
+        "value",
+        "auto_pad",
+        "equation",
+        "k",
+    ),
 )
 
 
@@ -62,40 +97,60 @@ def constant(rng: np.random.Generator, name: str) -> TensorProto:
     kind = rng.choice(["f", "i", "b", "text", "small"])
     if kind == "text":
         return helper.make_tensor(name, TensorProto.STRING, [1], [b"text"])
+
     if kind == "small":
         return helper.make_tensor(name, TensorProto.BFLOAT16, [2], [1.0, 2.0])
+
     dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[str(kind)]
     return numpy_helper.from_array(rng.integers(-3, 4, size=shape).astype(dtype), name)
 
 
 def attribute(rng: np.random.Generator, name: str) -> onnx.AttributeProto:
     number = NUMBERS[rng.integers(len(NUMBERS))]
-    kinds: list[Any] = [number, [1, 2], [int(rng.integers(-3, 4))] * 2, "reflect", "ij,jk->ik", [0.5]]
+    kinds: list[Any] = [
+        number,
+        [1, 2],
+        [int(rng.integers(-3, 4))] * 2,
+        "reflect",
+        "ij,jk->ik",
+        [0.5],
+    ]
     return helper.make_attribute(name, kinds[rng.integers(len(kinds))])
 
 
 def file_of(rng: np.random.Generator) -> onnx.ModelProto:
     """A graph of two random operators with random attributes."""
     given = helper.make_tensor_value_info(
-        "x", int(rng.choice(TYPES)), ["N", *[int(side) for side in rng.choice([1, 2, 4], size=rng.integers(0, 4))]]
+        "x",
+        int(rng.choice(TYPES)),
+        ["N", *[int(side) for side in rng.choice([1, 2, 4], size=rng.integers(0, 4))]],
     )
-    nodes, names = [], ["x", "c", "d", ""]
+    nodes = []
+    names = ["x", "c", "d", ""]
     for number in range(2):
         inputs = [str(name) for name in rng.choice(names, size=rng.integers(0, 5))]
         node = helper.make_node(str(rng.choice(OPERATORS)), inputs, [f"y{number}"])
-        node.attribute.extend(attribute(rng, str(name)) for name in rng.choice(ATTRIBUTES, size=2, replace=False))
+        node.attribute.extend(
+            attribute(rng, str(name)) for name in rng.choice(ATTRIBUTES, size=2, replace=False)
+        )
         nodes.append(node)
         names.append(f"y{number}")
+
     result = helper.make_tensor_value_info("y1", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", [given], [result], [constant(rng, "c"), constant(rng, "d")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", int(rng.choice([9, 11, 13, 17, 18, 21])))])
+    graph = helper.make_graph(
+        nodes, "g", [given], [result], [constant(rng, "c"), constant(rng, "d")]
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", int(rng.choice([9, 11, 13, 17, 18, 21])))]
+    )
 
 
 def sound_file() -> bytes:
     rng = np.random.default_rng(0)
     weights = {"w": (3, 4, 3, 3), "g": (3,), "h": (3,), "m": (3,), "t": (36, 5)}
     tensors = [
-        numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name) for name, shape in weights.items()
+        numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name)
+        for name, shape in weights.items()
     ]
     tensors.append(numpy_helper.from_array(np.array([0, 36]), "s"))
     nodes = [
@@ -109,27 +164,37 @@ def sound_file() -> bytes:
     graph = helper.make_graph(
         nodes, "g", [given], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], tensors
     )
-    raw: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]).SerializeToString()
+    raw: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 13)]
+    ).SerializeToString()
     return raw
 
 
 def test_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
-    rng, raw, path = np.random.default_rng(1), sound_file(), tmp_path / "model.onnx"
+    rng = np.random.default_rng(1)
+    raw = sound_file()
+    path = tmp_path / "model.onnx"
     structure = [at for at, byte in enumerate(raw) if 32 <= byte < 127 or byte < 16]
-    end, count = time.process_time() + SECONDS, 0
+    end = time.process_time() + SECONDS
+    count = 0
     while time.process_time() < end or count < 5:
         damaged = bytearray(raw)
         for at in rng.choice(structure, size=rng.integers(1, 4)):
             damaged[at] ^= 1 << int(rng.integers(8))
-        path.write_bytes(bytes(damaged[: rng.integers(len(damaged))] if rng.random() < 0.3 else damaged))
+
+        path.write_bytes(
+            bytes(damaged[: rng.integers(len(damaged))] if rng.random() < 0.3 else damaged)
+        )
         # Its sizes may be those of no memory.
         check_refusal(read, path)
         count += 1
 
 
 def test_random_graphs_of_files_are_imported_or_refused_in_one_line(tmp_path: Path) -> None:
-    rng, path = np.random.default_rng(2), tmp_path / "model.onnx"
-    end, count = time.process_time() + SECONDS, 0
+    rng = np.random.default_rng(2)
+    path = tmp_path / "model.onnx"
+    end = time.process_time() + SECONDS
+    count = 0
     while time.process_time() < end or count < 5:
         path.write_bytes(file_of(rng).SerializeToString())
         check_refusal(imported, path)
@@ -137,7 +202,8 @@ def test_random_graphs_of_files_are_imported_or_refused_in_one_line(tmp_path: Pa
 
 
 class Random(nn.Module):
-    """Three random operations, with a size of the batch, random numbers or a change in place among them."""
+    """Three random operations, with a size of the batch, random numbers or a change in place among
+    them."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         super().__init__()
@@ -149,6 +215,7 @@ class Random(nn.Module):
         y: Any = self.linear(x.float() if x.shape[-1:] == (4,) else x)
         for number in self.chosen:
             y = STEPS[number](self, y)
+
         return y
 
 
@@ -189,10 +256,12 @@ STEPS: list[Any] = [
 
 def test_random_models_are_imported_with_their_outputs_or_refused_in_one_line() -> None:
     rng = np.random.default_rng(3)
-    end, count = time.process_time() + SECONDS, 0
+    end = time.process_time() + SECONDS
+    count = 0
     while time.process_time() < end or count < 5:
         torch.manual_seed(count)
-        model, shape = Random(rng), (4,) if rng.random() < 0.7 else (2, 4)
+        model = Random(rng)
+        shape = (4,) if rng.random() < 0.7 else (2, 4)
         check_refusal(same_outputs, model, Input(shape))
         count += 1
 
@@ -202,7 +271,9 @@ def same_outputs(model: nn.Module, given: Input) -> None:
     again = network.rebuilt(imported.architecture)
     again.load_state_dict(imported.state_dict(model))
     x = torch.randn(2, *given.shape)
-    expected, computed = model.eval()(x.clone()), again.eval()(x.clone())
+    expected = model.eval()(x.clone())
+    computed = again.eval()(x.clone())
     if isinstance(expected, dict):
         expected = expected["a"]
+
     torch.testing.assert_close(computed, expected, equal_nan=True, rtol=1e-3, atol=1e-4)

@@ -19,7 +19,8 @@ from archive.trainer.intake.onnx_graphs import files
 from archive.trainer.intake.onnx_graphs.module import OnnxModule
 from archive.trainer.nn.aten import network
 
-IMAGE, VECTOR = "float[N,4,6,6] x", "float[N,6] x"
+IMAGE = "float[N,4,6,6] x"
+VECTOR = "float[N,6] x"
 
 
 def graph(nodes: str, given: str = IMAGE, opset: int = 17, **weights: Any) -> onnx.ModelProto:
@@ -29,15 +30,23 @@ def graph(nodes: str, given: str = IMAGE, opset: int = 17, **weights: Any) -> on
     )
     rng = np.random.default_rng(0)
     for name, value in weights.items():
-        array = rng.normal(size=value).astype(np.float32) if isinstance(value, tuple) else np.asarray(value)
+        array = (
+            rng.normal(size=value).astype(np.float32)
+            if isinstance(value, tuple)
+            else np.asarray(value)
+        )
         if array.dtype == np.float64:
             array = array.astype(np.float32)
+
         model.graph.initializer.append(numpy_helper.from_array(array, name))
+
     return model
 
 
 def expected(model: onnx.ModelProto, *inputs: torch.Tensor) -> torch.Tensor:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     names = [each.name for each in session.get_inputs()]
     found = session.run(None, {name: one.numpy() for name, one in zip(names, inputs, strict=True)})
     return torch.from_numpy(np.asarray(found[0]))
@@ -157,8 +166,11 @@ def test_outputs_are_those_of_onnxruntime(case: str) -> None:
         torch.testing.assert_close(OnnxModule(model)(x), expected(model, x), rtol=1e-4, atol=1e-5)
 
 
-def check_rebuilt(model: onnx.ModelProto, module: OnnxModule, imported: ImportedModel, x: torch.Tensor) -> None:
-    """Check that the network of the imported architecture, with the file's weights, has the outputs of onnxruntime."""
+def check_rebuilt(
+    model: onnx.ModelProto, module: OnnxModule, imported: ImportedModel, x: torch.Tensor
+) -> None:
+    """Check that the network of the imported architecture, with the file's weights, has the outputs
+    of onnxruntime."""
     again = network.rebuilt(imported.architecture)
     again.load_state_dict(imported.state_dict(module))
     wanted = expected(model, x)
@@ -169,7 +181,8 @@ def check_rebuilt(model: onnx.ModelProto, module: OnnxModule, imported: Imported
 
 
 def classifier(batch: str = "N") -> onnx.ModelProto:
-    """A network with everything that an import must decide: weights, statistics, constants, sizes, a linear layer."""
+    """A network with everything that an import must decide: weights, statistics, constants, sizes,
+    a linear layer."""
     size = np.array([1, 36]) if batch == "1" else np.array([0, 36])
     return graph(
         "a = Conv<pads=[1,1,1,1]>(x, w) b = BatchNormalization<momentum=0.8>(a, g, h, m, v) c = Relu(b) "
@@ -231,7 +244,11 @@ def test_a_normalisation_of_one_channel_has_its_own_weights() -> None:
 def test_a_file_for_batches_of_four_is_a_network_for_any() -> None:
     size = np.array([4, -1])
     model = graph(
-        "a = Conv(x, w) b = Reshape(a, s) y = MatMul(b, v)", "float[4,4,6,6] x", w=(2, 4, 3, 3), s=size, v=(32, 5)
+        "a = Conv(x, w) b = Reshape(a, s) y = MatMul(b, v)",
+        "float[4,4,6,6] x",
+        w=(2, 4, 3, 3),
+        s=size,
+        v=(32, 5),
     )
     inputs, batch = files.inputs(model)
     module = OnnxModule(model, batch)
@@ -241,7 +258,9 @@ def test_a_file_for_batches_of_four_is_a_network_for_any() -> None:
 
 
 def test_tables_are_embeddings() -> None:
-    model = graph("a = Gather<axis=0>(table, x) y = ReduceMean<axes=[1]>(a)", "int64[N,7] x", table=(9, 4))
+    model = graph(
+        "a = Gather<axis=0>(table, x) y = ReduceMean<axes=[1]>(a)", "int64[N,7] x", table=(9, 4)
+    )
     imported = import_model(OnnxModule(model), files.inputs(model)[0])
     assert [layer.op for layer in imported.architecture.layers] == ["ip", "embedding", "mean", "op"]
     assert imported.params == 36
@@ -272,37 +291,63 @@ def test_sizes_next_to_the_batch_are_computed() -> None:
 
 
 REFUSED = {
-    "operator": (lambda: OnnxModule(graph("y = Convv(x)")), "the ONNX operator 'Convv' has no counterpart here; known"),
-    "domain": (lambda: OnnxModule(graph("y = other.Conv(x)")), "the operator Conv of the domain 'other' is not one"),
-    "shape": (lambda: files.inputs(graph("y = Relu(x)", "float[N,3,H,W] x")), "has the shape Nx3xHxW: give --input"),
-    "texts": (lambda: files.inputs(graph("y = Identity(x)", "string[N,3] x")), "'x' has values of the type string"),
-    "small": (lambda: files.inputs(graph("y = Identity(x)", "float8e4m3fn[N,3] x")), "of the type float8"),
+    "operator": (
+        lambda: OnnxModule(graph("y = Convv(x)")),
+        "the ONNX operator 'Convv' has no counterpart here; known",
+    ),
+    "domain": (
+        lambda: OnnxModule(graph("y = other.Conv(x)")),
+        "the operator Conv of the domain 'other' is not one",
+    ),
+    "shape": (
+        lambda: files.inputs(graph("y = Relu(x)", "float[N,3,H,W] x")),
+        "has the shape Nx3xHxW: give --input",
+    ),
+    "texts": (
+        lambda: files.inputs(graph("y = Identity(x)", "string[N,3] x")),
+        "'x' has values of the type string",
+    ),
+    "small": (
+        lambda: files.inputs(graph("y = Identity(x)", "float8e4m3fn[N,3] x")),
+        "of the type float8",
+    ),
     "wide": (lambda: files.inputs(graph("y = Identity(x)", "uint64[N,3] x")), "of the type uint64"),
     "attribute": (
         lambda: OnnxModule(graph("y = Concat(x, x)"))(torch.ones(2, 4)),
         "the node 'y' of the operator Concat cannot be read: KeyError: 'axis'",
     ),
     "one size": (
-        lambda: import_model(OnnxModule(graph("y = Reshape(x, s)", s=np.array([2, 144]))), [Input((4, 6, 6))]),
+        lambda: import_model(
+            OnnxModule(graph("y = Reshape(x, s)", s=np.array([2, 144]))), [Input((4, 6, 6))]
+        ),
         "the graph of the file takes batches of one size",
     ),
-    "missing": (lambda: OnnxModule(graph("y = Add(x, z)"))(torch.ones(1)), "has the input 'z', which no node gives"),
+    "missing": (
+        lambda: OnnxModule(graph("y = Add(x, z)"))(torch.ones(1)),
+        "has the input 'z', which no node gives",
+    ),
     "training": (
-        lambda: OnnxModule(graph("y = BatchNormalization<training_mode=1>(x, w, w, w, w)", w=(4,)))(torch.ones(2, 4)),
+        lambda: OnnxModule(graph("y = BatchNormalization<training_mode=1>(x, w, w, w, w)", w=(4,)))(
+            torch.ones(2, 4)
+        ),
         "the node 'y' of the operator BatchNormalization is in training mode",
     ),
     "dilations of a mean": (
-        lambda: OnnxModule(graph("y = AveragePool<kernel_shape=[2,2], dilations=[2,1]>(x)", opset=19))(
-            torch.ones(1, 4, 6, 6)
-        ),
+        lambda: OnnxModule(
+            graph("y = AveragePool<kernel_shape=[2,2], dilations=[2,1]>(x)", opset=19)
+        )(torch.ones(1, 4, 6, 6)),
         r"the node 'y' of the operator AveragePool has the dilations \[2, 1\]",
     ),
     "batches of indices": (
-        lambda: OnnxModule(graph("y = GatherND<batch_dims=1>(x, w)", w=np.array([[0], [1]])))(torch.ones(2, 4)),
+        lambda: OnnxModule(graph("y = GatherND<batch_dims=1>(x, w)", w=np.array([[0], [1]])))(
+            torch.ones(2, 4)
+        ),
         "the node 'y' of the operator GatherND has batch_dims 1, and 0 alone is read",
     ),
     "values": (
-        lambda: OnnxModule(graph("a = Cast<to=7>(x) y = Reshape(x, a)", "float[N] x"))(torch.ones(1)),
+        lambda: OnnxModule(graph("a = Cast<to=7>(x) y = Reshape(x, a)", "float[N] x"))(
+            torch.ones(1)
+        ),
         "depends on values of a tensor",
     ),
 }
@@ -316,16 +361,22 @@ def test_what_cannot_be_imported_says_why(case: str) -> None:
 
 
 def test_files_that_hold_no_model(tmp_path: Path) -> None:
-    text, empty, old = tmp_path / "text.onnx", tmp_path / "empty.onnx", tmp_path / "old.onnx"
+    text = tmp_path / "text.onnx"
+    empty = tmp_path / "empty.onnx"
+    old = tmp_path / "old.onnx"
     text.write_text("no model")
     empty.touch()
     old.write_bytes(graph("y = Relu(x)", opset=7).SerializeToString())
     for path, reason in (
         (text, "text.onnx is no ONNX model"),
         (empty, "empty.onnx is no ONNX model: it has no graph"),
-        (old, "has operators of version 7, and 9 is the oldest that is read: convert it with onnx.version"),
+        (
+            old,
+            "has operators of version 7, and 9 is the oldest that is read: convert it with onnx.version",
+        ),
         (tmp_path / "none.onnx", "none.onnx cannot be read: No such file"),
     ):
         with pytest.raises(UsageError, match=reason) as caught:
             files.read(path)
+
         assert "\n" not in str(caught.value)

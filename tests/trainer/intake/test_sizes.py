@@ -1,4 +1,5 @@
-"""Imported networks at other sizes of images than those of the import: what the model computes, or a refusal."""
+"""Imported networks at other sizes of images than those of the import: what the model computes, or
+a refusal."""
 
 from __future__ import annotations
 
@@ -65,6 +66,7 @@ def test_an_interpolation_is_one_layer_for_all_sizes(op: str) -> None:
     targets: list[dict[str, Any]] = [{"scale_factor": 1.7}, {"size": [5] * axes}]
     if "linear" in op or "cubic" in op:
         targets.append({"scale_factor": 1.7, "align_corners": True})
+
     for target in targets:
         check(lambda x, given={**settings, **target}: F.interpolate(x, **given), axes, [op])
 
@@ -110,11 +112,13 @@ def test_sides_that_may_be_those_of_the_import_take_no_other_images(mode: str) -
     architecture = pooled(scale_factor=1.7, mode=mode, recompute_scale_factor=True)
     builders.build(architecture, form(8))
     reason = (
-        r"imported for inputs 2x8x8, and its _?upsample_\w+ to the sides \(13, 13\) may depend on them: "
+        r"imported for inputs 2x8x8, and its _?upsample_\w+ to the sides \(13, 13\) may depend "
+        r"on them: "
         "import it for 2x12x12, or interpolate by a scale_factor without recompute_scale_factor$"
     )
     with pytest.raises(InvalidArchitectureError, match=reason):
         builders.build(architecture, form(12))
+
     builders.build(pooled(scale_factor=1.7, mode=mode), form(12))
 
 
@@ -122,5 +126,9 @@ def test_sides_of_sequences_may_be_those_of_the_import_too() -> None:
     architecture = imported(lambda x: F.interpolate(x.mT, 5, mode="linear").mean(1)[:, :2], 1)
     sequences = NetworkForm((2, 8), 2, "classification")
     builders.build(architecture, sequences)
-    with pytest.raises(InvalidArchitectureError, match=r"its upsample_linear1d to the sides \(5,\) may .* for 4x8,"):
+    with pytest.raises(
+        InvalidArchitectureError,
+        match=r"its upsample_linear1d to the sides "
+        r"\(5,\) may .* for 4x8,",
+    ):
         builders.build(architecture, NetworkForm((4, 8), 2, "classification"))

@@ -31,7 +31,8 @@ every_network = pytest.mark.parametrize("name", NETWORKS)
 
 
 def model_of(name: str) -> torch.nn.Module:
-    # Its import loads the compiler of torch, which every worker would pay when it collects this file.
+    # Its import loads the compiler of torch, which every worker would pay when it collects this
+    # file.
     from torchvision import models
 
     with torch.device(NETWORKS[name][2]):
@@ -49,7 +50,9 @@ def test_a_network_comes_in_whole(name: str) -> None:
     found = imported(name)
     network = found.architecture
     spaces.get("torch").validate(network)
-    assert parameters(network) == found.params == sum(p.numel() for p in model_of(name).parameters())
+    assert (
+        parameters(network) == found.params == sum(p.numel() for p in model_of(name).parameters())
+    )
     assert len(network.layers) == NETWORKS[name][0]
     assert relabelled(network, 1).canonical == network.canonical
     assert found.flops

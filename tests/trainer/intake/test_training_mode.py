@@ -1,4 +1,5 @@
-"""Imported models in training: the gradients, the randomness and the running statistics of the model."""
+"""Imported models in training: the gradients, the randomness and the running statistics of the
+model."""
 
 from __future__ import annotations
 
@@ -38,6 +39,7 @@ def without_gradient(model: Any, x: Tensor) -> Tensor:
     hidden = model.a(x)
     with torch.no_grad():
         change = hidden.round() - hidden
+
     return model.b(hidden + change)
 
 
@@ -45,6 +47,7 @@ def with_noise(model: Any, x: Tensor) -> Tensor:
     hidden = model.a(x)
     if model.training:
         hidden = hidden + torch.randn_like(hidden) * 0.5
+
     return model.b(hidden)
 
 
@@ -54,6 +57,7 @@ def with_dropped_paths(model: Any, x: Tensor) -> Tensor:
     if model.training:
         kept = x.new_empty((x.shape[0], 1)).bernoulli_(0.5).div_(0.5)
         branch = branch * kept
+
     hidden = hidden + branch
     return model.b(hidden)
 
@@ -76,7 +80,9 @@ def layers(**others: Any) -> dict[str, Any]:
 
 def batch_norm(model: Any, x: Tensor, training: bool) -> Tensor:
     norm = model.norm
-    return F.batch_norm(model.a(x), norm.running_mean, norm.running_var, norm.weight, norm.bias, training)
+    return F.batch_norm(
+        model.a(x), norm.running_mean, norm.running_var, norm.weight, norm.bias, training
+    )
 
 
 def encoder(**settings: Any) -> nn.Module:
@@ -84,7 +90,9 @@ def encoder(**settings: Any) -> nn.Module:
 
 
 def recurrent(kind: type[nn.Module], item: Any, **settings: Any) -> nn.Module:
-    return Applied(lambda model, x: item(model.cells(x)), cells=kind(6, 5, batch_first=True, **settings))
+    return Applied(
+        lambda model, x: item(model.cells(x)), cells=kind(6, 5, batch_first=True, **settings)
+    )
 
 
 # The model, the shape of its input, and the operations that must be among its layers.
@@ -94,15 +102,25 @@ CHEAP: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
         (6,),
         {"dropout"},
     ),
-    "dropout of what is read again": (lambda: Applied(dropped_twice, **layers()), (6,), {"dropout"}),
+    "dropout of what is read again": (
+        lambda: Applied(dropped_twice, **layers()),
+        (6,),
+        {"dropout"},
+    ),
     "dropout of channels": (
         lambda: nn.Sequential(
-            nn.Conv1d(3, 4, 1), nn.Dropout1d(inplace=True), nn.FeatureAlphaDropout(0.4, inplace=True)
+            nn.Conv1d(3, 4, 1),
+            nn.Dropout1d(inplace=True),
+            nn.FeatureAlphaDropout(0.4, inplace=True),
         ),
         (3, 5),
         {"feature_dropout", "feature_alpha_dropout"},
     ),
-    "dropout at all times": (lambda: Applied(lambda m, x: F.dropout(m.a(x)), **layers()), (6,), {"native_dropout"}),
+    "dropout at all times": (
+        lambda: Applied(lambda m, x: F.dropout(m.a(x)), **layers()),
+        (6,),
+        {"native_dropout"},
+    ),
     "dropout by a branch": (
         lambda: Applied(lambda m, x: F.dropout(m.a(x)) if m.training else m.a(x), **layers()),
         (6,),
@@ -110,7 +128,8 @@ CHEAP: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
     ),
     "attention": (
         lambda: Applied(
-            lambda m, x: F.scaled_dot_product_attention(x, m.a(x), x, dropout_p=0.3 * m.training), a=nn.Linear(6, 6)
+            lambda m, x: F.scaled_dot_product_attention(x, m.a(x), x, dropout_p=0.3 * m.training),
+            a=nn.Linear(6, 6),
         ),
         (5, 6),
         {"scaled_dot_product_attention"},
@@ -122,9 +141,15 @@ CHEAP: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
     ),
     "no gradient": (lambda: Applied(without_gradient, **layers()), (6,), {"detach"}),
     "noise": (lambda: Applied(with_noise, **layers()), (6,), {"by_mode"}),
-    "stochastic depth": (lambda: Applied(with_dropped_paths, **layers(c=nn.Linear(4, 4))), (6,), {"by_mode"}),
+    "stochastic depth": (
+        lambda: Applied(with_dropped_paths, **layers(c=nn.Linear(4, 4))),
+        (6,),
+        {"by_mode"},
+    ),
     "instance statistics": (
-        lambda: nn.Sequential(nn.Conv1d(3, 4, 1), nn.InstanceNorm1d(4, track_running_stats=True, affine=True)),
+        lambda: nn.Sequential(
+            nn.Conv1d(3, 4, 1), nn.InstanceNorm1d(4, track_running_stats=True, affine=True)
+        ),
         (3, 5),
         {"instance_norm"},
     ),
@@ -138,7 +163,11 @@ CHEAP: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
         (6,),
         {"_native_batch_norm_legit_no_training"},
     ),
-    "frozen norm": (lambda: nn.Sequential(nn.Linear(6, 4), Frozen(4)), (6,), {"_native_batch_norm_legit_no_training"}),
+    "frozen norm": (
+        lambda: nn.Sequential(nn.Linear(6, 4), Frozen(4)),
+        (6,),
+        {"_native_batch_norm_legit_no_training"},
+    ),
     "statistics of all batches": (
         lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4, momentum=None)),
         (6,),
@@ -146,7 +175,9 @@ CHEAP: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
     ),
     "rrelu": (lambda: nn.Sequential(nn.Linear(6, 4), nn.RReLU(inplace=True)), (6,), {"rrelu"}),
     "lstm": (
-        lambda: recurrent(nn.LSTM, lambda out: out[0], num_layers=2, dropout=0.3, bidirectional=True, proj_size=3),
+        lambda: recurrent(
+            nn.LSTM, lambda out: out[0], num_layers=2, dropout=0.3, bidirectional=True, proj_size=3
+        ),
         (7, 6),
         {"lstm"},
     ),
@@ -166,34 +197,49 @@ def check(model: nn.Module, shape: tuple[int, ...], dtype: str = "float32") -> I
     again = network.rebuilt(imported.architecture, seed=1)
     again.load_state_dict(imported.state_dict(model))
     rng = torch.Generator().manual_seed(2)
-    x = torch.randn((3, *shape), generator=rng) if dtype == "float32" else torch.zeros((3, *shape), dtype=torch.int64)
+    x = (
+        torch.randn((3, *shape), generator=rng)
+        if dtype == "float32"
+        else torch.zeros((3, *shape), dtype=torch.int64)
+    )
     for training in (False, True):
         expected, computed = (run(each.train(training), x) for each in (model, again))
         torch.testing.assert_close(computed, expected, rtol=1e-3, atol=1e-4, equal_nan=True)
+
     assert draws(model, x) == draws(again, x)
     canonical = imported.architecture.canonical.layers
-    state, parameters = again.state_dict(), dict(again.named_parameters())
+    state = again.state_dict()
+    parameters = dict(again.named_parameters())
     theirs = dict(model.named_parameters(remove_duplicate=False))
     for (at, name), full in imported.names.items():
         own = network.tensor_name(canonical[at], at, name)
         if full not in theirs:
             torch.testing.assert_close(state[own], model.state_dict()[full], rtol=1e-3, atol=1e-4)
             continue
+
         gradients = parameters[own].grad, theirs[full].grad
         assert (gradients[0] is None) == (gradients[1] is None), full
         if gradients[0] is not None:
             torch.testing.assert_close(*gradients, rtol=1e-2, atol=1e-3)
+
     return imported
 
 
 def run(module: nn.Module, x: Tensor) -> list[Tensor]:
-    """Return the outputs of one step, and leave its gradients; each operation draws from the same seed."""
+    """Return the outputs of one step, and leave its gradients; each operation draws from the same
+    seed."""
     module.zero_grad()
     with reseeded():
-        outputs = [leaf for leaf in _pytree.tree_leaves(module(x.clone())) if isinstance(leaf, Tensor)]
-        total = sum((output * torch.linspace(-1, 1, output.numel()).view(output.shape)).sum() for output in outputs)
+        outputs = [
+            leaf for leaf in _pytree.tree_leaves(module(x.clone())) if isinstance(leaf, Tensor)
+        ]
+        total = sum(
+            (output * torch.linspace(-1, 1, output.numel()).view(output.shape)).sum()
+            for output in outputs
+        )
         if isinstance(total, Tensor) and total.requires_grad:
             total.backward()
+
     return [output.detach() for output in outputs]
 
 
@@ -202,6 +248,7 @@ def draws(module: nn.Module, x: Tensor) -> bool:
     torch.manual_seed(0)
     with torch.no_grad():
         first, second = (_pytree.tree_leaves(module.train()(x.clone()))[0] for _ in range(2))
+
     return not torch.equal(first, second)
 
 
@@ -246,12 +293,14 @@ class Averaged(nn.Module):
         if self.training:
             with torch.no_grad():
                 self.mean.mul_(0.9).add_(hidden.mean(0), alpha=0.1)
+
         return hidden - self.mean
 
 
 def branching(model: Any, x: Tensor) -> Tensor:
     if model.training and torch.rand(()).item() < 0.5:
         return model.b(model.a(x)) * 2
+
     return model.b(model.a(x))
 
 
@@ -267,9 +316,18 @@ SAID: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "Reversed of the model has a backward pass",
     ),
     "statistics": (Averaged, "in training the model changes the buffer mean"),
-    "branch": (lambda: Applied(branching, **layers()), "in training mode the model cannot be exported"),
-    "frozen": (lambda: in_part(lambda m: m[0].requires_grad_(False)), "does not train the parameters 0.weight, 0.bias"),
-    "mode": (lambda: in_part(lambda m: m[1].eval()), "the module 1 of the model is in evaluation mode"),
+    "branch": (
+        lambda: Applied(branching, **layers()),
+        "in training mode the model cannot be exported",
+    ),
+    "frozen": (
+        lambda: in_part(lambda m: m[0].requires_grad_(False)),
+        "does not train the parameters 0.weight, 0.bias",
+    ),
+    "mode": (
+        lambda: in_part(lambda m: m[1].eval()),
+        "the module 1 of the model is in evaluation mode",
+    ),
     "outputs": (
         lambda: Applied(lambda m, x: (m.a(x), m.a(x).tanh()) if m.training else m.a(x), **layers()),
         "in training the model returns 2 tensors, and in evaluation 1",
@@ -294,18 +352,44 @@ def test_what_no_network_can_keep_is_said(case: str) -> None:
 def test_a_difference_that_is_not_foreseen_is_measured() -> None:
     model = nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2))
     other = nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5), nn.Linear(4, 2))
-    other[0], other[2] = model[0], model[1]
+    other[0] = model[0]
+    other[2] = model[1]
     names = {"0.weight": "0.weight", "2.weight": "1.weight"}
     share, lines = checking.differences(model, other, names, [Input((6,))])
     assert share == 0.0
     assert "in training the network computes other outputs than the model" in lines
-    assert "in training the gradient of the parameters 0.weight, 1.weight is not that of the model" in lines
+    assert (
+        "in training the gradient of the parameters 0.weight, 1.weight is not that of the model"
+        in lines
+    )
 
 
 IMAGE = (3, 8, 8)
 NAMES = (
-    *("ReLU", "ReLU6", "ELU", "SELU", "CELU", "GELU", "Sigmoid", "Tanh", "SiLU", "Mish", "Hardswish", "Hardsigmoid"),
-    *("Hardtanh", "Hardshrink", "Softshrink", "Tanhshrink", "Softplus", "Softsign", "LogSigmoid", "LeakyReLU"),
+    *(
+        "ReLU",
+        "ReLU6",
+        "ELU",
+        "SELU",
+        "CELU",
+        "GELU",
+        "Sigmoid",
+        "Tanh",
+        "SiLU",
+        "Mish",
+        "Hardswish",
+        "Hardsigmoid",
+    ),
+    *(
+        "Hardtanh",
+        "Hardshrink",
+        "Softshrink",
+        "Tanhshrink",
+        "Softplus",
+        "Softsign",
+        "LogSigmoid",
+        "LeakyReLU",
+    ),
     *("PReLU", "RReLU", "GLU", "Dropout", "AlphaDropout", "Identity"),
 )
 WINDOWED: dict[str, tuple[Any, ...]] = {
@@ -326,16 +410,31 @@ def classes_of_torch() -> dict[str, tuple[Callable[[], nn.Module], tuple[int, ..
     cases: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {}
     for name in NAMES:
         cases[name] = (lambda name=name: nn.Sequential(nn.Linear(6, 6), getattr(nn, name)()), (6,))
+
     for sides in (1, 2, 3):
         shape = (3, *(6,) * sides)
         for base, arguments in WINDOWED.items():
-            kind, first = getattr(nn, f"{base}{sides}d"), getattr(nn, f"Conv{sides}d")
-            cases[kind.__name__] = (lambda k=kind, f=first, a=arguments: nn.Sequential(f(3, 3, 1), k(*a)), shape)
+            kind = getattr(nn, f"{base}{sides}d")
+            first = getattr(nn, f"Conv{sides}d")
+            cases[kind.__name__] = (
+                lambda k=kind, f=first, a=arguments: nn.Sequential(f(3, 3, 1), k(*a)),
+                shape,
+            )
+
         norm = getattr(nn, f"BatchNorm{sides}d")
-        cases[f"{norm.__name__} of all batches"] = (lambda n=norm: nn.Sequential(n(3, momentum=None)), shape)
-        cases[f"{norm.__name__} of a batch"] = (lambda n=norm: nn.Sequential(n(3, track_running_stats=False)), shape)
+        cases[f"{norm.__name__} of all batches"] = (
+            lambda n=norm: nn.Sequential(n(3, momentum=None)),
+            shape,
+        )
+        cases[f"{norm.__name__} of a batch"] = (
+            lambda n=norm: nn.Sequential(n(3, track_running_stats=False)),
+            shape,
+        )
+
     convolved = {
-        **dict.fromkeys(("LocalResponseNorm", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle"), (2,)),
+        **dict.fromkeys(
+            ("LocalResponseNorm", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle"), (2,)
+        ),
         "Unfold": (3,),
         "FractionalMaxPool2d": (2, 3),
         "GroupNorm": (2, 4),
@@ -345,9 +444,11 @@ def classes_of_torch() -> dict[str, tuple[Callable[[], nn.Module], tuple[int, ..
     for name, arguments in convolved.items():
         kind = getattr(nn, name)
         cases[name] = (lambda k=kind, a=arguments: nn.Sequential(nn.Conv2d(3, 4, 1), k(*a)), IMAGE)
+
     for name in ("LayerNorm", "RMSNorm", "RNNCell", "GRUCell", "LSTMCell"):
         sizes = (6, 5) if name.endswith("Cell") else (6,)
         cases[name] = (lambda n=name, a=sizes: getattr(nn, n)(*a), (6,))
+
     cases["Bilinear"] = (lambda: Applied(lambda m, x: m.b(x, x), b=nn.Bilinear(6, 6, 3)), (6,))
     cases["AdaptiveLogSoftmaxWithLoss"] = (
         lambda: Applied(lambda m, x: m.b.log_prob(x), b=nn.AdaptiveLogSoftmaxWithLoss(6, 10, [4])),
@@ -359,11 +460,15 @@ def classes_of_torch() -> dict[str, tuple[Callable[[], nn.Module], tuple[int, ..
         (5, 8),
     )
     cases["Transformer"] = (
-        lambda: Applied(lambda m, x: m.t(x, x), t=nn.Transformer(8, 2, 1, 1, 16, 0.3, batch_first=True)),
+        lambda: Applied(
+            lambda m, x: m.t(x, x), t=nn.Transformer(8, 2, 1, 1, 16, 0.3, batch_first=True)
+        ),
         (5, 8),
     )
     cases["MultiheadAttention"] = (
-        lambda: Applied(lambda m, x: m.t(x, x, x)[0], t=nn.MultiheadAttention(8, 2, 0.4, batch_first=True)),
+        lambda: Applied(
+            lambda m, x: m.t(x, x, x)[0], t=nn.MultiheadAttention(8, 2, 0.4, batch_first=True)
+        ),
         (5, 8),
     )
     return cases
@@ -383,8 +488,20 @@ def test_classes_of_torch_train_as_they_are(name: str) -> None:
 OF_PACKAGES = (
     *("torchvision:mobilenet_v3_small", "torchvision:efficientnet_b0", "torchvision:mnasnet0_5"),
     *("torchvision:convnext_tiny", "torchvision:shufflenet_v2_x0_5"),
-    *("timm:test_convnext", "timm:test_efficientnet", "timm:test_vit3", "timm:test_mambaout", "timm:test_nfnet"),
-    *("transformers:Bert", "transformers:Beit", "transformers:Swin", "transformers:ConvNext", "transformers:Wav2Vec2"),
+    *(
+        "timm:test_convnext",
+        "timm:test_efficientnet",
+        "timm:test_vit3",
+        "timm:test_mambaout",
+        "timm:test_nfnet",
+    ),
+    *(
+        "transformers:Bert",
+        "transformers:Beit",
+        "transformers:Swin",
+        "transformers:ConvNext",
+        "transformers:Wav2Vec2",
+    ),
 )
 
 
@@ -395,14 +512,32 @@ def of_package(reference: str) -> tuple[nn.Module, tuple[int, ...], str]:
         from torchvision import models
 
         return getattr(models, name)(), (3, 64, 64), "float32"
+
     if package == "timm":
         return module.create_model(name, drop_path_rate=0.3), (3, 160, 160), "float32"
-    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37}
+
+    small = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 37,
+    }
     settings = {
         "Bert": {**small, "vocab_size": 99},
         "Beit": {**small, "image_size": 32, "patch_size": 8, "drop_path_rate": 0.4},
-        "Swin": {"image_size": 32, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "drop_path_rate": 0.4},
-        "ConvNext": {"hidden_sizes": [8, 8], "depths": [1, 2], "num_stages": 2, "drop_path_rate": 0.4},
+        "Swin": {
+            "image_size": 32,
+            "embed_dim": 16,
+            "depths": [1, 1],
+            "num_heads": [2, 2],
+            "drop_path_rate": 0.4,
+        },
+        "ConvNext": {
+            "hidden_sizes": [8, 8],
+            "depths": [1, 2],
+            "num_stages": 2,
+            "drop_path_rate": 0.4,
+        },
         "Wav2Vec2": {
             **small,
             "conv_dim": [8, 8],
@@ -438,4 +573,5 @@ def test_only_an_error_of_the_archive_leaves_the_importer() -> None:
 
     with pytest.raises(ArchiveError, match="two") as caught:
         import_model(Odd(), [Input((6,))])
+
     assert "\n" not in str(caught.value)

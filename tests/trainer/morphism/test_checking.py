@@ -1,4 +1,5 @@
-"""Weights of an ancestor that are not those of its network, or not finite, are refused with the tensors' names."""
+"""Weights of an ancestor that are not those of its network, or not finite, are refused with the
+tensors' names."""
 
 from __future__ import annotations
 
@@ -36,18 +37,28 @@ def test_further_tensors_and_counters_of_batches_do_not_matter(weights):
     ("changed", "reason"),
     [
         ({}, f"do not fit its network: missing: {NAME}"),
-        ({"net.weight": torch.zeros(1)}, f"do not fit its network: missing: {NAME}; unexpected: net.weight"),
+        (
+            {"net.weight": torch.zeros(1)},
+            f"do not fit its network: missing: {NAME}; unexpected: net.weight",
+        ),
         (
             {f"net.{k}": torch.zeros(1) for k in range(5)},
             f"do not fit its network: missing: {NAME}; unexpected: net.0, net.1, net.2 and 2 more",
         ),
-        ({NAME: torch.zeros(16, 4)}, f"do not fit its network: {NAME} must have the shape (16, 5), got (16, 4)"),
+        (
+            {NAME: torch.zeros(16, 4)},
+            f"do not fit its network: {NAME} must have the shape (16, 5), got (16, 4)",
+        ),
         ({NAME: torch.full((16, 5), float("nan"))}, f"are not finite: NaN or infinity in {NAME}"),
-        ({NAME: torch.full((16, 5), 1e300, dtype=torch.float64)}, f"are not finite: NaN or infinity in {NAME}"),
+        (
+            {NAME: torch.full((16, 5), 1e300, dtype=torch.float64)},
+            f"are not finite: NaN or infinity in {NAME}",
+        ),
     ],
 )
 def test_other_weights_are_refused_by_name(weights, changed, reason):
     del weights[NAME]
     with pytest.raises(WeightsError) as caught:
         check("file:///w", NETWORK, weights | changed, FORM)
+
     assert str(caught.value) == f"the weights of file:///w {reason}"

@@ -1,4 +1,5 @@
-"""Trials that inherit weights: their initial weights, the length of their training, and their record."""
+"""Trials that inherit weights: their initial weights, the length of their training, and their
+record."""
 
 from __future__ import annotations
 
@@ -42,13 +43,26 @@ def own(tmp_path):
     return (tmp_path / "trainer" / "weights",)
 
 
-def propose(archive, network, parent=None, protocol="diabetes/1+morph", name=None, operations=("deepen",)):
+def propose(
+    archive, network, parent=None, protocol="diabetes/1+morph", name=None, operations=("deepen",)
+):
     name = name or protocol
     archive.studies.create(
-        Study(name, "diabetes", protocol, "mlp", DIABETES.objective, DIABETES.direction, budget=100, seed=3)
+        Study(
+            name,
+            "diabetes",
+            protocol,
+            "mlp",
+            DIABETES.objective,
+            DIABETES.direction,
+            budget=100,
+            seed=3,
+        )
     )
     agent = archive.proposals.register_agent("morphism", {}, "1")
-    (proposal,) = archive.proposals.create(name, agent, [Suggestion(network, parent=parent, operations=operations)])
+    (proposal,) = archive.proposals.create(
+        name, agent, [Suggestion(network, parent=parent, operations=operations)]
+    )
     return proposal.id
 
 
@@ -59,7 +73,11 @@ def result_of(archive, id_):
 
 
 def test_the_rule_is_part_of_the_protocol():
-    assert (PROTOCOL.name, PROTOCOL.epochs, PROTOCOL.inherited_epochs) == ("diabetes/1+morph", 60, 12)
+    assert (PROTOCOL.name, PROTOCOL.epochs, PROTOCOL.inherited_epochs) == (
+        "diabetes/1+morph",
+        60,
+        12,
+    )
     shortened = inheriting.shortened(PROTOCOL)
     assert shortened == replace(PROTOCOL, epochs=12)
     assert DIABETES.protocol("diabetes/1").inherited_epochs is None
@@ -95,7 +113,10 @@ def test_child_inherits_its_parents_weights(archive, run):
 def test_inherited_weights_keep_the_parents_function(archive, run, own):
     propose(archive, PARENT)
     run()
-    found, _ = inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) or (None, None)
+    found, _ = inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) or (
+        None,
+        None,
+    )
     assert found is None
     propose(archive, CHILD, PARENT)
     found, _ = inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own)
@@ -109,13 +130,15 @@ def test_inherited_weights_keep_the_parents_function(archive, run, own):
         built = builders.build(network, DIABETES.form()).eval()
         built.load_state_dict(learned)
         outputs.append(built(inputs))
+
     torch.testing.assert_close(*outputs)
 
 
 def test_new_normalisations_are_calibrated_on_the_task():
     digits = registry.get("digits")
     protocol = digits.protocol("digits/1+morph")
-    parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/8 conv3/8 softmax")
+    parent = net("cnn", "conv3/8 softmax")
+    child = net("cnn", "conv3/8 conv3/8 softmax")
     learned = builders.build(parent, digits.form(protocol), 1).state_dict()
     found = inherited_weights.adapt(parent, learned, child, digits, protocol, 0)
     assert found["layers.2.filter.norm.running_mean"].abs().max() > 0.01
@@ -135,7 +158,9 @@ def test_ancestor_with_another_function_is_skipped(archive, run):
     run()
     _, _, environment = result_of(archive, last)
     assert (environment["inherited"]["evaluation"], environment["inherited"]["hops"]) == (first, 2)
-    steps = {(step.parent, step.child): step.operations for step in archive.lineage.of(GRANDCHILD.key)}
+    steps = {
+        (step.parent, step.child): step.operations for step in archive.lineage.of(GRANDCHILD.key)
+    }
     assert steps[PARENT.key, GRANDCHILD.key] == ("widen 1 16->32", "deepen 2 relu/16")
     assert steps[CHILD.key, GRANDCHILD.key] == ("widen",)
 
@@ -191,7 +216,9 @@ def replaced(archive, evaluation, own, tensors):
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_weights_that_are_not_finite_are_not_inherited_and_training_starts_from_the_seed(archive, run, own, number):
+def test_weights_that_are_not_finite_are_not_inherited_and_training_starts_from_the_seed(
+    archive, run, own, number
+):
     first = propose(archive, PARENT)
     run()
     tensors = weights_file.load(archive.weights.of_evaluation(first)).weights
@@ -249,7 +276,9 @@ def test_foreign_locations_are_not_contacted(archive, run, own, monkeypatch):
         "file:///etc/passwd",
     ):
         moved(archive, first, uri)
-        assert inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None, uri
+        assert (
+            inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None
+        ), uri
 
 
 @pytest.mark.whole
@@ -263,6 +292,8 @@ def test_weights_at_a_configured_location_are_inherited(archive, run, own, tmp_p
     moved(archive, first, uri)
     child = propose(archive, CHILD, PARENT)
     assert inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None
-    options = TrainerOptions(threads=1, device="cpu", idle_seconds=0.3, weights_from=(str(tmp_path / "linked"),))
+    options = TrainerOptions(
+        threads=1, device="cpu", idle_seconds=0.3, weights_from=(str(tmp_path / "linked"),)
+    )
     Trainer(archive, options, home=tmp_path / "trainer").run()
     assert result_of(archive, child)[2]["inherited"]["uri"] == uri

@@ -34,19 +34,30 @@ SEEDS = {
         net("cnn", "conv3/8 max-pool conv5/9 fc/8 softmax"),
         net("cnn", "res3/8 conv3/8s2 res5/9s2 avg-pool softmax"),
         net("cnn", "conv3/8 res3/8 res3/8 max-pool fc/9 softmax"),
-        net("cnn", "conv3/8 res3/8 softmax fc/8 softmax", [(0, 1), (1, 2), (2, 3), (1, 4), (4, 5), (3, 6), (5, 6)]),
+        net(
+            "cnn",
+            "conv3/8 res3/8 softmax fc/8 softmax",
+            [(0, 1), (1, 2), (2, 3), (1, 4), (4, 5), (3, 6), (5, 6)],
+        ),
     ],
     "mlp": [
         net("mlp", "relu/8 tanh/9 linear"),
         net("mlp", "crelu/8 logistic/8 elu/9 softplus/8 leaky-relu/8 linear"),
-        net("mlp", "tanh/8 elu/9 linear crelu/8 linear", [(0, 1), (1, 2), (2, 3), (1, 4), (4, 5), (3, 6), (5, 6)]),
+        net(
+            "mlp",
+            "tanh/8 elu/9 linear crelu/8 linear",
+            [(0, 1), (1, 2), (2, 3), (1, 4), (4, 5), (3, 6), (5, 6)],
+        ),
     ],
 }
 RELAXED = settings(suppress_health_check=list(HealthCheck))
 
 
-def trained(built: NetworkForm, architecture: Architecture, seed: int = 0) -> dict[str, torch.Tensor]:
-    """Weights such as training leaves: no two alike, statistics and factors of normalisations far from 0 and 1."""
+def trained(
+    built: NetworkForm, architecture: Architecture, seed: int = 0
+) -> dict[str, torch.Tensor]:
+    """Weights such as training leaves: no two alike, statistics and factors of normalisations far
+    from 0 and 1."""
     draw = torch.Generator().manual_seed(seed)
     weights = builders.build(architecture, built, seed).double().state_dict()
     for name, tensor in weights.items():
@@ -54,6 +65,7 @@ def trained(built: NetworkForm, architecture: Architecture, seed: int = 0) -> di
             tensor.copy_(0.5 + torch.rand(tensor.shape, generator=draw, dtype=tensor.dtype))
         elif name.endswith(("bias", "running_mean")):
             tensor.copy_(torch.randn(tensor.shape, generator=draw, dtype=tensor.dtype))
+
     return weights
 
 
@@ -63,15 +75,21 @@ def loaded(built: NetworkForm, architecture: Architecture, weights):
     return network
 
 
-def outputs(built: NetworkForm, architecture: Architecture, weights, inputs: torch.Tensor) -> torch.Tensor:
-    """Return predictions, or log-probabilities: logits differ by a constant where the number of decisions does."""
+def outputs(
+    built: NetworkForm, architecture: Architecture, weights, inputs: torch.Tensor
+) -> torch.Tensor:
+    """Return predictions, or log-probabilities: logits differ by a constant where the number of
+    decisions does."""
     with torch.no_grad():
         found = loaded(built, architecture, weights)(inputs)
+
     return found if built.kind == "regression" else found.log_softmax(1)
 
 
 def inputs_of(built: NetworkForm, count: int = 5) -> torch.Tensor:
-    return torch.randn((count, *built.input_shape), generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    return torch.randn(
+        (count, *built.input_shape), generator=torch.Generator().manual_seed(7), dtype=torch.float64
+    )
 
 
 def check_same_function(built, parent, child, weights=None, **options):
@@ -86,10 +104,12 @@ def check_same_function(built, parent, child, weights=None, **options):
 @st.composite
 def networks(draw: st.DrawFn, name: str, steps: int = 8) -> Architecture:
     """Random networks of a space with few units, so that everything in them happens, and fast."""
-    space, rng = space_of(name), draw(generators())
+    space = space_of(name)
+    rng = draw(generators())
     found = draw(st.sampled_from(SEEDS[name]))
     for _ in range(draw(st.integers(0, steps))):
         found = space.mutate(found, rng).child if draw(st.booleans()) else grown(found, rng)
+
     return found
 
 
@@ -103,8 +123,11 @@ def grown(architecture: Architecture, rng: np.random.Generator) -> Architecture:
         return architecture
 
 
-def loses_a_projection(built: NetworkForm, parent: Architecture, call: partial[Architecture]) -> bool:
-    """Look, layer by layer, whether an operation leaves a residual block without the projection that it had."""
+def loses_a_projection(
+    built: NetworkForm, parent: Architecture, call: partial[Architecture]
+) -> bool:
+    """Look, layer by layer, whether an operation leaves a residual block without the projection
+    that it had."""
     child = call()
     order = list(range(len(parent.layers)))
     if call.func is morphism.skip_concat:
@@ -115,9 +138,15 @@ def loses_a_projection(built: NetworkForm, parent: Architecture, call: partial[A
         order = graph._topological_order([*parent.layers, *[apply.AVERAGE_POOL] * pools], edges)
     elif call.func is not morphism.widen:
         return False
-    before, after = builders.build(parent, built).layers, builders.build(child, built).layers
-    had = [getattr(before[old], "projection", None) is not None for old in range(len(parent.layers))]
-    has = {old: getattr(after[new], "projection", None) is not None for new, old in enumerate(order)}
+
+    before = builders.build(parent, built).layers
+    after = builders.build(child, built).layers
+    had = [
+        getattr(before[old], "projection", None) is not None for old in range(len(parent.layers))
+    ]
+    has = {
+        old: getattr(after[new], "projection", None) is not None for new, old in enumerate(order)
+    }
     return any(had[old] and not has[old] for old in range(len(parent.layers)))
 
 
@@ -133,6 +162,7 @@ def test_any_operation_on_any_network_keeps_its_function(name, data):
         child = call()
     except InvalidArchitectureError:
         assume(False)
+
     if loses_a_projection(built, parent, call):
         assert not preserving(parent, child, built.input_shape)
     else:
@@ -143,14 +173,17 @@ def test_any_operation_on_any_network_keeps_its_function(name, data):
 @settings(examples(0.5), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_number_of_operations_is_one_step_and_many(name, data):
-    parent, rng = data.draw(networks(name, steps=4)), data.draw(generators())
+    parent = data.draw(networks(name, steps=4))
+    rng = data.draw(generators())
     built = data.draw(st.sampled_from(EVERY[name]))
     weights = trained(built, parent)
-    current, learned = parent, weights
+    current = parent
+    learned = weights
     for _ in range(data.draw(st.integers(2, 6))):
         child = grown(current, rng)
         if child != current and preserving(current, child, built.input_shape):
             current, learned = child, check_same_function(built, current, child, learned).weights
+
     inputs = inputs_of(built)
     expected = outputs(built, parent, weights, inputs)
     assert (outputs(built, current, learned, inputs) - expected).abs().max() < 1e-10
@@ -161,11 +194,17 @@ def test_any_number_of_operations_is_one_step_and_many(name, data):
 @RELAXED
 @given(data=st.data())
 def test_feasible_children_keep_the_function(name, data):
-    parent, rng = data.draw(networks(name, steps=3)), data.draw(generators())
+    parent = data.draw(networks(name, steps=3))
+    rng = data.draw(generators())
     built = data.draw(st.sampled_from(EVERY[name]))
     child = parent
     for _ in range(data.draw(st.integers(1, 3))):
-        child = space_of(name).mutate(child, rng).child if data.draw(st.booleans()) else grown(child, rng)
+        child = (
+            space_of(name).mutate(child, rng).child
+            if data.draw(st.booleans())
+            else grown(child, rng)
+        )
+
     if preserving(parent, child, built.input_shape):
         check_same_function(built, parent, child)
     else:
@@ -176,10 +215,13 @@ def test_feasible_children_keep_the_function(name, data):
 @RELAXED
 @given(data=st.data())
 def test_the_order_of_layers_does_not_matter(data):
-    parent, rng = data.draw(networks("cnn")), data.draw(generators())
+    parent = data.draw(networks("cnn"))
+    rng = data.draw(generators())
     child = grown(parent, rng)
     assume(preserving(parent, child, IMAGES.input_shape))
-    check_same_function(IMAGES, relabelled(parent, data.draw(st.integers(0, 99))), relabelled(child, 3))
+    check_same_function(
+        IMAGES, relabelled(parent, data.draw(st.integers(0, 99))), relabelled(child, 3)
+    )
 
 
 @pytest.mark.parametrize("name", ["cnn", "mlp"])
@@ -197,14 +239,21 @@ def test_residual_block_without_its_projection_is_infeasible():
     assert not preserving(parent, widened, (1, 8, 8))
     with pytest.raises(InvalidArchitectureError, match="cannot inherit from"):
         operations_between(parent, widened, (1, 8, 8))
-    # One more channel, and there is a projection again; and where there never was one, widening makes one.
+
+    # One more channel, and there is a projection again; and where there never was one, widening
+    # makes one.
     assert preserving(parent, morphism.widen(parent, 1, 17), (1, 8, 8))
-    check_same_function(IMAGES, net("cnn", "conv3/8 res3/8 softmax"), net("cnn", "conv3/16 res3/8 softmax"))
-    check_same_function(IMAGES, net("cnn", "conv3/8 res3/8 softmax"), net("cnn", "conv3/16 res3/16 softmax"))
+    check_same_function(
+        IMAGES, net("cnn", "conv3/8 res3/8 softmax"), net("cnn", "conv3/16 res3/8 softmax")
+    )
+    check_same_function(
+        IMAGES, net("cnn", "conv3/8 res3/8 softmax"), net("cnn", "conv3/16 res3/16 softmax")
+    )
 
 
 def test_whether_a_stride_needs_a_projection_depends_on_the_image():
-    parent, child = net("cnn", "conv3/8 res3/16s2 softmax"), net("cnn", "conv3/16 res3/16s2 softmax")
+    parent = net("cnn", "conv3/8 res3/16s2 softmax")
+    child = net("cnn", "conv3/16 res3/16s2 softmax")
     assert preserving(parent, child, (1, 8, 8))
     assert not preserving(parent, child, (1, 1, 1))
 
@@ -230,7 +279,9 @@ def test_removals_are_infeasible(parent, child):
 def test_inserted_layer_must_be_the_identity(op):
     assert not preserving(net("mlp", "tanh/8 linear"), net("mlp", f"tanh/8 {op}/8 linear"), (5,))
     if op in ("relu", "elu", "leaky-relu"):
-        check_same_function(VECTORS, net("mlp", "logistic/8 linear"), net("mlp", f"logistic/8 {op}/8 linear"))
+        check_same_function(
+            VECTORS, net("mlp", "logistic/8 linear"), net("mlp", f"logistic/8 {op}/8 linear")
+        )
 
 
 def test_both_signs_are_kept_over_several_layers():
@@ -274,7 +325,8 @@ def test_operations_are_described():
 
 
 def gradients_of_copies(noise=0.0):
-    parent, child = net("cnn", "conv3/8 fc/8 softmax"), net("cnn", "conv3/16 fc/8 softmax")
+    parent = net("cnn", "conv3/8 fc/8 softmax")
+    child = net("cnn", "conv3/16 fc/8 softmax")
     inherited = transfer.inherit(parent, trained(IMAGES, parent), child, IMAGES, noise=noise)
     network = loaded(IMAGES, child, inherited.weights).train()
     targets = torch.tensor([0, 1, 2, 0, 1])
@@ -286,7 +338,9 @@ def gradients_of_copies(noise=0.0):
 def test_copies_diverge_without_noise():
     weight, gradient = gradients_of_copies()
     assert torch.equal(weight[:8], weight[8:])
-    assert ((gradient[:8] - gradient[8:]).abs().amax(dim=(1, 2, 3)) > 1e-3 * gradient.abs().max()).all()
+    assert (
+        (gradient[:8] - gradient[8:]).abs().amax(dim=(1, 2, 3)) > 1e-3 * gradient.abs().max()
+    ).all()
 
 
 def test_noise_is_optional_and_only_on_new_weights():
@@ -294,21 +348,26 @@ def test_noise_is_optional_and_only_on_new_weights():
     plain, _ = gradients_of_copies()
     assert torch.equal(weight[:8], plain[:8])
     assert 0 < (weight[8:] - plain[8:]).abs().max() < 5e-3 * plain.std() * 2
-    parent, child = net("mlp", "relu/8 linear"), net("mlp", "relu/8 relu/8 linear")
+    parent = net("mlp", "relu/8 linear")
+    child = net("mlp", "relu/8 relu/8 linear")
     noisy = transfer.inherit(parent, trained(VECTORS, parent), child, VECTORS, noise=1e-3)
     change = noisy.weights["layers.2.affine.weight"] - torch.eye(8)
     assert 0 < change.abs().max() < 1e-2
 
 
 def test_the_same_seed_gives_the_same_weights():
-    parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/20 res3/20 softmax")
-    first, again, other = (transfer.inherit(parent, trained(IMAGES, parent), child, IMAGES, seed=s) for s in (1, 1, 2))
+    parent = net("cnn", "conv3/8 softmax")
+    child = net("cnn", "conv3/20 res3/20 softmax")
+    first, again, other = (
+        transfer.inherit(parent, trained(IMAGES, parent), child, IMAGES, seed=s) for s in (1, 1, 2)
+    )
     assert all(torch.equal(first.weights[name], again.weights[name]) for name in first.weights)
     assert not all(torch.equal(first.weights[name], other.weights[name]) for name in first.weights)
 
 
 def test_single_precision_stays_single():
-    parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/20 res3/20 softmax")
+    parent = net("cnn", "conv3/8 softmax")
+    child = net("cnn", "conv3/20 res3/20 softmax")
     weights = builders.build(parent, IMAGES, 3).state_dict()
     inherited = transfer.inherit(parent, weights, child, IMAGES)
     assert {tensor.dtype for tensor in inherited.weights.values()} == {torch.float32, torch.int64}
@@ -321,9 +380,11 @@ def settled(built: NetworkForm, architecture: Architecture, inputs: torch.Tensor
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             module.momentum = 1.0
+
     with torch.no_grad():
         for _ in range(4):
             network.train()(inputs)
+
     return network.state_dict()
 
 
@@ -340,4 +401,6 @@ def test_calibrated_child_trains_on_from_its_parents_loss():
     with torch.no_grad():
         assert (calibrated.eval()(inputs) - expected.eval()(inputs)).abs().max() < 1e-10
         wanted = expected.train()(inputs)
-        assert (calibrated.train()(inputs) - wanted).abs().max() < 0.05 * (plain.train()(inputs) - wanted).abs().max()
+        assert (calibrated.train()(inputs) - wanted).abs().max() < 0.05 * (
+            plain.train()(inputs) - wanted
+        ).abs().max()

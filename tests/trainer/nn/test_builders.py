@@ -26,7 +26,8 @@ FORM = NetworkForm((10,), 1, "regression")
 
 
 class Hybrid(nn.Module):
-    """Two heads, torch's own dropout, a layer that is fed nothing, and a record of the progress that it is told."""
+    """Two heads, torch's own dropout, a layer that is fed nothing, and a record of the progress
+    that it is told."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,18 +65,28 @@ class HybridBuilder(Builder):
 @pytest.fixture
 def installed(monkeypatch):
     """Pretend that another package offers builders, and that the built-in one of mlp is its own."""
-    offered = {"mlp": f"{__name__}:HybridBuilder", "broken": "no_such_module:Builder", "dict": "builtins:dict"}
+    offered = {
+        "mlp": f"{__name__}:HybridBuilder",
+        "broken": "no_such_module:Builder",
+        "dict": "builtins:dict",
+    }
     offered["abstract"] = "archive.trainer.nn.base:Builder"
     points = [EntryPoint(name, value, "archive.builders") for name, value in offered.items()]
     monkeypatch.setattr("archive.registry.entry_points", lambda group: points)
-    registry = Registry("builder", "archive.builders", {"cnn": "archive.trainer.nn.graphs:CnnBuilder"})
+    registry = Registry(
+        "builder", "archive.builders", {"cnn": "archive.trainer.nn.graphs:CnnBuilder"}
+    )
     registry._loaded["mlp"] = HybridBuilder
     monkeypatch.setattr(builders, "registry", registry)
     monkeypatch.setattr(HybridBuilder, "built", [])
 
 
 def test_a_space_without_a_builder_is_refused_with_those_that_have_one():
-    with pytest.raises(InvalidArchitectureError, match=r"builds networks of cnn, darts, mlp.*, got nothing"):
+    with pytest.raises(
+        InvalidArchitectureError,
+        match=r"builds networks of cnn, darts, mlp.*, "
+        r"got nothing",
+    ):
         builders.get("nothing")
 
 
@@ -109,7 +120,9 @@ def test_default_recipe_trains_both_heads_and_tells_the_progress():
     outcome = train(TINY_MLP, DIABETES, protocol, seed=1)
     assert torch.equal(state, torch.get_rng_state())
     start = builders.build(TINY_MLP, DIABETES.form(protocol), 1).state_dict()
-    trained = {name for name, tensor in outcome.weights.items() if not torch.equal(tensor, start[name])}
+    trained = {
+        name for name, tensor in outcome.weights.items() if not torch.equal(tensor, start[name])
+    }
     assert trained >= {"body.weight", "head.weight", "auxiliary.weight"}
     told = HybridBuilder.built[0].told
     assert told == [step / len(told) for step in range(len(told))]
@@ -122,6 +135,7 @@ def test_a_resumed_training_draws_the_same_random_numbers(tmp_path):
     path = tmp_path / "checkpoint"
     with pytest.raises(Cancelled):
         leave(path, 12, TINY_MLP, DIABETES, protocol, seed=1)
+
     torch.rand(3)
     resumed = train(TINY_MLP, DIABETES, protocol, seed=1, checkpoint=path)
     assert resumed.resumed == 1
@@ -132,7 +146,8 @@ def test_a_resumed_training_draws_the_same_random_numbers(tmp_path):
 def test_costs_omit_the_auxiliary_head_and_restore_the_mode():
     network = builders.build(TINY_MLP, FORM)
     network.drop.eval()
-    # 10 x 16 and 16 x 1 with their biases; the layer that is fed nothing has weights, and no operations.
+    # 10 x 16 and 16 x 1 with their biases; the layer that is fed nothing has weights, and no
+    # operations.
     assert costs.measure(network, (10,)) == (11 * 16 + 17 + 12, 11 * 16 + 17)
     assert network.training and not network.drop.training
 
@@ -142,6 +157,7 @@ def test_an_invalid_option_is_named(value):
     form = dataclasses.replace(FORM, options={"channels": value})
     with pytest.raises(UsageError, match=f"option channels must be an integer >= 1, got {value!r}"):
         form.count("channels", 16)
+
     assert form.count("cells", 5) == 5
 
 

@@ -31,6 +31,7 @@ def form_of(space):
 def sampled(space, count=4, seed=0):
     if space == "torch":
         return classifiers()[:count]
+
     rng = np.random.default_rng(seed)
     return [spaces.get(space).sample(rng) for _ in range(count)]
 
@@ -65,11 +66,16 @@ def test_live_layers_learn(case):
     for member, network in built:
         network.train()
         target = torch.zeros(5, form.outputs) if form.kind == "regression" else torch.arange(5)
-        loss = torch.nn.functional.mse_loss if form.kind == "regression" else torch.nn.functional.cross_entropy
+        loss = (
+            torch.nn.functional.mse_loss
+            if form.kind == "regression"
+            else torch.nn.functional.cross_entropy
+        )
         loss(network(inputs(form)), target).backward()
         without = [name for name, parameter in network.named_parameters() if parameter.grad is None]
         if len(member.live) == len(member.layers) and not isinstance(network, HasAuxiliaryHead):
             assert not without
+
         assert all(p.grad.isfinite().all() for p in network.parameters() if p.grad is not None)
         assert any(p.grad is not None and p.grad.abs().max() > 0 for p in network.parameters())
         network.zero_grad()
@@ -87,9 +93,12 @@ def test_the_seed_decides_the_initial_weights(case):
     _, form, built = case
     state = torch.get_rng_state()
     for member, _ in built[:2]:
-        first, again, other = (builders.build(member, form, seed).state_dict() for seed in (3, 3, 4))
+        first, again, other = (
+            builders.build(member, form, seed).state_dict() for seed in (3, 3, 4)
+        )
         assert all(torch.equal(first[name], again[name]) for name in first)
         assert any(not torch.equal(first[name], other[name]) for name in first)
+
     assert torch.equal(state, torch.get_rng_state())
 
 
@@ -105,7 +114,8 @@ def test_relabellings_have_one_canonical_network(case):
     _, form, built = case
     for member, _ in built[:2]:
         first, second = (
-            builders.build(each.canonical, form, 3).eval()(inputs(form)) for each in (member, relabelled(member, 1))
+            builders.build(each.canonical, form, 3).eval()(inputs(form))
+            for each in (member, relabelled(member, 1))
         )
         assert torch.equal(first, second)
 
@@ -117,9 +127,13 @@ def test_costs_are_those_of_the_built_network(case):
         measured = costs.measure(network, form.input_shape)
         assert network.training == mode
         assert builders.costs(member, form) == measured
-        auxiliary = network.auxiliary if isinstance(network, HasAuxiliaryHead) else torch.nn.Identity()
+        auxiliary = (
+            network.auxiliary if isinstance(network, HasAuxiliaryHead) else torch.nn.Identity()
+        )
         assert measured.params == sum(
-            p.numel() for p in network.parameters() if not any(p is other for other in auxiliary.parameters())
+            p.numel()
+            for p in network.parameters()
+            if not any(p is other for other in auxiliary.parameters())
         )
 
 
@@ -128,7 +142,11 @@ def test_operations_are_those_that_torch_counts(case):
     for _, network in built[:2]:
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             network.eval()(inputs(form, 1))
-        assert costs.flops(network, form.input_shape) - biases(network, form) == counter.get_total_flops() // 2
+
+        assert (
+            costs.flops(network, form.input_shape) - biases(network, form)
+            == counter.get_total_flops() // 2
+        )
 
 
 def biases(network, form):
@@ -139,12 +157,18 @@ def biases(network, form):
         found.append(output.numel())
 
     layers = [part for part in network.modules() if getattr(part, "bias", None) is not None]
-    layers = [part for part in layers if getattr(part, "weight", None) is not None and part.weight.ndim > 1]
+    layers = [
+        part
+        for part in layers
+        if getattr(part, "weight", None) is not None and part.weight.ndim > 1
+    ]
     handles = [part.register_forward_hook(hook) for part in layers]
     with torch.no_grad():
         network.eval()(inputs(form, 1))
+
     for handle in handles:
         handle.remove()
+
     return sum(found)
 
 
@@ -162,7 +186,11 @@ def test_images_of_any_size_are_taken(space, shape):
 
 @pytest.mark.parametrize("space", OF_IMAGES)
 def test_vectors_are_refused_by_spaces_of_images(space):
-    with pytest.raises(InvalidArchitectureError, match=rf"a network of {space} needs images, .* shape \(6,\)"):
+    with pytest.raises(
+        InvalidArchitectureError,
+        match=rf"a network of {space} needs images, .* "
+        r"shape \(6,\)",
+    ):
         builders.get(space).check(VECTORS)
 
 

@@ -19,7 +19,8 @@ class Applied(nn.Module):
 
     def __init__(self, part: nn.Module, call: Callable[[nn.Module, Tensor], Tensor]) -> None:
         super().__init__()
-        self.part, self.call = part, call
+        self.part = part
+        self.call = call
 
     def forward(self, x: Tensor) -> Tensor:
         return self.call(self.part, x)
@@ -39,7 +40,8 @@ def encoder(**settings: bool) -> nn.TransformerEncoderLayer:
     return nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **settings)
 
 
-# Three steps of sixteen features: three projections with biases, scores and means of the values, and a projection.
+# Three steps of sixteen features: three projections with biases, scores and means of the values,
+# and a projection.
 ATTENTION = 3 * 48 * 17 + 2 * 3 * 3 * 16 + 3 * 16 * 17
 ENCODER = ATTENTION + 3 * 32 * 17 + 3 * 16 * 33
 # Matrices of the input and of the state, and two biases, for each of four (three) gates.
@@ -56,7 +58,10 @@ COUNTED: dict[str, tuple[Callable[[], nn.Module], int]] = {
         lambda: first(nn.LSTM(16, 8, 2, batch_first=True, bidirectional=True)),
         2 * LSTM + 2 * 3 * 32 * (16 + 8 + 2),
     ),
-    "lstm without biases": (lambda: first(nn.LSTM(16, 8, bias=False, batch_first=True)), 3 * 32 * (16 + 8)),
+    "lstm without biases": (
+        lambda: first(nn.LSTM(16, 8, bias=False, batch_first=True)),
+        3 * 32 * (16 + 8),
+    ),
     "gru": (lambda: first(nn.GRU(16, 8, batch_first=True)), GRU),
 }
 
@@ -67,7 +72,9 @@ def test_fused_layers_count_as_their_products(case: str) -> None:
     model = make()
     assert costs.flops(model, (3, 16)) == expected
     imported = import_model(model, [Input((3, 16))])
-    assert imported.flops == costs.flops(network.rebuilt(imported.architecture), (3, 16)) == expected
+    assert (
+        imported.flops == costs.flops(network.rebuilt(imported.architecture), (3, 16)) == expected
+    )
 
 
 def test_a_bilinear_layer_counts_its_weight_for_each_input() -> None:
@@ -90,6 +97,7 @@ def test_a_measurement_leaves_the_fast_path_as_it_was(fused: bool) -> None:
         costs.flops(encoder(), (3, 16))
         with pytest.raises(RuntimeError):
             costs.flops(nn.Linear(3, 2), (4,))
+
         assert torch.backends.mha.get_fastpath_enabled() is fused
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
@@ -97,7 +105,9 @@ def test_a_measurement_leaves_the_fast_path_as_it_was(fused: bool) -> None:
 
 @pytest.mark.whole
 @pytest.mark.lasts(30)
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5", "vit_b_16"])
+@pytest.mark.parametrize(
+    "name", ["resnet18", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5", "vit_b_16"]
+)
 def test_the_import_counts_what_the_rebuilt_network_does(name: str) -> None:
     from torchvision import models
 

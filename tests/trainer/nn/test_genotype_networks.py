@@ -1,4 +1,5 @@
-"""Networks of genotypes: the published ones, and the rules of the skeleton and the operations one by one."""
+"""Networks of genotypes: the published ones, and the rules of the skeleton and the operations one
+by one."""
 
 from __future__ import annotations
 
@@ -21,14 +22,18 @@ from tests.support import whole
 CIFAR = NetworkForm((3, 32, 32), 10, "classification")
 SMALL = NetworkForm((2, 8, 8), 3, "classification", options={"channels": 4, "cells": 1})
 SKIPS = Genotype(
-    (("skip_connect", 0), ("skip_connect", 1)) * 4, (2, 3, 4, 5), (("max_pool_3x3", 0), ("none", 1)) * 4, (2, 3, 4, 5)
+    (("skip_connect", 0), ("skip_connect", 1)) * 4,
+    (2, 3, 4, 5),
+    (("max_pool_3x3", 0), ("none", 1)) * 4,
+    (2, 3, 4, 5),
 )
 
 
 @pytest.mark.parametrize(
     ("name", "channels", "params"),
     [
-        # The log of DARTS' own cnn/train.py: "param size = 3.349342MB"; 3.3 million in its paper, table 1.
+        # The log of DARTS' own cnn/train.py: "param size = 3.349342MB"; 3.3 million in its paper,
+        # table 1.
         ("DARTS_V2", 36, 3_349_342),
         whole("DARTS_V1", 36, 3_169_414),
         # 3.1 million in that table, where the networks were trained by DARTS' code.
@@ -50,27 +55,35 @@ def test_the_second_order_genotype_has_the_published_operations():
 
 
 def by_hand(genotype, c):
-    """Return the number of parameters of a genotype's network, from the definitions of the operations alone."""
+    """Return the number of parameters of a genotype's network, from the definitions of the
+    operations alone."""
     separable = {f"sep_conv_{k}x{k}": 2 * k * k for k in (3, 5, 7)}
     dilated = {f"dil_conv_{k}x{k}": k * k for k in (3, 5)}
 
     def weights(name, c, stride):
         if name in separable:
             return separable[name] * c + 2 * c * c + 4 * c
+
         if name in dilated:
             return dilated[name] * c + c * c + 2 * c
+
         if name == "conv_7x1_1x7":
             return 14 * c * c + 2 * c
+
         return c * c + 2 * c if (name, stride) == ("skip_connect", 2) else 0
 
-    total, before, last = 27 * 3 * c + 6 * c, 3 * c, 3 * c
+    total = 27 * 3 * c + 6 * c
+    before = 3 * c
+    last = 3 * c
     for at in range(20):
         reduces = at in (20 // 3, 40 // 3)
         c = 2 * c if reduces else c
         choices, concat = (genotype.reduce, genotype.reduce_concat) if reduces else genotype[:2]
         total += before * c + last * c + 4 * c
         total += sum(weights(name, c, 2 if reduces and state < 2 else 1) for name, state in choices)
-        before, last = last, len(concat) * c
+        before = last
+        last = len(concat) * c
+
     return total + 10 * last + 10
 
 
@@ -79,7 +92,9 @@ def by_hand(genotype, c):
 def test_counted_costs_are_those_of_the_built_network(name, side):
     form = dataclasses.replace(SMALL, input_shape=(2, side, side))
     network = builders.build(PUBLISHED[name].architecture, form)
-    assert costs.measure(network, form.input_shape) == builders.costs(PUBLISHED[name].architecture, form)
+    assert costs.measure(network, form.input_shape) == builders.costs(
+        PUBLISHED[name].architecture, form
+    )
 
 
 def test_nodes_of_two_operations_none_have_the_counted_costs():
@@ -107,6 +122,7 @@ def test_kernels_reach_as_far_as_their_names_say():
         for part in layer:
             if isinstance(part, nn.Conv2d):
                 nn.init.ones_(part.weight)
+
         (rows, columns) = torch.nonzero(layer(x)[0, 0] > 1e-6, as_tuple=True)
         return int(rows.max()) - 10, int(columns.max()) - 10
 
@@ -123,7 +139,9 @@ def test_factorized_reduction_sees_even_and_odd_pixels():
     even, odd = reduce(x)[0] * (1 + reduce.norm.eps) ** 0.5
     torch.testing.assert_close(even, x[0, 0, ::2, ::2])
     # The row and the column beyond the image are zero.
-    torch.testing.assert_close(odd, torch.tensor([[6.0, 8.0, 0.0], [16.0, 18.0, 0.0], [0.0, 0.0, 0.0]]))
+    torch.testing.assert_close(
+        odd, torch.tensor([[6.0, 8.0, 0.0], [16.0, 18.0, 0.0], [0.0, 0.0, 0.0]])
+    )
 
 
 def test_cells_are_stacked_around_two_reductions():
@@ -132,6 +150,7 @@ def test_cells_are_stacked_around_two_reductions():
     seen = []
     for cell in network.cells:
         cell.register_forward_hook(lambda cell, _, out: seen.append((cell.stride, *out.shape[1:])))
+
     network(torch.randn(2, 2, 8, 8))
     assert seen == [
         (1, 16, 8, 8), (1, 16, 8, 8), (2, 32, 4, 4), (1, 32, 4, 4), (1, 32, 4, 4), (2, 64, 2, 2), (1, 64, 2, 2),
@@ -145,7 +164,8 @@ def test_cells_are_stacked_around_two_reductions():
 def test_nodes_are_sums_and_the_output_concatenates_them():
     network = builders.build(from_genotype(SKIPS), SMALL).eval()
     cell = network.cells[0]
-    before, last = torch.randn(2, 12, 4, 4), torch.randn(2, 12, 4, 4)
+    before = torch.randn(2, 12, 4, 4)
+    last = torch.randn(2, 12, 4, 4)
     node = cell.first(before) + cell.second(last)
     torch.testing.assert_close(cell(before, last, None), torch.cat([node] * 4, dim=1))
     # The reduction cell has one operation a node: the other is none.
@@ -154,7 +174,9 @@ def test_nodes_are_sums_and_the_output_concatenates_them():
 
 
 def test_a_node_of_two_operations_none_is_zero():
-    nothing = SKIPS._replace(normal=(("none", 0), ("none", 1)) * 4, reduce=(("none", 0), ("none", 1)) * 4)
+    nothing = SKIPS._replace(
+        normal=(("none", 0), ("none", 1)) * 4, reduce=(("none", 0), ("none", 1)) * 4
+    )
     network = builders.build(from_genotype(nothing), SMALL).eval()
     first, second = network(torch.randn(2, 2, 8, 8))
     assert torch.equal(first, second)
@@ -165,12 +187,14 @@ def test_drop_path_grows_with_the_progress_and_spares_identities():
     genotype = SKIPS._replace(normal=(("skip_connect", 0), ("avg_pool_3x3", 1)) * 4)
     network = builders.build(from_genotype(genotype), form)
     cell = network.cells[0].eval()
-    before, last = torch.randn(400, 12, 4, 4), torch.randn(400, 12, 4, 4)
+    before = torch.randn(400, 12, 4, 4)
+    last = torch.randn(400, 12, 4, 4)
     whole = cell(before, last, None)
     network.set_progress(0.0)
     torch.testing.assert_close(cell(before, last, network.kept), whole)
     network.set_progress(0.5)
-    skipped, pooled = cell.first(before), cell.operations["1"](cell.second(last))
+    skipped = cell.first(before)
+    pooled = cell.operations["1"](cell.second(last))
     ratio = (cell(before, last, network.kept)[:, :4] - skipped) / pooled
     # A quarter is dropped at half of the training; the others are scaled up by 4 / 3.
     per_input = ratio.detach().flatten(1).median(dim=1).values

@@ -1,4 +1,5 @@
-"""Networks that are built again from imported architectures: the functions of the models, and what is refused."""
+"""Networks that are built again from imported architectures: the functions of the models, and what
+is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ FORM = NetworkForm((1, 8, 8), 10, "classification")
 
 
 class Mixed(nn.Module):
-    """Operations that a graph can get wrong: two modes, a shared weight, constants, sizes of the batch, lists."""
+    """Operations that a graph can get wrong: two modes, a shared weight, constants, sizes of the
+    batch, lists."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,16 +54,23 @@ class Mixed(nn.Module):
 
 def test_a_rebuilt_network_computes_what_the_model_does() -> None:
     torch.manual_seed(0)
-    model, x = Mixed(), torch.randn(3, 2, 8, 6)
+    model = Mixed()
+    x = torch.randn(3, 2, 8, 6)
     imported = import_model(model, [Input((2, 8, 6))])
     again = network.rebuilt(imported.architecture, seed=1)
     again.load_state_dict(imported.state_dict(model), strict=True)
     for mode in (False, True):
-        ours, theirs = again.train(mode), model.train(mode)
+        ours = again.train(mode)
+        theirs = model.train(mode)
         torch.testing.assert_close(ours(x), theirs(x))
+
     # The statistics of the batch of the second pass.
-    assert set(imported.names.values()) == {*model.state_dict()} - {"norm.num_batches_tracked", "order"}
-    found, expected = imported.state_dict(model), again.state_dict()
+    assert set(imported.names.values()) == {*model.state_dict()} - {
+        "norm.num_batches_tracked",
+        "order",
+    }
+    found = imported.state_dict(model)
+    expected = again.state_dict()
     for name in found:
         torch.testing.assert_close(found[name], expected[name])
 
@@ -85,7 +94,9 @@ def test_an_imported_resnet_is_the_model_and_trains() -> None:
 
 
 def test_modules_of_modes_follow_the_mode() -> None:
-    net = builders.build(chain(layer("dropout", p=0.9), layer("view", size=[-1, 64]), given="1x8x8"), _form(64))
+    net = builders.build(
+        chain(layer("dropout", p=0.9), layer("view", size=[-1, 64]), given="1x8x8"), _form(64)
+    )
     x = torch.ones(5, 1, 8, 8)
     assert torch.equal(net.eval()(x), torch.ones(5, 64))
     torch.testing.assert_close(net.train()(x).unique(), torch.tensor([0.0, 10.0]))
@@ -99,7 +110,10 @@ def test_every_channel_gets_a_grey_image() -> None:
 
 def test_initial_weights_are_those_of_torch() -> None:
     net = builders.build(_mobile(), FORM, 3)
-    states = {name.split("_")[0] + name.rpartition(".")[2]: value for name, value in net.state_dict().items()}
+    states = {
+        name.split("_")[0] + name.rpartition(".")[2]: value
+        for name, value in net.state_dict().items()
+    }
     assert torch.equal(states["batchrunning_var"], torch.ones(8))
     assert torch.equal(states["batchbias"], torch.zeros(8))
     # Both within 1 / sqrt(fan in), and most of the range is used.
@@ -118,18 +132,32 @@ def _form(outputs: int) -> NetworkForm:
 REFUSED: dict[str, tuple[Callable[[], Architecture], str]] = {
     "outputs": (
         lambda: chain(layer("mean", dim=[2, 3]), given="3x8x8"),
-        r"outputs of the shape \(3,\), and the task needs \(10,\): import it with .* --set num_classes=10",
+        (
+            r"outputs of the shape \(3,\), and the task needs \(10,\): import it with .* --set "
+            r"num_classes=10"
+        ),
     ),
     "two outputs": (
         lambda: network_of([layer("view", size=[-1, 64])], [(0, 1, 0), (1, 2, 0), (0, 2, 1)]),
         "the network has outputs of the shape 2 tensors",
     ),
     "size": (
-        lambda: chain(layer("view", size=[-1, 300]), layer("linear", weight=[10, 300]), given="3x10x10"),
-        r"imported for inputs 3x10x10 and takes none of the shape \(1, 8, 8\): shape '\[-1, 300\]' is invalid",
+        lambda: chain(
+            layer("view", size=[-1, 300]), layer("linear", weight=[10, 300]), given="3x10x10"
+        ),
+        (
+            r"imported for inputs 3x10x10 and takes none of the shape \(1, 8, 8\): shape '\[-1, "
+            r"300\]' is invalid"
+        ),
     ),
-    "indices": (lambda: chain(layer("_to_copy", dtype="float32"), given="8:int64"), "the network takes 8:int64"),
-    "type": (lambda: chain(layer("_to_copy", dtype="load")), "dtype of _to_copy must be one of float32, .* got load"),
+    "indices": (
+        lambda: chain(layer("_to_copy", dtype="float32"), given="8:int64"),
+        "the network takes 8:int64",
+    ),
+    "type": (
+        lambda: chain(layer("_to_copy", dtype="load")),
+        "dtype of _to_copy must be one of float32, .* got load",
+    ),
     "memory": (
         lambda: chain(layer("linear", weight=[2**40, 2**40])),
         "PyTorch cannot build the network: .*overflow",
@@ -142,6 +170,7 @@ def test_what_cannot_be_built_says_why(case: str) -> None:
     make, reason = REFUSED[case]
     with pytest.raises(InvalidArchitectureError, match=reason) as caught:
         builders.build(make(), FORM)
+
     assert "\n" not in str(caught.value)
 
 
@@ -158,8 +187,10 @@ class Tokens(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patches, self.head = nn.Conv2d(1, 4, 4, 4), nn.Linear(4, 10)
-        self.token, self.positions = nn.Parameter(torch.zeros(1, 1, 4)), nn.Parameter(torch.ones(1, 5, 4))
+        self.patches = nn.Conv2d(1, 4, 4, 4)
+        self.head = nn.Linear(4, 10)
+        self.token = nn.Parameter(torch.zeros(1, 1, 4))
+        self.positions = nn.Parameter(torch.ones(1, 5, 4))
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.patches(x).flatten(2).transpose(1, 2)
@@ -168,13 +199,16 @@ class Tokens(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "hyperparameters", [{"dropout": 0.1}, {"max_norm": 0.5}, {"learning_rate": [0.01, 0.02], "dropout": [0.0, 0.1]}]
+    "hyperparameters",
+    [{"dropout": 0.1}, {"max_norm": 0.5}, {"learning_rate": [0.01, 0.02], "dropout": [0.0, 0.1]}],
 )
 def test_hyperparameters_of_layers_leave_tokens_out(hyperparameters):
     architecture = import_model(Tokens(), [Input((1, 8, 8))]).architecture
     assert len(weighted_layers(network.rebuilt(architecture))) == 2
     protocol = dataclasses.replace(DIGITS.protocol("digits/small"), epochs=1)
-    assert 0.0 <= train(architecture, DIGITS, protocol, hyperparameters=hyperparameters).value <= 1.0
+    assert (
+        0.0 <= train(architecture, DIGITS, protocol, hyperparameters=hyperparameters).value <= 1.0
+    )
 
 
 def test_a_rate_is_that_of_a_network_without_layers_with_weights_too():
@@ -183,7 +217,9 @@ def test_a_rate_is_that_of_a_network_without_layers_with_weights_too():
     assert weighted_layers(network.rebuilt(architecture)) == []
     protocol = dataclasses.replace(DIGITS.protocol("digits/small"), epochs=1)
     slow, fast = (
-        train(architecture, DIGITS, protocol, seed=1, hyperparameters={"learning_rate": rate}).curve["train_loss"][-1]
+        train(
+            architecture, DIGITS, protocol, seed=1, hyperparameters={"learning_rate": rate}
+        ).curve["train_loss"][-1]
         for rate in (1e-9, 0.05)
     )
     assert slow > fast + 0.1

@@ -40,6 +40,7 @@ def test_without_statistics_the_batch_decides_in_both_modes(affine: bool) -> Non
     (x,) = batches(1)
     for mode in (True, False):
         torch.testing.assert_close(again.train(mode)(x), model.train(mode)(x))
+
     assert not list(again.buffers())
 
 
@@ -49,16 +50,21 @@ def test_statistics_without_a_momentum_are_the_mean_of_all_batches() -> None:
     model.train()(first)
     imported, again = both(model)
     assert model[1].momentum is None
-    assert [layer.attributes.get("momentum") for layer in imported.architecture.layers[2:3]] == ["nan"]
+    assert [layer.attributes.get("momentum") for layer in imported.architecture.layers[2:3]] == [
+        "nan"
+    ]
     for x in others:
         torch.testing.assert_close(again.train()(x), model.train()(x))
+
     torch.testing.assert_close(again.eval()(first), model.eval()(first))
-    found, expected = again.state_dict(), imported.state_dict(model)
+    found = again.state_dict()
+    expected = imported.state_dict(model)
     assert found.keys() == expected.keys()
     counts = [value.item() for name, value in found.items() if name.endswith("num_batches_tracked")]
     assert counts == [6]
     for name in found:
         torch.testing.assert_close(found[name], expected[name])
+
     fresh = builders.build(imported.architecture, FORM, 1)
     assert [value.item() for value in fresh.buffers() if not value.is_floating_point()] == [0]
 
@@ -68,4 +74,7 @@ def test_statistics_with_the_momentum_0_stay() -> None:
     imported, again = both(model)
     assert imported.architecture.layers[2].attributes["momentum"] == 0.0
     again.train()(*batches(1))
-    assert all(torch.equal(found, value) for found, value in zip(again.buffers(), model[1].buffers(), strict=False))
+    assert all(
+        torch.equal(found, value)
+        for found, value in zip(again.buffers(), model[1].buffers(), strict=False)
+    )

@@ -24,18 +24,24 @@ class Applied(nn.Module):
         super().__init__()
         for at, part in enumerate(parts):
             setattr(self, f"part{at}", part)
-        self.call, self.count = call, len(parts)
+
+        self.call = call
+        self.count = len(parts)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.call(x, *(getattr(self, f"part{at}") for at in range(self.count)))
 
 
 def initial(model: nn.Module, *shape: int, dtype: str = "float32") -> dict[str, Tensor]:
-    """The initial tensors of the network that is built from a model, by their names in the model."""
+    """The initial tensors of the network that is built from a model, by their names in the
+    model."""
     imported = import_model(model, [Input(shape, dtype)])
     drawn = network.rebuilt(imported.architecture, seed=3).state_dict()
     layers = imported.architecture.canonical.layers
-    return {full: drawn[network.tensor_name(layers[at], at, name)] for (at, name), full in imported.names.items()}
+    return {
+        full: drawn[network.tensor_name(layers[at], at, name)]
+        for (at, name), full in imported.names.items()
+    }
 
 
 def recurrent(kind: type[nn.Module]) -> tuple[nn.Module, tuple[int, ...]]:
@@ -44,14 +50,18 @@ def recurrent(kind: type[nn.Module]) -> tuple[nn.Module, tuple[int, ...]]:
 
 
 def tied() -> tuple[nn.Module, tuple[int, ...]]:
-    first, head = nn.Linear(64, 64), nn.Linear(64, 64)
+    first = nn.Linear(64, 64)
+    head = nn.Linear(64, 64)
     head.weight = first.weight
     return nn.Sequential(first, nn.ReLU(), head), (64,)
 
 
 BIASED: dict[str, Callable[[], tuple[nn.Module, tuple[int, ...]]]] = {
     "weight-normed linear": lambda: (nn.Sequential(weight_norm(nn.Linear(256, 128))), (256,)),
-    "weight-normed convolution": lambda: (nn.Sequential(weight_norm(nn.Conv2d(16, 128, 3))), (16, 8, 8)),
+    "weight-normed convolution": lambda: (
+        nn.Sequential(weight_norm(nn.Conv2d(16, 128, 3))),
+        (16, 8, 8),
+    ),
     "lstm": lambda: recurrent(nn.LSTM),
     "gru": lambda: recurrent(nn.GRU),
     "tied linear": tied,
@@ -72,7 +82,8 @@ def test_biases_have_the_bounds_of_torch(case: str) -> None:
 
 
 def test_a_recurrent_layer_has_the_bounds_of_torch() -> None:
-    model, shape = Applied(lambda x, part: part(x)[0], nn.LSTM(16, 64, batch_first=True)), (3, 16)
+    model = Applied(lambda x, part: part(x)[0], nn.LSTM(16, 64, batch_first=True))
+    shape = (3, 16)
     drawn = initial(model, *shape)
     for name, fan_in in (("ih", 64), ("hh", 64)):
         for tensor in (drawn[f"part0.weight_{name}_l0"], drawn[f"part0.bias_{name}_l0"]):
@@ -87,7 +98,8 @@ def test_weights_of_a_weight_norm_are_as_large_as_their_fan_in_wants() -> None:
 
 
 def test_the_bias_of_a_tied_head_has_the_fan_in_of_the_embedding() -> None:
-    table, head = nn.Embedding(32, 64), nn.Linear(64, 32)
+    table = nn.Embedding(32, 64)
+    head = nn.Linear(64, 32)
     head.weight = table.weight
     model = Applied(lambda i, table, head: head(table(i)), table, head)
     drawn = initial(model, 3, dtype="int64")
@@ -96,14 +108,20 @@ def test_the_bias_of_a_tied_head_has_the_fan_in_of_the_embedding() -> None:
 
 def test_a_matrix_given_as_inputs_by_outputs_has_its_fan_in() -> None:
     shared = nn.Parameter(torch.ones(64, 256))
-    model = Applied(lambda x, w, b: torch.addmm(b, torch.mm(x, w.t()).relu(), w), shared, nn.Parameter(torch.ones(256)))
+    model = Applied(
+        lambda x, w, b: torch.addmm(b, torch.mm(x, w.t()).relu(), w),
+        shared,
+        nn.Parameter(torch.ones(256)),
+    )
     drawn = initial(model, 256)
     # The first use has the transpose: 256 inputs. The bias is that of the second, which has 64.
     assert 0.9 / 16 < drawn["part0"].abs().max() <= 1 / 16
     assert 0.9 / 8 < drawn["part1"].abs().max() <= 1 / 8
 
 
-PARAMETERS: dict[str, tuple[Callable[[Tensor, nn.Parameter], Tensor], tuple[int, ...], float, float]] = {
+PARAMETERS: dict[
+    str, tuple[Callable[[Tensor, nn.Parameter], Tensor], tuple[int, ...], float, float]
+] = {
     "table of positions": (lambda x, p: x + p, (1, 32, 16), 0.0, 0.02),
     "part of a table": (lambda x, p: x + p[:, 1:], (1, 33, 16), 0.0, 0.02),
     "added vector": (lambda x, p: x + p, (16,), 0.0, 0.0),

@@ -6,7 +6,16 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from archive.trainer.nn.layers import ACTIVATIONS, Affine, Convolution, Dense, Filter, Pool, Residual, crelu
+from archive.trainer.nn.layers import (
+    ACTIVATIONS,
+    Affine,
+    Convolution,
+    Dense,
+    Filter,
+    Pool,
+    Residual,
+    crelu,
+)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -14,7 +23,8 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def padded(filter_: Filter, kernel: int) -> torch.Tensor:
-    """The kernel with the taps that the filter leaves out, filled with numbers that must not matter."""
+    """The kernel with the taps that the filter leaves out, filled with numbers that must not
+    matter."""
     units, channels, *_ = filter_.weight.shape
     full = torch.full((units, channels, kernel, kernel), 1e3)
     rows, columns = (slice(kernel // 2 - r, kernel // 2 + r + 1) for r in filter_.reach)
@@ -30,7 +40,9 @@ def test_a_filter_is_the_convolution_with_the_full_kernel(kernel, stride, sides)
     x = torch.randn(2, 3, *sides)
     expected = F.conv2d(x, padded(filter_, kernel), stride=stride, padding=kernel // 2)
     torch.testing.assert_close(filter_(x), expected)
-    assert filter_.shape == tuple(expected.shape[1:]) == (4, *(-(-side // stride) for side in sides))
+    assert (
+        filter_.shape == tuple(expected.shape[1:]) == (4, *(-(-side // stride) for side in sides))
+    )
 
 
 @pytest.mark.parametrize("sides", [(8, 8), (7, 5), (2, 2), (1, 3), (1, 1)])
@@ -55,7 +67,9 @@ def test_a_residual_block_adds_its_input_before_the_last_relu():
     block = Residual((2, 4, 4), 2, 3, 1, normalise=False, generator=generator())
     assert block.projection is None
     x = torch.randn(1, 2, 4, 4)
-    inner = F.conv2d(F.relu(F.conv2d(x, block.first.weight, padding=1)), block.second.weight, padding=1)
+    inner = F.conv2d(
+        F.relu(F.conv2d(x, block.first.weight, padding=1)), block.second.weight, padding=1
+    )
     torch.testing.assert_close(block(x), F.relu(inner + x))
 
 
@@ -96,8 +110,13 @@ def test_an_image_is_flattened_by_channel_row_column_whatever_its_layout():
     affine = Affine((2, 2, 2), 1, generator())
     with torch.no_grad():
         affine.weight.copy_(torch.tensor([[1.0, 10, 100, 1e3, 1e4, 1e5, 1e6, 0]]))
+
     x = torch.arange(1.0, 9.0).reshape(1, 2, 2, 2)
-    assert affine(x).item() == affine(x.contiguous(memory_format=torch.channels_last)).item() == 7654321.0
+    assert (
+        affine(x).item()
+        == affine(x.contiguous(memory_format=torch.channels_last)).item()
+        == 7654321.0
+    )
 
 
 @torch.no_grad()
@@ -108,6 +127,7 @@ def test_initial_weights_keep_a_signal_alive_through_six_layers(activation):
     for _ in range(6):
         layer = Dense(tuple(x.shape[1:]), 128, activation, normalise=False, generator=source)
         x = layer(x)
+
     assert x.isfinite().all()
     between_inputs = x.std(dim=0).mean()
     assert 0.01 < float(between_inputs) < 10

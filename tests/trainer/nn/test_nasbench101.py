@@ -1,4 +1,5 @@
-"""Networks of NAS-Bench-101: every cell of the sampled table, and the rules of the skeleton one by one."""
+"""Networks of NAS-Bench-101: every cell of the sampled table, and the rules of the skeleton one by
+one."""
 
 from __future__ import annotations
 
@@ -22,19 +23,25 @@ from tests.support import WHOLE, data_dir
 from tests.support.strategies import relabelled
 
 PUBLISHED = NetworkForm((3, 32, 32), 10, "classification")
-THREE, ONE, POOL = "conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3"
+THREE = "conv3x3-bn-relu"
+ONE = "conv1x1-bn-relu"
+POOL = "maxpool3x3"
 
 
 @cache
 def table():
-    """Return the cells of the table, every tenth outside of the whole matrix, with their numbers of parameters."""
+    """Return the cells of the table, every tenth outside of the whole matrix, with their numbers of
+    parameters."""
     with gzip.open(data_dir() / "data" / "nb101_sample.csv.gz", "rt") as opened:
         rows = list(DictReader(opened))[:: 1 if WHOLE else 10]
+
     cells = []
     for row in rows:
-        n, digits = int(row["n_vertices"]), [int(digit) for digit in row["adjacency_rowmajor"]]
+        n = int(row["n_vertices"])
+        digits = [int(digit) for digit in row["adjacency_rowmajor"]]
         matrix = [digits[at : at + n] for at in range(0, n * n, n)]
         cells.append((from_nasbench101(matrix, row["ops"].split("|")), int(row["params"])))
+
     return cells
 
 
@@ -77,7 +84,8 @@ def test_channels_are_divided_with_the_remainder_to_the_first():
 def test_too_few_channels_are_named():
     wide = cell_of({(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)}, THREE, ONE, POOL)
     with pytest.raises(
-        InvalidArchitectureError, match="3 vertices of the cell share the 2 channels of its output: set"
+        InvalidArchitectureError,
+        match="3 vertices of the cell share the 2 channels of its output: set",
     ):
         planned(wide, 2, 2)
 
@@ -120,7 +128,10 @@ def test_stacks_double_the_channels_and_halve_the_image():
     shapes = []
     for stack in network.stacks:
         for cell in stack:
-            cell.register_forward_hook(lambda _, entering, out: shapes.append((*entering[0].shape[1:], *out.shape[1:])))
+            cell.register_forward_hook(
+                lambda _, entering, out: shapes.append((*entering[0].shape[1:], *out.shape[1:]))
+            )
+
     network(torch.randn(2, 3, 9, 9))
     assert shapes == [
         (4, 9, 9, 4, 9, 9), (4, 9, 9, 4, 9, 9), (4, 5, 5, 8, 5, 5), (8, 5, 5, 8, 5, 5), (8, 3, 3, 16, 3, 3),
@@ -133,7 +144,11 @@ def test_operations_are_those_of_the_publication():
     convolution, norm, relu = network.stacks[0][0].operations[0]
     weight = convolution.weight.detach()
     assert isinstance(relu, nn.ReLU)
-    assert (convolution.kernel_size, convolution.padding, convolution.bias) == ((3, 3), (1, 1), None)
+    assert (convolution.kernel_size, convolution.padding, convolution.bias) == (
+        (3, 3),
+        (1, 1),
+        None,
+    )
     assert (norm.momentum, norm.eps) == (0.003, 1e-5)
     pool = network.stacks[0][0].operations[1]
     x = torch.randn(1, 1, 3, 3)

@@ -39,16 +39,20 @@ def found():
 def test_parameters_of_every_cell_are_those_of_the_table(found):
     assert len(found) == 15_625
     wrong = [
-        row for row, cost in zip(rows(), found, strict=True) if _millions(cost.params, 5) != row["params_millions"]
+        row
+        for row, cost in zip(rows(), found, strict=True)
+        if _millions(cost.params, 5) != row["params_millions"]
     ]
     assert not wrong
 
 
 @pytest.mark.lasts(2)
 def test_operations_of_every_cell_are_those_of_the_table(found):
-    """The table's tool counts normalisations, relus and pools besides, and 5,184 more in each network.
+    """The table's tool counts normalisations, relus and pools besides, and 5,184 more in each
+    network.
 
-    5,184 is 64 times 81: for the mean over the image, the window that the tool takes would be 9 x 9.
+    5,184 is 64 times 81: for the mean over the image, the window that the tool takes would be 9 x
+    9.
     """
     empty = other_operations(EMPTY)
     each = {name: other_operations(EMPTY.replace("none", name, 1)) - empty for name in OPERATIONS}
@@ -57,6 +61,7 @@ def test_operations_of_every_cell_are_those_of_the_table(found):
         others = empty + sum(each[name] * row["arch_str"].count(name) for name in OPERATIONS)
         if _millions(cost.flops + others + 64 * 81, 4) != row["flops_millions"]:
             wrong.append(row)
+
     assert not wrong
 
 
@@ -67,7 +72,9 @@ def test_the_empty_cell_has_the_costs_of_the_benchmarks_own_file():
 @pytest.mark.parametrize("row", random.Random(0).sample(range(15_625), 2))
 def test_a_published_network_has_the_counted_costs(row):
     cell = from_nasbench201(rows()[row]["arch_str"])
-    assert costs.measure(builders.build(cell, PUBLISHED), (3, 32, 32)) == builders.costs(cell, PUBLISHED)
+    assert costs.measure(builders.build(cell, PUBLISHED), (3, 32, 32)) == builders.costs(
+        cell, PUBLISHED
+    )
 
 
 def test_nodes_of_a_cell_are_sums():
@@ -81,9 +88,23 @@ def test_nodes_of_a_cell_are_sums():
 
 def test_operations_are_those_of_the_publication():
     conv, one, pool, skip, *_ = NasBench201Cell(from_nasbench201(FULL), 4, 0.1).operations
-    assert [type(part) for part in conv] == [nn.ReLU, nn.Conv2d, nn.BatchNorm2d] == [type(part) for part in one]
-    assert (conv[1].kernel_size, conv[1].padding, conv[1].bias, one[1].kernel_size) == ((3, 3), (1, 1), None, (1, 1))
-    assert (conv[2].eps, conv[2].momentum, conv[2].affine, conv[2].track_running_stats) == (1e-5, 0.1, True, True)
+    assert (
+        [type(part) for part in conv]
+        == [nn.ReLU, nn.Conv2d, nn.BatchNorm2d]
+        == [type(part) for part in one]
+    )
+    assert (conv[1].kernel_size, conv[1].padding, conv[1].bias, one[1].kernel_size) == (
+        (3, 3),
+        (1, 1),
+        None,
+        (1, 1),
+    )
+    assert (conv[2].eps, conv[2].momentum, conv[2].affine, conv[2].track_running_stats) == (
+        1e-5,
+        0.1,
+        True,
+        True,
+    )
     x = torch.randn(1, 4, 3, 3)
     # The corner's window has four pixels inside the image.
     torch.testing.assert_close(pool(x)[..., 0, 0], x[..., :2, :2].mean(dim=(2, 3)))
@@ -99,7 +120,9 @@ def test_dead_operations_have_parameters_and_no_effect():
 
 
 def test_an_operation_on_an_empty_node_emits_its_offset():
-    cell = NasBench201Cell(from_nasbench201("|none~0|+|none~0|none~1|+|none~0|nor_conv_1x1~1|none~2|"), 2, 0.1)
+    cell = NasBench201Cell(
+        from_nasbench201("|none~0|+|none~0|none~1|+|none~0|nor_conv_1x1~1|none~2|"), 2, 0.1
+    )
     nn.init.constant_(cell.operations[0][2].bias, 0.5)
     assert torch.equal(cell(torch.randn(3, 2, 4, 4)), torch.full((3, 2, 4, 4), 0.5))
 
@@ -117,7 +140,8 @@ OPERATIONS = ("nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
 
 
 def other_operations(text):
-    """Return the operations of normalisations (two a value), relus and average pools (one a pixel of the window)."""
+    """Return the operations of normalisations (two a value), relus and average pools (one a pixel
+    of the window)."""
     total = 0
 
     def hook(layer, entering, output):
@@ -135,7 +159,9 @@ def other_operations(text):
         network = builders.build(from_nasbench201(text), PUBLISHED).eval()
         for part in network.modules():
             part.register_forward_hook(hook)
+
         network(torch.zeros(1, 3, 32, 32))
+
     return total
 
 

@@ -1,4 +1,5 @@
-"""Networks from architectures: every operation of both spaces, concatenation, the average of the decision layers."""
+"""Networks from architectures: every operation of both spaces, concatenation, the average of the
+decision layers."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from tests.support.strategies import members, relabelled
 
 
 def images(architecture: Architecture, side: int = 8, seed: int = 0, **kwargs) -> Network:
-    return Network(architecture, NetworkForm((1, side, side), 10, "classification", **kwargs), seed=seed)
+    return Network(
+        architecture, NetworkForm((1, side, side), 10, "classification", **kwargs), seed=seed
+    )
 
 
 def vectors(architecture: Architecture, features: int, **kwargs) -> Network:
@@ -72,8 +75,11 @@ def test_probabilities_of_decision_layers_are_averaged():
         for u, logits in ((1, [0.0, math.log(3.0)]), (2, [math.log(4.0), 0.0])):
             network.layers[u].weight.zero_()
             network.layers[u].bias.copy_(torch.tensor(logits))
+
     # (1/4 + 4/5) / 2 and (3/4 + 1/5) / 2
-    torch.testing.assert_close(network(torch.zeros(1, 1, 1, 1)).exp(), torch.tensor([[0.525, 0.475]]))
+    torch.testing.assert_close(
+        network(torch.zeros(1, 1, 1, 1)).exp(), torch.tensor([[0.525, 0.475]])
+    )
 
 
 def test_average_of_tiny_probabilities_stays_finite():
@@ -82,6 +88,7 @@ def test_average_of_tiny_probabilities_stays_finite():
     with torch.no_grad():
         for u in (1, 2):
             network.layers[u].bias.copy_(torch.tensor([0.0, 500.0]))
+
     loss = F.cross_entropy(network(torch.zeros(1, 1, 1, 1)), torch.tensor([0]))
     loss.backward()
     assert loss.item() == pytest.approx(500.0)
@@ -106,8 +113,12 @@ def test_parameters_and_operations_are_counted():
 
 
 def test_one_seed_gives_one_network():
-    first, again, other = images(TINY_CNN, seed=3), images(TINY_CNN, seed=3), images(TINY_CNN, seed=4)
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True))
+    first = images(TINY_CNN, seed=3)
+    again = images(TINY_CNN, seed=3)
+    other = images(TINY_CNN, seed=4)
+    assert all(
+        torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True)
+    )
     assert not torch.equal(first.layers[1].filter.weight, other.layers[1].filter.weight)
 
 

@@ -1,4 +1,5 @@
-"""Units of weights: output features and channels, in whichever axis they lie, of own and of shared weights."""
+"""Units of weights: output features and channels, in whichever axis they lie, of own and of shared
+weights."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def rebuilt(model: nn.Module, shape: tuple[int, ...]) -> nn.Module:
 
 
 def norms(response: Callable[[Tensor], Tensor], shape: tuple[int, ...]) -> Tensor:
-    """Norms of the units, an oracle: an output of a linear function is the sum of its weights times the inputs."""
+    """Norms of the units, an oracle: an output of a linear function is the sum of its weights times
+    the inputs."""
     jacobian = torch.autograd.functional.jacobian(response, torch.zeros(1, *shape))
     return jacobian.flatten(4 if len(shape) == 3 else 2).squeeze(0).norm(dim=-1)
 
@@ -53,7 +55,9 @@ class Transposed(Functions):
         return F.linear(x, self.matrix.T)
 
 
-@pytest.mark.parametrize("model", [Functions(False), Functions(True), Transposed(False), nn.Linear(4, 6)])
+@pytest.mark.parametrize(
+    "model", [Functions(False), Functions(True), Transposed(False), nn.Linear(4, 6)]
+)
 def test_units_of_a_matrix_are_its_outputs(model: nn.Module) -> None:
     net = rebuilt(model, (4,))
     (one,) = weighted_layers(net)
@@ -74,8 +78,11 @@ def test_units_of_a_transposed_convolution_are_its_channels(imported: bool, grou
     (weights,) = unit_weights(weighted_layers(net)[0])
     with torch.no_grad():
         kernel = torch.zeros_like(weights.parameter)
-        kernel[:, :, 1, 1] = torch.arange(1.0, 1 + kernel[:, :, 1, 1].numel()).reshape(kernel.shape[:2])
+        kernel[:, :, 1, 1] = torch.arange(1.0, 1 + kernel[:, :, 1, 1].numel()).reshape(
+            kernel.shape[:2]
+        )
         weights.parameter.copy_(kernel)
+
     before = norms(net, (4, 1, 1)).flatten()
     bound = float(before.median())
     weights.bound(bound)
@@ -90,7 +97,9 @@ def test_all_numbers_of_a_unit_count() -> None:
     UnitWeights(parameter, Units(1, 3)).bound(2.0)
     for group in range(3):
         for unit in range(4):
-            found, start = (tensor[2 * group : 2 * group + 2, unit] for tensor in (parameter, before))
+            found, start = (
+                tensor[2 * group : 2 * group + 2, unit] for tensor in (parameter, before)
+            )
             torch.testing.assert_close(found, start * min(1.0, 2.0 / float(start.norm())))
 
 
@@ -99,8 +108,10 @@ class Sharing(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.shared = nn.Linear(64, 8), nn.Linear(8, 8)
-        self.both, self.last = nn.Parameter(torch.randn(8, 5)), nn.Linear(8, 10)
+        self.first = nn.Linear(64, 8)
+        self.shared = nn.Linear(8, 8)
+        self.both = nn.Parameter(torch.randn(8, 5))
+        self.last = nn.Linear(8, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu(self.first(x.flatten(1)))
@@ -110,9 +121,16 @@ class Sharing(nn.Module):
 
 def test_a_shared_weight_is_one_layer() -> None:
     net = rebuilt(Sharing(), (1, 8, 8))
-    shapes = [[tuple(one.shape) for one in part.parameters() if one.ndim > 1] for part in weighted_layers(net)]
+    shapes = [
+        [tuple(one.shape) for one in part.parameters() if one.ndim > 1]
+        for part in weighted_layers(net)
+    ]
     assert sorted(shapes) == [[(8, 5)], [(8, 8)], [(8, 64)], [(10, 8)]]
-    units = {weights.parameter.shape: weights.units for part in weighted_layers(net) for weights in unit_weights(part)}
+    units = {
+        weights.parameter.shape: weights.units
+        for part in weighted_layers(net)
+        for weights in unit_weights(part)
+    }
     assert units[8, 8] == Units(0)
     both = next(part for part in weighted_layers(net) if next(part.parameters()).shape == (8, 5))
     assert [weights.units for weights in unit_weights(both)] == [Units(0), Units(1)]
@@ -121,10 +139,19 @@ def test_a_shared_weight_is_one_layer() -> None:
 def test_a_shared_weight_takes_hyperparameters() -> None:
     architecture = import_model(Sharing(), [Input((1, 8, 8))]).architecture
     start = network.rebuilt(architecture, seed=1)
-    shapes = [next(one.shape for one in part.parameters() if one.ndim > 1) for part in weighted_layers(start)]
+    shapes = [
+        next(one.shape for one in part.parameters() if one.ndim > 1)
+        for part in weighted_layers(start)
+    ]
     protocol = dataclasses.replace(DIGITS.protocol("digits/small"), epochs=1)
     rates = [0.01 if shape != (8, 8) else 1e-12 for shape in shapes]
-    found = train(architecture, DIGITS, protocol, seed=1, hyperparameters={"learning_rate": rates, "max_norm": BOUND})
+    found = train(
+        architecture,
+        DIGITS,
+        protocol,
+        seed=1,
+        hyperparameters={"learning_rate": rates, "max_norm": BOUND},
+    )
     both = next(tensor for tensor in found.weights.values() if tensor.shape == (8, 5))
     assert max(both.norm(dim=0).max(), both.norm(dim=1).max()) <= BOUND * (1 + 1e-5)
     slow = {"learning_rate": rates, "weight_decay": 0.0}
@@ -145,6 +172,7 @@ def test_dropout_of_a_shared_weight_is_that_of_each_layer() -> None:
     for part in net.modules():
         if part in shared.applied_in:
             part.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
+
     net.train()(torch.randn(5, 1, 8, 8))
     assert [int(inputs.count_nonzero()) for inputs in seen] == [0, 0]
 
@@ -172,7 +200,9 @@ def test_the_table_of_tied_embeddings_is_one_layer() -> None:
 
 
 def test_scales_of_several_axes_are_no_matrix() -> None:
-    net = network.rebuilt(chain(layer("native_layer_norm", normalized_shape=[3, 4], weight=[3, 4]), given="3x4"))
+    net = network.rebuilt(
+        chain(layer("native_layer_norm", normalized_shape=[3, 4], weight=[3, 4]), given="3x4")
+    )
     assert weighted_layers(net) == []
 
 
@@ -181,7 +211,8 @@ class Placed(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table, self.last = nn.Embedding(8, 8), nn.Linear(8, 10)
+        self.table = nn.Embedding(8, 8)
+        self.last = nn.Linear(8, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(F.relu(x.flatten(1, 2) + self.table(torch.arange(8))).mean(1))
@@ -189,7 +220,8 @@ class Placed(nn.Module):
 
 def test_dropout_leaves_indices_alone() -> None:
     net = rebuilt(Placed(), (1, 8, 8))
-    layers, x = weighted_layers(net), torch.randn(2, 1, 8, 8)
+    layers = weighted_layers(net)
+    x = torch.randn(2, 1, 8, 8)
     before = net.train()(x)
     InputDropout(applied_layers(net), [0.5] * 2, seed=0)
     assert len(layers) == 2 and net(x).isfinite().all()
@@ -219,16 +251,22 @@ def test_a_shared_weight_of_written_modules_is_one_layer() -> None:
     InputDropout(applied_layers(net), [0.0, 1 - 1e-6, 0.0], seed=0)
     for part in (net.first, net.second, net.third):
         part.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
+
     net(torch.randn(5, 6))
     assert [int(inputs.count_nonzero()) for inputs in seen] == [30, 0, 0]
 
 
 def test_a_shared_weight_of_written_modules_takes_one_step() -> None:
-    net, protocol = Written(), DIGITS.protocol("digits/small")
+    net = Written()
+    protocol = DIGITS.protocol("digits/small")
     before = copy.deepcopy(net.state_dict())
     rates = Hyperparameters.of({"learning_rate": [0.1, 1e-12, 0.1], "weight_decay": 0.0})
     steps = Steps(net, DIGITS, protocol, 10, rates)
     steps.take(torch.randn(5, 6), torch.tensor([0, 1, 0, 1, 0]))
-    same = {name for name, tensor in net.state_dict().items() if torch.allclose(tensor, before[name], atol=1e-9)}
+    same = {
+        name
+        for name, tensor in net.state_dict().items()
+        if torch.allclose(tensor, before[name], atol=1e-9)
+    }
     # A bias that follows no listed layer follows the protocol.
     assert same == {"second.weight", "second.bias", "third.weight", "mixed.square"}

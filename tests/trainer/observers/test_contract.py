@@ -1,4 +1,5 @@
-"""The contract of observers, for every one that is installed: the same life of trials, over two trainers."""
+"""The contract of observers, for every one that is installed: the same life of trials, over two
+trainers."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ FIRST = [
     # The start of this trial was dropped.
     Measured(trial(9).run, 1, {"train_loss": 1.0}),
     Measured(trial(0).run, 2, {"train_loss": 2.0}),
-    Ended(trial(1).run, TrialEnd("FAILED", reason="training diverged: train_loss is nan in epoch 2")),
+    Ended(
+        trial(1).run, TrialEnd("FAILED", reason="training diverged: train_loss is nan in epoch 2")
+    ),
     Ended(trial(0).run, TrialEnd("RETURNED", reason="interrupted after 2 epochs")),
     Started(trial(2)),
     Ended(trial(2).run, TrialEnd("PAUSED", 0.25, None, {}, {"epochs": 1.0})),
@@ -79,22 +82,27 @@ class Lines(logging.Handler):
 @pytest.fixture(scope="module")
 def life(request, tmp_path_factory):
     """The folder of an observer after the life of four trials, and what its trainers logged."""
-    home, lines = tmp_path_factory.mktemp("home"), Lines()
+    home = tmp_path_factory.mktemp("home")
+    lines = Lines()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WANDB_MODE", "offline")
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         logger = logging.getLogger("archive.trainer")
         logger.addHandler(lines)
-        level, _ = logger.level, logger.setLevel(logging.INFO)
+        level = logger.level
+        _ = logger.setLevel(logging.INFO)
         for records in (FIRST, SECOND):
             name, observer = registry.create(request.param, home)
             process = ObserverProcess(name, observer, home / "log")
             for record in records:
                 process.put(record)
+
             process.finish()
             process.close(300)
+
         logger.removeHandler(lines)
         logger.setLevel(level)
+
     return request.param, home, lines.said
 
 
@@ -117,7 +125,9 @@ def test_an_observer_is_made_without_its_libraries(life):
         "import pathlib, sys; from archive.trainer.observers import registry; "
         f"registry.create({name!r}, pathlib.Path('x')); print(*({large!r} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert not done.stdout.strip()
 
 
@@ -146,12 +156,17 @@ def test_metrics_are_on_record_by_step(life):
 @built_in
 def test_ends_are_on_record_with_values_and_costs(life):
     name, home, _ = life
-    complete, failed, paused, left = (READERS[name](home)[f"{STUDY}#{number:05d}"] for number in range(4))
+    complete, failed, paused, left = (
+        READERS[name](home)[f"{STUDY}#{number:05d}"] for number in range(4)
+    )
     assert complete.state == "COMPLETE"
     assert complete.final == {
         "value": 0.875, "final/test_accuracy": 0.75, "cost/epochs": 3.0, "cost/seconds": 1.5, "cost/params": 1e6,
     }  # fmt: skip
-    assert (failed.state, failed.reason) == ("FAILED", "training diverged: train_loss is nan in epoch 2")
+    assert (failed.state, failed.reason) == (
+        "FAILED",
+        "training diverged: train_loss is nan in epoch 2",
+    )
     assert paused.final["value"] == 0.25
     assert left.state in ("", "RUNNING")
 
@@ -161,7 +176,9 @@ def test_settings_are_on_record(life):
     name, home, _ = life
     settings = READERS[name](home)[f"{STUDY}#00000"].settings
     nested = {part: value for part, value in settings.items() if isinstance(value, dict)}
-    flat = {f"{part}.{key}": value for part, values in nested.items() for key, value in values.items()} | settings
+    flat = {
+        f"{part}.{key}": value for part, values in nested.items() for key, value in values.items()
+    } | settings
     assert float(flat["hyperparameters.learning_rate"]) == 0.01
     assert (float(flat["protocol.epochs"]), flat["protocol.name"]) == (3.0, "digits/1")
     assert (flat["task"], flat["space"], flat["agent"]) == ("digits", "mlp", "random-1")

@@ -31,6 +31,7 @@ def observe(observer, count=3, seconds=60.0, capacity=1000):
     process.put(Started(trial(0)))
     for step in range(count):
         process.put(Measured(trial(0).run, step, {"loss": 1.0}))
+
     process.put(Ended(trial(0).run, TrialEnd("COMPLETE", 1.0)))
     process.finish()
     process.close(seconds)
@@ -46,7 +47,13 @@ def test_calls_are_made_in_order_and_output_is_kept(tmp_path, said):
 
 @pytest.mark.parametrize(
     ("fault", "calls", "failures"),
-    [("ro", "o", 6), ("rs", "osc", 1), ("rm", "osmmmec", 3), ("re", "osmmmec", 1), ("xmc", "osmmmec", 4)],
+    [
+        ("ro", "o", 6),
+        ("rs", "osc", 1),
+        ("rm", "osmmmec", 3),
+        ("re", "osmmmec", 1),
+        ("xmc", "osmmmec", 4),
+    ],
 )
 def test_a_failing_call_costs_nothing_else(tmp_path, said, monkeypatch, fault, calls, failures):
     monkeypatch.setenv("TRACKER_TOKEN", "a-secret-token")
@@ -57,7 +64,9 @@ def test_a_failing_call_costs_nothing_else(tmp_path, said, monkeypatch, fault, c
     assert "second line" not in failure
     log = (tmp_path / "log").read_text()
     assert "Traceback" in log
-    assert not any(secret in text for secret in ("hunter22", "a-secret-token") for text in (log, *said()))
+    assert not any(
+        secret in text for secret in ("hunter22", "a-secret-token") for text in (log, *said())
+    )
     assert said()[-1] == f"observer ended observer=counts failures={failures}"
 
 
@@ -66,7 +75,12 @@ def test_an_observer_that_dies_is_left_alone(tmp_path, said):
     process.put(Started(trial(0)))
     process.put(Measured(trial(0).run, 1, {}))
     # The pipe is found broken by a later record.
-    wait_until(lambda: process.put(Measured(trial(0).run, 2, {})) or any("died" in line for line in said()), 60)
+    wait_until(
+        lambda: (
+            process.put(Measured(trial(0).run, 2, {})) or any("died" in line for line in said())
+        ),
+        60,
+    )
     process.finish()
     process.close(60)
     assert f"observer died observer=counts status={-signal.SIGSEGV}" in said()
@@ -85,6 +99,7 @@ def test_a_slow_observer_lacks_metrics_but_no_start_or_end(tmp_path, said):
     large = {f"metric {at}": 0.0 for at in range(10_000)}
     for step in range(50):
         process.put(Measured(trial(0).run, step, large))
+
     before = process.dropped
     process.put(Ended(trial(0).run, TrialEnd("COMPLETE", 1.0)))
     assert process.dropped == before > 30
@@ -98,7 +113,10 @@ def test_a_slow_observer_lacks_metrics_but_no_start_or_end(tmp_path, said):
 
 def test_an_observer_that_cannot_be_pickled_is_reported(tmp_path, said):
     observe(Unpicklable(tmp_path))
-    assert said()[0].startswith("observer cannot start observer=counts reason=") and "pickle" in said()[0]
+    assert (
+        said()[0].startswith("observer cannot start observer=counts reason=")
+        and "pickle" in said()[0]
+    )
     assert not (tmp_path / "calls").exists()
 
 
@@ -117,12 +135,15 @@ while True:
 
 @pytest.mark.whole
 def test_an_observer_ends_with_a_killed_trainer(tmp_path):
-    trainer = subprocess.Popen([sys.executable, "-c", ORPHAN, str(tmp_path)], cwd=ROOT, env={**os.environ})
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", ORPHAN, str(tmp_path)], cwd=ROOT, env={**os.environ}
+    )
     calls = tmp_path / "calls"
     try:
         wait_until(lambda: calls.exists() and calls.read_text() == "os", 60)
     finally:
         trainer.kill()
         trainer.wait()
+
     # What it has received is kept, and it closes what it had opened.
     wait_until(lambda: calls.read_text() == "osc", 60)

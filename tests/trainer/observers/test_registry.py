@@ -76,24 +76,54 @@ def test_a_value_may_hold_commas_colons_and_equal_signs():
     ("text", "kind", "message"),
     [
         ("count", UnknownNameError, "unknown observer 'count': did you mean counts?"),
-        ("counts:faul=x", UnknownNameError, "unknown option of the observer counts 'faul': did you mean fault?"),
-        ("counts:fault", UsageError, "an option of the observer counts must be key=value, got 'fault'"),
-        ("counts:fault=a,fault=b", UsageError, "the option fault of the observer counts is given twice"),
-        ("counts:number=x", UsageError, "the option number of the observer counts must be a whole number, got 'x'"),
-        ("counts:rate=x", UsageError, "the option rate of the observer counts must be a number, got 'x'"),
-        ("counts:quick=x", UsageError, "the option quick of the observer counts must be true or false, got 'x'"),
-        ("wandb:mode=x", UsageError, "the mode of the observer wandb must be online or offline, got 'x'"),
+        (
+            "counts:faul=x",
+            UnknownNameError,
+            "unknown option of the observer counts 'faul': did you mean fault?",
+        ),
+        (
+            "counts:fault",
+            UsageError,
+            "an option of the observer counts must be key=value, got 'fault'",
+        ),
+        (
+            "counts:fault=a,fault=b",
+            UsageError,
+            "the option fault of the observer counts is given twice",
+        ),
+        (
+            "counts:number=x",
+            UsageError,
+            "the option number of the observer counts must be a whole number, got 'x'",
+        ),
+        (
+            "counts:rate=x",
+            UsageError,
+            "the option rate of the observer counts must be a number, got 'x'",
+        ),
+        (
+            "counts:quick=x",
+            UsageError,
+            "the option quick of the observer counts must be true or false, got 'x'",
+        ),
+        (
+            "wandb:mode=x",
+            UsageError,
+            "the mode of the observer wandb must be online or offline, got 'x'",
+        ),
     ],
 )
 def test_a_mistake_is_named(counts, text, kind, message):
     with pytest.raises(kind) as error:
         registry.create(text, HOME)
+
     assert str(error.value) == message
 
 
 def test_a_login_in_an_option_is_refused_without_quoting_it():
     with pytest.raises(UsageError) as error:
         registry.create("mlflow:uri=https://me:hunter22@host/", HOME)
+
     assert "environment" in str(error.value) and "hunter22" not in str(error.value)
 
 
@@ -101,6 +131,7 @@ def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setattr(MlflowObserver, "requires", ("no_such_module",))
     with pytest.raises(SettingsError) as error:
         registry.create("mlflow", HOME)
+
     assert "needs the package no_such_module" in str(error.value)
     assert str(error.value).endswith("pip install 'nas-archive[mlflow]'")
 
@@ -109,7 +140,9 @@ def test_an_entry_point_that_is_no_observer_is_refused(monkeypatch):
     monkeypatch.setitem(registry.registry.built_in, "other", "pathlib:Path")
     # Other tests list what is loaded.
     monkeypatch.setattr(registry.registry, "_loaded", {})
-    with pytest.raises(SettingsError, match="the observer 'other' of another package must be a TrialObserver"):
+    with pytest.raises(
+        SettingsError, match="the observer 'other' of another package must be a TrialObserver"
+    ):
         registry.create("other", HOME)
 
 
@@ -120,12 +153,21 @@ def test_an_observer_that_cannot_be_made_is_one_message(monkeypatch):
 
     monkeypatch.setitem(registry.registry._loaded, "broken", Broken)
     monkeypatch.setattr(Broken, "__abstractmethods__", frozenset())
-    with pytest.raises(SettingsError, match="'broken' of another package cannot be made: RuntimeError: no network"):
+    with pytest.raises(
+        SettingsError, match="'broken' of another package cannot be made: RuntimeError: no network"
+    ):
         registry.create("broken", HOME)
 
 
 def test_secrets_are_removed_from_what_is_logged():
-    variables = {"TRACKER_TOKEN": "abcdef-123", "MY_API_KEY": "abcdef", "SHORT_KEY": "a", "PLACE": "visible"}
+    variables = {
+        "TRACKER_TOKEN": "abcdef-123",
+        "MY_API_KEY": "abcdef",
+        "SHORT_KEY": "a",
+        "PLACE": "visible",
+    }
     text = "abcdef-123 and abcdef at https://me:pw@host/x?y=visible and s3://bucket/a@b"
-    assert redacted(text, variables) == "*** and *** at https://***@host/x?y=visible and s3://bucket/a@b"
+    assert redacted(text, variables) == (
+        "*** and *** at https://***@host/x?y=visible and s3://bucket/a@b"
+    )
     assert redacted("https://me:s3cr@t-word@host/mlflow", {}) == "https://***@host/mlflow"

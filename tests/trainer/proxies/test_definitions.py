@@ -1,4 +1,5 @@
-"""The proxies: each against its formula on a network small enough to compute by hand, and on networks of spaces."""
+"""The proxies: each against its formula on a network small enough to compute by hand, and on
+networks of spaces."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ class Functional(nn.Module):
 
     def forward(self, x):
         return F.linear(
-            F.relu_(self.norm(F.linear(x, self.first.weight, self.first.bias))), self.last.weight, self.last.bias
+            F.relu_(self.norm(F.linear(x, self.first.weight, self.first.bias))),
+            self.last.weight,
+            self.last.bias,
         )
 
 
@@ -59,7 +62,9 @@ def test_gradients_and_saliencies_follow_their_formulas():
     loss = F.cross_entropy(outputs, case.targets)
     weights = [network[0].weight, network[3].weight]
     gradients = torch.autograd.grad(loss, [*weights, hidden, outputs], retain_graph=True)
-    assert registry.get("grad_norm")(case) == pytest.approx(float(sum(g.norm() for g in gradients[:2])))
+    assert registry.get("grad_norm")(case) == pytest.approx(
+        float(sum(g.norm() for g in gradients[:2]))
+    )
     expected = sum((w * g).detach().abs().sum() for w, g in zip(weights, gradients, strict=False))
     assert registry.get("snip")(case) == pytest.approx(float(expected.detach()))
     channels = zip((hidden, outputs), gradients[2:], (5, 6), strict=True)
@@ -71,7 +76,8 @@ def test_synflow_is_the_sum_of_all_paths_whatever_the_normalisation():
     network = plain(normalise=True)
     first, last = (network[at].weight.detach().double().abs() for at in (0, 3))
     bias = network[0].bias.detach().double().abs()
-    # Both layers carry the same flow, but paths from the offsets of the first layer begin at the second.
+    # Both layers carry the same flow, but paths from the offsets of the first layer begin at the
+    # second.
     flow = (last @ first).sum() + (last @ (first.sum(1) + bias)).sum()
     assert score("synflow", network) == pytest.approx(math.log(float(flow)))
 
@@ -83,6 +89,7 @@ def test_synflow_of_two_decisions_is_that_of_their_mean():
     deciding = builders.build(network, NetworkForm((1, 8, 8), 10, "classification"))
     with mock.patch.object(deciding, "classifies", False):
         expected = score("synflow", deciding, inputs=(1, 8, 8))
+
     assert math.isfinite(expected)
     assert score("synflow", deciding, inputs=(1, 8, 8)) == pytest.approx(expected)
 
@@ -113,9 +120,14 @@ def test_jacov_is_largest_for_gradients_that_are_not_correlated():
         def forward(self, x):
             return x.square()
 
-    independent = NetworkProbe(Squares(), torch.tensor([[1.0, -1, 1, -1], [1, 1, -1, -1]]), torch.zeros(2).long())
-    equal = NetworkProbe(Squares(), torch.tensor([[1.0, -1, 1, -1], [1, -1, 1, -1]]), torch.zeros(2).long())
-    k, jacov = 1e-5, registry.get("jacov")
+    independent = NetworkProbe(
+        Squares(), torch.tensor([[1.0, -1, 1, -1], [1, 1, -1, -1]]), torch.zeros(2).long()
+    )
+    equal = NetworkProbe(
+        Squares(), torch.tensor([[1.0, -1, 1, -1], [1, -1, 1, -1]]), torch.zeros(2).long()
+    )
+    k = 1e-5
+    jacov = registry.get("jacov")
     assert jacov(independent) == pytest.approx(-2 * (math.log(1 + k) + 1 / (1 + k)))
     assert jacov(equal) == pytest.approx(-(math.log(2 + k) + 1 / (2 + k) + math.log(k) + 1 / k))
 
@@ -136,6 +148,7 @@ def test_zen_restores_the_scale_that_normalisation_removes():
     assert restored == pytest.approx(plain_score, abs=0.5)
     with torch.no_grad():
         linear[0].weight.mul_(100.0)
+
     assert score("zen", linear, inputs=(2, 4, 4)) == plain_score
 
 
@@ -166,7 +179,9 @@ def test_a_network_without_the_parts_of_a_proxy_has_no_score():
 def test_every_space_of_a_task_has_scores_that_depend_on_the_seed_alone():
     task = tasks.get("digits")
     measure = ProxyMeasurement(task, task.protocol("digits/1"))
-    networks = [spaces.get(name).sample(np.random.default_rng(3)) for name in ("mlp", "cnn", "nasbench201")]
+    networks = [
+        spaces.get(name).sample(np.random.default_rng(3)) for name in ("mlp", "cnn", "nasbench201")
+    ]
     for network in networks[:2]:
         scores = measure(network)
         assert scores.keys() == {*registry.names(), "params", "flops"}

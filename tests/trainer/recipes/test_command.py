@@ -44,22 +44,32 @@ def test_a_command_learns_what_to_train(tmp_path):
         open("about.json", "w").write(json.dumps(about))
         print(json.dumps({"step": 1, "metrics": {"valid_mse": 0.5}}))
         """)
-    trial = trial_of(scratch=tmp_path, seed=3, hyperparameters={"a": [1]}, objective="valid_mse", epochs=2)
+    trial = trial_of(
+        scratch=tmp_path, seed=3, hyperparameters={"a": [1]}, objective="valid_mse", epochs=2
+    )
     assert run(fit, trial).value == 0.5
     about = json.loads((tmp_path / "about.json").read_text())
     assert codec.from_dict(about["architecture"]) == TINY_MLP.canonical
     assert (about["seed"], about["epochs"], about["reports"], about["data"]) == (3, 2, 0, None)
-    assert (about["objective"], about["direction"], about["hyperparameters"]) == ("valid_mse", "minimise", {"a": [1]})
+    assert (about["objective"], about["direction"], about["hyperparameters"]) == (
+        "valid_mse",
+        "minimise",
+        {"a": [1]},
+    )
     assert about["protocol"]["name"] == "diabetes/1"
 
 
 def test_a_command_gets_the_data_where_it_is_configured(tmp_path):
-    fit = dataclasses.replace(shell('echo "{\\"step\\": 1, \\"metrics\\": {\\"valid_mse\\": 1}}"'), data=True)
+    fit = dataclasses.replace(
+        shell('echo "{\\"step\\": 1, \\"metrics\\": {\\"valid_mse\\": 1}}"'), data=True
+    )
     run(fit, trial_of(scratch=tmp_path))
     with np.load(tmp_path / "data.npz") as data:
         assert np.array_equal(data["valid_inputs"], trial_of().data().valid.inputs)
         assert sorted(data) == sorted(
-            f"{part}_{what}" for part in ("train", "valid", "test") for what in ("inputs", "targets")
+            f"{part}_{what}"
+            for part in ("train", "valid", "test")
+            for what in ("inputs", "targets")
         )
 
 
@@ -90,38 +100,86 @@ WITH_WEIGHTS = """echo '{"result": {"weights": "a.npz"}}'"""
         ("echo 3", "^the command wrote a line that is not a JSON object: '3'$"),
         (r"printf '\377\000\n'", "^the command wrote a line that is not a JSON object: "),
         ("""echo '{"epoch": 1}'""", "^the command wrote an unknown key: 'epoch'$"),
-        ("""echo '{"step": 1, "metrics": 3}'""", "^metrics must be a mapping of names to numbers, got int$"),
-        ("""echo '{"step": 1, "metrics": {"a": "x"}}'""", "^the metric 'a' must be a number, got str$"),
-        ("""echo '{"step": 1, "metrics": {"a": NaN}}'""", "^training diverged: a is nan in step 1$"),
-        ("""echo '{"metrics": {"a": 1}}'""", "^the step of a report must be a whole number, got None$"),
-        ("""echo '{"checkpoint": true}'""", "^the checkpoint of a command must be a folder .*, got True$"),
-        ("""echo '{"checkpoint": "gone"}'""", "^the checkpoint of a command must be a folder .*, got 'gone'$"),
+        (
+            """echo '{"step": 1, "metrics": 3}'""",
+            "^metrics must be a mapping of names to numbers, got int$",
+        ),
+        (
+            """echo '{"step": 1, "metrics": {"a": "x"}}'""",
+            "^the metric 'a' must be a number, got str$",
+        ),
+        (
+            """echo '{"step": 1, "metrics": {"a": NaN}}'""",
+            "^training diverged: a is nan in step 1$",
+        ),
+        (
+            """echo '{"metrics": {"a": 1}}'""",
+            "^the step of a report must be a whole number, got None$",
+        ),
+        (
+            """echo '{"checkpoint": true}'""",
+            "^the checkpoint of a command must be a folder .*, got True$",
+        ),
+        (
+            """echo '{"checkpoint": "gone"}'""",
+            "^the checkpoint of a command must be a folder .*, got 'gone'$",
+        ),
         (
             """echo '{"checkpoint": ".."}'""",
             "^the checkpoint of a command must be a folder .*, got '..'$",
         ),
-        ("""echo '{"result": 3}'""", "^the result of a command must be an object with metrics.* got 3$"),
-        ("""echo '{"result": {"weights": "gone.npz"}}'""", "^the weights 'gone.npz' of the command cannot be read: "),
+        (
+            """echo '{"result": 3}'""",
+            "^the result of a command must be an object with metrics.* got 3$",
+        ),
+        (
+            """echo '{"result": {"weights": "gone.npz"}}'""",
+            "^the weights 'gone.npz' of the command cannot be read: ",
+        ),
         (
             r"printf '\223NUMPY\001\000' > a.npz; " + WITH_WEIGHTS,
             "^the weights 'a.npz' of the command cannot be read: ",
         ),
-        ("touch a.npz; " + WITH_WEIGHTS, "^the weights 'a.npz' of the command cannot be read: No data left in file$"),
-        ("echo PK > a.npz; " + WITH_WEIGHTS, "^the weights 'a.npz' of the command cannot be read: "),
-        (r"printf 'PK\003\004' > a.npz; " + WITH_WEIGHTS, "^the weights 'a.npz' of the command .*: File is not a zip"),
+        (
+            "touch a.npz; " + WITH_WEIGHTS,
+            "^the weights 'a.npz' of the command cannot be read: No data left in file$",
+        ),
+        (
+            "echo PK > a.npz; " + WITH_WEIGHTS,
+            "^the weights 'a.npz' of the command cannot be read: ",
+        ),
+        (
+            r"printf 'PK\003\004' > a.npz; " + WITH_WEIGHTS,
+            "^the weights 'a.npz' of the command .*: File is not a zip",
+        ),
         (
             """echo '{"result": {"weights": "a.npy"}}'""",
             "^the weights of a command must be a file .npz or .safetensors, got 'a.npy'$",
         ),
-        ("""echo '{"result": {"weights": 5}}'""", r"^the weights of a command must be a file .*, got 5$"),
-        ("head -c 100000 /dev/zero | tr '\\0' '['; echo", "^the command wrote a line that is not a JSON object: "),
-        ("""echo '{"result": {"environment": 3}}'""", "^the environment of a result must be an object, got 3$"),
-        ("true", "^the recipe reports no metric 'valid_mse', the study's objective; the training has none$"),
+        (
+            """echo '{"result": {"weights": 5}}'""",
+            r"^the weights of a command must be a file .*, "
+            r"got 5$",
+        ),
+        (
+            "head -c 100000 /dev/zero | tr '\\0' '['; echo",
+            "^the command wrote a line that is not a JSON object: ",
+        ),
+        (
+            """echo '{"result": {"environment": 3}}'""",
+            "^the environment of a result must be an object, got 3$",
+        ),
+        (
+            "true",
+            "^the recipe reports no metric 'valid_mse', the study's objective; the training "
+            "has none$",
+        ),
     ],
 )
 def test_a_faulty_command_fails_with_its_reason(text, reason):
     with pytest.raises(TrainingError) as failed:
         run(shell(text), trial_of())
+
     assert re.search(reason, failed.value.reason)
 
 
@@ -132,7 +190,9 @@ def test_one_array_is_no_weights(tmp_path):
         print(json.dumps({"result": {"weights": "a.npz"}}))
         """)
     with pytest.raises(
-        TrainingError, match=r"'a\.npz' of the command cannot be read: it holds one array without a name"
+        TrainingError,
+        match=r"'a\.npz' of the command cannot be read: it holds one array "
+        r"without a name",
     ):
         run(fit, trial_of(scratch=tmp_path))
 
@@ -144,7 +204,9 @@ def test_a_line_is_bounded(monkeypatch):
 
 
 def test_a_command_that_is_not_here_is_left_to_others():
-    with pytest.raises(SettingsError, match="the command /no/such/program cannot be started: No such file"):
+    with pytest.raises(
+        SettingsError, match="the command /no/such/program cannot be started: No such file"
+    ):
         run(CommandRecipe(("/no/such/program",)), trial_of())
 
 
@@ -178,7 +240,12 @@ def test_the_last_line_of_a_command_may_be_without_an_end_where_a_process_holds_
 
 
 def test_a_command_that_does_not_read_its_input_is_no_error():
-    assert run(shell("""exec <&-; echo '{"step": 1, "metrics": {"valid_mse": 1}}'"""), trial_of()).value == 1.0
+    assert (
+        run(
+            shell("""exec <&-; echo '{"step": 1, "metrics": {"valid_mse": 1}}'"""), trial_of()
+        ).value
+        == 1.0
+    )
 
 
 def test_silence_is_no_sign_of_life_and_a_line_is(monkeypatch):
@@ -214,6 +281,7 @@ def test_a_command_is_told_to_stop_and_its_files_are_kept(tmp_path):
     trial._on_report = lambda row, resumed: trial.cancel() if row["epoch"] == 2 else None
     with pytest.raises(Cancelled) as left:
         run(fit, trial)
+
     assert (left.value.saved, left.value.epoch) == (True, 2)
     resumed = run(fit, trial_of(checkpoint=path))
     assert (resumed.resumed, resumed.epochs, resumed.value) == (1, 3, 1 / 3)
@@ -221,7 +289,9 @@ def test_a_command_is_told_to_stop_and_its_files_are_kept(tmp_path):
 
 def test_a_command_that_is_told_to_stop_after_its_last_epoch_has_finished():
     trial = trial_of(epochs=1, on_report=lambda *_: trial.cancel())
-    outcome = run(shell("""echo '{"step": 1, "metrics": {"valid_mse": 1}}'; exec sleep 60"""), trial)
+    outcome = run(
+        shell("""echo '{"step": 1, "metrics": {"valid_mse": 1}}'; exec sleep 60"""), trial
+    )
     assert (outcome.ended, outcome.value) == ("rung", 1.0)
 
 

@@ -33,10 +33,13 @@ def counting(trial):
     """A recipe that counts to the end, and saves when it is told to stop."""
     saved = trial.checkpoint.load()
     for epoch in range(1 + (saved.state["epoch"] if saved else 0), 100):
-        stop = trial.report(epoch, {"valid_mse": 1 / epoch, "even": epoch % 2} if epoch > 1 else {"valid_mse": 1.0})
+        stop = trial.report(
+            epoch, {"valid_mse": 1 / epoch, "even": epoch % 2} if epoch > 1 else {"valid_mse": 1.0}
+        )
         if stop:
             trial.checkpoint.save({"epoch": epoch})
             return {"valid_mse": 1 / epoch}
+
     raise AssertionError("nothing stopped it")
 
 
@@ -56,28 +59,48 @@ def test_what_a_recipe_does_beyond_its_rung_is_not_recorded(tmp_path, caplog):
         for epoch in range(first, 7):
             trial.report(epoch, {"valid_mse": 1 / epoch})
             trial.checkpoint.save({"epoch": epoch})
+
         return FitResult({"valid_mse": 1 / epoch, "first": first}, ended="patience")
 
-    path, rows = tmp_path / "a.checkpoint", []
+    path = tmp_path / "a.checkpoint"
+    rows = []
     with caplog.at_level(logging.WARNING):
-        rung = run(deaf, trial_of(epochs=2, checkpoint=path, on_report=lambda row, _: rows.append(row["epoch"])))
+        rung = run(
+            deaf,
+            trial_of(epochs=2, checkpoint=path, on_report=lambda row, _: rows.append(row["epoch"])),
+        )
+
     assert (rung.ended, rung.epochs, rung.value) == ("rung", 2, 1 / 2)
     assert rung.curve["epoch"] == rows == [1.0, 2.0]
     assert caplog.text.count("continues beyond its rung") == 1
     # The whole training is as long as the recipe makes it.
     whole = run(deaf, trial_of(checkpoint=path))
-    assert (whole.ended, whole.epochs, whole.value, whole.metrics["first"]) == ("patience", 6, 1 / 6, 3.0)
+    assert (whole.ended, whole.epochs, whole.value, whole.metrics["first"]) == (
+        "patience",
+        6,
+        1 / 6,
+        3.0,
+    )
 
 
 @pytest.mark.parametrize("remote", [False, True])
 def test_a_trial_pauses_at_its_rung_and_continues(tmp_path, remote):
-    path, rows = f"memory://{tmp_path.name}/a.checkpoint" if remote else tmp_path / "a.checkpoint", []
+    path = f"memory://{tmp_path.name}/a.checkpoint" if remote else tmp_path / "a.checkpoint"
+    rows = []
     rung = run(counting, trial_of(epochs=2, checkpoint=path))
     assert (rung.ended, rung.epochs, rung.resumed) == ("rung", 2, 0)
-    whole = run(counting, trial_of(checkpoint=path, on_report=lambda row, resumed: rows.append((row, resumed))))
+    whole = run(
+        counting,
+        trial_of(checkpoint=path, on_report=lambda row, resumed: rows.append((row, resumed))),
+    )
     assert (whole.ended, whole.epochs, whole.resumed) == ("epochs", 4, 1)
     assert whole.curve["valid_mse"] == [1.0, 1 / 2, 1 / 3, 1 / 4]
-    assert [(row["epoch"], resumed) for row, resumed in rows] == [(1, True), (2, True), (3, False), (4, False)]
+    assert [(row["epoch"], resumed) for row, resumed in rows] == [
+        (1, True),
+        (2, True),
+        (3, False),
+        (4, False),
+    ]
     assert "even" not in rows[0][0]
     assert whole.seconds > rung.curve["seconds"][-1]
 
@@ -91,6 +114,7 @@ def test_an_interrupted_trial_has_no_result(tmp_path):
 
     with pytest.raises(Cancelled) as left:
         run(interrupted, trial)
+
     assert (left.value.saved, left.value.epoch) == (True, 1)
     assert run(counting, trial_of(checkpoint=tmp_path / "a.checkpoint")).resumed == 1
 
@@ -108,14 +132,19 @@ def test_a_trial_that_has_ended_is_not_interrupted(last, ended):
         for epoch in range(1, last + 1):
             if epoch == last:
                 trial.cancel()
+
             trial.report(epoch, {"valid_mse": 1.0})
+
         return FitResult(ended="patience" if last < 4 else "")
 
     assert run(fit, trial_of()).ended == ended
 
 
 def test_a_recipe_cannot_pretend_to_pause():
-    assert run(lambda trial: FitResult({"valid_mse": 1.0}, ended="rung"), trial_of()).ended == "finished"
+    assert (
+        run(lambda trial: FitResult({"valid_mse": 1.0}, ended="rung"), trial_of()).ended
+        == "finished"
+    )
 
 
 def test_time_without_reports_is_a_sign_of_life(monkeypatch):
@@ -125,6 +154,7 @@ def test_time_without_reports_is_a_sign_of_life(monkeypatch):
     monkeypatch.setattr("archive.trainer.recipes.context.HEARTBEAT_SECONDS", -1.0)
     for _ in range(2):
         assert trial.stop is None
+
     assert not trial.checkpoint.due()
     assert (len(beats), trial.stepping) == (3, True)
 
@@ -135,13 +165,20 @@ def test_a_result_may_be_the_last_report():
         trial.report(2, {"valid_mse": 3.0})
 
     outcome = run(fit, trial_of())
-    assert (outcome.value, outcome.metrics, outcome.weights) == (3.0, {"valid_mse": 3.0, "once": 1.0}, {})
+    assert (outcome.value, outcome.metrics, outcome.weights) == (
+        3.0,
+        {"valid_mse": 3.0, "once": 1.0},
+        {},
+    )
 
 
 def test_the_objective_is_any_metric():
     outcome = run(counting, trial_of(objective="even"))
     assert (outcome.value, outcome.metrics["valid_mse"]) == (0.0, 0.25)
-    with pytest.raises(TrainingError, match="no metric 'f1', the study's objective; the training has valid_mse, even"):
+    with pytest.raises(
+        TrainingError,
+        match="no metric 'f1', the study's objective; the training has valid_mse, even",
+    ):
         run(counting, trial_of(objective="f1"))
 
 
@@ -151,10 +188,22 @@ def test_the_objective_is_any_metric():
         (0.3, "must return a FitResult, metrics by name or None, got float"),
         ({"valid_mse": "0.3"}, "the metric 'valid_mse' must be a number, got str"),
         ({"valid_mse": float("nan")}, "training diverged: valid_mse is nan in the result"),
-        (FitResult({"valid_mse": 1.0}, {"w": [1.0]}), "weights are tensors or arrays by name, got list as 'w'"),
-        (FitResult({"valid_mse": 1.0}, torch.nn.Linear(1, 1)), "mapping of names .* module.state_dict.*, got Linear"),
-        (FitResult({"valid_mse": 1.0}, None), "weights are a mapping of names to tensors or arrays, .* got NoneType"),
-        (FitResult({"valid_mse": 1.0}, environment={"gpu": object()}), "environment of a result must be JSON values"),
+        (
+            FitResult({"valid_mse": 1.0}, {"w": [1.0]}),
+            "weights are tensors or arrays by name, got list as 'w'",
+        ),
+        (
+            FitResult({"valid_mse": 1.0}, torch.nn.Linear(1, 1)),
+            "mapping of names .* module.state_dict.*, got Linear",
+        ),
+        (
+            FitResult({"valid_mse": 1.0}, None),
+            "weights are a mapping of names to tensors or arrays, .* got NoneType",
+        ),
+        (
+            FitResult({"valid_mse": 1.0}, environment={"gpu": object()}),
+            "environment of a result must be JSON values",
+        ),
     ],
 )
 def test_what_is_no_result_is_refused(returned, reason):
@@ -182,7 +231,9 @@ def test_a_checkpoint_holds_state_tensors_and_files(tmp_path):
     trial = trial_of(checkpoint=tmp_path / "a.checkpoint")
     assert trial.checkpoint.load() is None
     assert trial.checkpoint.save(
-        {"list": [1, 2.5, None]}, tensors={"one": tied, "two": tied, "array": np.eye(2)}, folder=folder
+        {"list": [1, 2.5, None]},
+        tensors={"one": tied, "two": tied, "array": np.eye(2)},
+        folder=folder,
     )
     saved = trial_of(checkpoint=tmp_path / "a.checkpoint").checkpoint.load()
     assert saved.state == {"list": [1, 2.5, None]}
@@ -199,6 +250,7 @@ def test_a_trial_may_return_to_its_best_epoch_and_keeps_its_curve(tmp_path):
             trial.report(epoch, {"valid_mse": loss})
             if epoch == 2:
                 trial.checkpoint.save({"epoch": epoch})
+
         return {"valid_mse": trial.checkpoint.load().state["epoch"] / 10}
 
     outcome = run(best, trial_of(checkpoint=tmp_path / "a.checkpoint"))
@@ -207,7 +259,8 @@ def test_a_trial_may_return_to_its_best_epoch_and_keeps_its_curve(tmp_path):
 
 
 def test_a_trial_resumes_once(tmp_path):
-    path, reported = tmp_path / "a.checkpoint", []
+    path = tmp_path / "a.checkpoint"
+    reported = []
     before = trial_of(checkpoint=path)
     before._start -= 100
     before.report(1, {"valid_mse": 1.0})
@@ -220,9 +273,12 @@ def test_a_trial_resumes_once(tmp_path):
 
 def test_a_trial_goes_on_during_an_upload(monkeypatch, tmp_path):
     """One upload at a time, the last one awaited where the trial stops, and none is lost."""
-    written, may_end = [], threading.Event()
+    written = []
+    may_end = threading.Event()
 
-    monkeypatch.setattr(checkpoints, "write", lambda uri, content: (may_end.wait(60), written.append(len(content))))
+    monkeypatch.setattr(
+        checkpoints, "write", lambda uri, content: (may_end.wait(60), written.append(len(content)))
+    )
     trial = trial_of(checkpoint=f"memory://{tmp_path.name}/a.checkpoint", checkpoint_seconds=0.0)
     slot = trial.checkpoint
     trial.report(1, {"valid_mse": 1.0})
@@ -253,6 +309,7 @@ def test_a_checkpoint_belongs_to_its_trial(tmp_path, caplog):
     trial_of(checkpoint=path).checkpoint.save({"epoch": 1})
     with caplog.at_level(logging.WARNING):
         assert trial_of(checkpoint=path, seed=1).checkpoint.load() is None
+
     assert "another seed: 0, not 1" in caplog.text
     assert trial_of(checkpoint=path).checkpoint.load({"data": "other"}) is None
     assert trial_of(checkpoint=path).checkpoint.load().state == {"epoch": 1}

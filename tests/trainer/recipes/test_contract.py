@@ -1,7 +1,8 @@
 """Contract of recipes: each reports, has one result for one seed, stops when told, and resumes.
 
-It runs over the built-in recipe, the examples of the documentation, and those of installed packages. The examples with
-large frameworks run with ARCHIVE_TEST_WHOLE=1: importing these takes longer than all other tests of recipes together.
+It runs over the built-in recipe, the examples of the documentation, and those of installed
+packages. The examples with large frameworks run with ARCHIVE_TEST_WHOLE=1: importing these takes
+longer than all other tests of recipes together.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ FRAMEWORKS = ("lightning_training", "hugging_face")
 COMMAND = CommandRecipe((sys.executable, str(EXAMPLES / "by_command.py")), data=True)
 SOURCES = {
     **RecipeAccess(ROOT / "no-home").sources,
-    **{name: RecipeSource(name, f"{EXAMPLES / name}.py:fit") for name in ("plain_pytorch", "scikit_mlp", *FRAMEWORKS)},
+    **{
+        name: RecipeSource(name, f"{EXAMPLES / name}.py:fit")
+        for name in ("plain_pytorch", "scikit_mlp", *FRAMEWORKS)
+    },
     "by_command": RecipeSource("by_command", "by_command.py", command=COMMAND),
 }
 DIGITS = registry.DIGITS
@@ -55,7 +59,10 @@ def whole(name: str, seed: int = 1) -> Outcome:
 
 def same(one: Outcome, other: Outcome) -> bool:
     """Whether two outcomes are equal in all but time."""
-    curves = [{key: column for key, column in each.curve.items() if key != "seconds"} for each in (one, other)]
+    curves = [
+        {key: column for key, column in each.curve.items() if key != "seconds"}
+        for each in (one, other)
+    ]
     return (
         curves[0].keys() == curves[1].keys()
         and all(np.array_equal(curves[0][key], curves[1][key], equal_nan=True) for key in curves[0])
@@ -74,14 +81,21 @@ every_recipe = pytest.mark.parametrize("name", [case(name) for name in SOURCES])
 
 @pytest.mark.parametrize(
     "path",
-    [*EXAMPLES.glob("*.py"), *ROOT.glob("docs/examples/archive-example/*/recipe.py"), *ROOT.glob("trainer/fit/*.py")],
+    [
+        *EXAMPLES.glob("*.py"),
+        *ROOT.glob("docs/examples/archive-example/*/recipe.py"),
+        *ROOT.glob("trainer/fit/*.py"),
+    ],
     ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
 def test_a_recipe_needs_nothing_but_the_public_context(path):
     """The default recipe has no privilege, and examples use members that exist."""
     members = {name for name in dir(trial_of()) if not name.startswith("_")}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value).rpartition(".")[2] == "trial":
+        if (
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node.value).rpartition(".")[2] == "trial"
+        ):
             assert node.attr in members, f"line {node.lineno}: trial.{node.attr}"
 
 
@@ -104,7 +118,8 @@ def test_one_seed_has_one_result(name):
 
 @every_recipe
 def test_an_interrupted_trial_saves_and_resumes_to_the_same_result(name, tmp_path):
-    path, rows = tmp_path / "a.checkpoint", []
+    path = tmp_path / "a.checkpoint"
+    rows = []
 
     def on_report(row, resumed):
         rows.append((row["epoch"], resumed))
@@ -120,8 +135,12 @@ def test_an_interrupted_trial_saves_and_resumes_to_the_same_result(name, tmp_pat
         # A program learns of it beside its training, and may have ended by then.
         assert SOURCES[name].command and same(finished, whole(name))
         return
+
     before = [epoch for epoch, _ in rows]
-    resumed = run(fit_of(name), trial_of(checkpoint=path, on_report=lambda row, old: rows.append((row["epoch"], old))))
+    resumed = run(
+        fit_of(name),
+        trial_of(checkpoint=path, on_report=lambda row, old: rows.append((row["epoch"], old))),
+    )
     assert rows[len(before) :] == [(float(at), at <= len(before)) for at in (1, 2, 3)]
     assert resumed.resumed == 1
     assert same(resumed, whole(name))

@@ -24,13 +24,21 @@ REPORTS = st.lists(st.dictionaries(NAMES, st.floats(-1e9, 1e9)), max_size=6)
 def test_every_column_has_an_entry_for_each_report(reports):
     curve = Curve()
     for step, metrics in enumerate(reports, 1):
-        assert curve.add(step, metrics, float(step)) == {"epoch": float(step), **metrics, "seconds": float(step)}
+        assert curve.add(step, metrics, float(step)) == {
+            "epoch": float(step),
+            **metrics,
+            "seconds": float(step),
+        }
+
     assert len(curve) == len(reports)
     for name, column in curve.columns.items():
         own = [metrics.get(name, math.nan) for metrics in reports]
         if name not in ("epoch", "seconds"):
             assert np.array_equal(column, own, equal_nan=True)
-    assert [{k: v for k, v in row.items() if k not in ("epoch", "seconds")} for row in curve.rows()] == reports
+
+    assert [
+        {k: v for k, v in row.items() if k not in ("epoch", "seconds")} for row in curve.rows()
+    ] == reports
     # What the store accepts, and what a resumed trial begins with.
     curve_properties(curve.columns)
     assert Curve(curve.columns).rows() == curve.rows()
@@ -47,7 +55,17 @@ def test_a_column_that_comes_late_stands_before_the_seconds():
 
 
 @pytest.mark.parametrize(
-    "value", [3, 3.0, np.float64(3), np.int64(3), np.array([3.0]), np.array(3.0), torch.tensor(3.0), torch.tensor([3])]
+    "value",
+    [
+        3,
+        3.0,
+        np.float64(3),
+        np.int64(3),
+        np.array([3.0]),
+        np.array(3.0),
+        torch.tensor(3.0),
+        torch.tensor([3]),
+    ],
 )
 def test_numbers_of_all_kinds_are_floats(value):
     (number,) = checked({"loss": value}).values()
@@ -81,6 +99,7 @@ def test_what_cannot_be_recorded_is_refused(metrics, reason):
     curve.add(1, {"loss": 1.0}, 0.0)
     with pytest.raises(TrainingError, match=reason):
         curve.add(2, metrics, 0.0)
+
     assert len(curve) == 1
 
 
@@ -88,7 +107,11 @@ def test_what_cannot_be_recorded_is_refused(metrics, reason):
 def test_steps_are_whole_numbers_that_increase(step):
     curve = Curve()
     curve.add(1, {}, 0.0)
-    with pytest.raises(TrainingError, match=r"the step of a report must be|the steps of reports must increase"):
+    with pytest.raises(
+        TrainingError,
+        match=r"the step of a report must be|the steps of reports "
+        r"must increase",
+    ):
         curve.add(step, {}, 0.0)
 
 
@@ -98,9 +121,12 @@ def test_a_curve_is_bounded(monkeypatch):
     curve = Curve()
     with pytest.raises(TrainingError, match="may report 4 different metrics"):
         curve.add(1, {"a": 1, "b": 1, "c": 1}, 0.0)
+
     curve.add(1, {"a": 1, "b": 1}, 0.0)
     curve.add(2, {"a": 1}, 0.0)
-    with pytest.raises(TrainingError, match="may report 2 times: report once an epoch, not after each batch"):
+    with pytest.raises(
+        TrainingError, match="may report 2 times: report once an epoch, not after each batch"
+    ):
         curve.add(3, {"a": 1}, 0.0)
 
 
@@ -109,10 +135,17 @@ def test_a_curve_has_no_more_values_than_a_server_can_store(monkeypatch):
     curve = Curve()
     for step in (1, 2, 3):
         curve.add(step, {"a": 1}, 0.0)
-    with pytest.raises(TrainingError, match=r"may report 11 values, got 4 reports of 3 metrics: report once an epoch"):
+
+    with pytest.raises(
+        TrainingError,
+        match=r"may report 11 values, got 4 reports of 3 metrics: "
+        r"report once an epoch",
+    ):
         curve.add(4, {"a": 1}, 0.0)
+
     # A new metric has an entry for each earlier report, too.
     shorter = Curve({name: values[:2] for name, values in curve.columns.items()})
     with pytest.raises(TrainingError, match="got 3 reports of 4 metrics"):
         shorter.add(3, {"b": 1}, 0.0)
+
     assert (len(curve), len(shorter)) == (3, 2)

@@ -1,4 +1,5 @@
-"""Faulty recipes in real processes: each fails alone with its reason, and leaves no process or file behind."""
+"""Faulty recipes in real processes: each fails alone with its reason, and leaves no process or file
+behind."""
 
 from __future__ import annotations
 
@@ -35,12 +36,20 @@ TASK = registry.DIABETES
 @pytest.fixture
 def start(tmp_path):
     """Starts trials of recipes of the tests; all end with the test."""
-    started, folders = [], ScratchFolders(tmp_path / "scratch")
+    started = []
+    folders = ScratchFolders(tmp_path / "scratch")
 
     def start(recipe: str, /, **changes) -> TrialProcess:
         source = RecipeSource("mine", f"tests.support.recipes:{recipe}")
-        given = {"recipe": source, "log": tmp_path / "a.log", "scratch": folders.create().path, **changes}
-        started.append(TrialProcess(TrialSpec(TINY_MLP, TASK, TASK.protocol(), 0, "cpu", 1, tmp_path, **given)))
+        given = {
+            "recipe": source,
+            "log": tmp_path / "a.log",
+            "scratch": folders.create().path,
+            **changes,
+        }
+        started.append(
+            TrialProcess(TrialSpec(TINY_MLP, TASK, TASK.protocol(), 0, "cpu", 1, tmp_path, **given))
+        )
         return started[-1]
 
     yield start
@@ -56,7 +65,11 @@ def start(tmp_path):
         ("raises_at_length", r"^ValueError: x{1988} \(recipes.py, line \d+\)$", False),
         ("leaves", "^the recipe ended the process: SystemExit: 3$", False),
         ("is_cancelled", "^the recipe ended the process: CancelledError: by a library$", False),
-        ("raises_without_words", "^SpeechlessError, whose message cannot be read: AttributeError$", False),
+        (
+            "raises_without_words",
+            "^SpeechlessError, whose message cannot be read: AttributeError$",
+            False,
+        ),
         ("dies", "^the trial's process ended with status 7 before it had a result$", True),
         ("finds_the_disk_full", "^no space left on the disk", True),
         ("diverges", "^training diverged: loss is inf in step 1$", False),
@@ -83,23 +96,31 @@ def test_a_broken_pipe_of_a_recipe_is_no_dead_daemon(start):
     trial = start("loses_its_helper")
     *_, last = told(trial)
     assert isinstance(last, TrialFailed)
-    assert re.search(r"^BrokenPipeError: \[Errno 32\] Broken pipe \(recipes.py, line \d+\)$", last.reason)
+    assert re.search(
+        r"^BrokenPipeError: \[Errno 32\] Broken pipe \(recipes.py, line \d+\)$", last.reason
+    )
     assert last.cause is Cause.ENVIRONMENT
     assert "Traceback" in last.log_tail and "in loses_its_helper" in trial.spec.log.read_text()
 
 
-@pytest.mark.parametrize("recipe", ["hangs", "hangs_in_native_code", "stammers", "closes_everything"])
+@pytest.mark.parametrize(
+    "recipe", ["hangs", "hangs_in_native_code", "stammers", "closes_everything"]
+)
 def test_a_recipe_that_hangs_never_blocks_the_daemon_and_can_be_killed(start, recipe):
     trial = start(recipe)
     process = psutil.Process(trial.pid)
-    wait_until(lambda: "attempt began" in trial.spec.log.read_text() if trial.spec.log.exists() else False)
+    wait_until(
+        lambda: "attempt began" in trial.spec.log.read_text() if trial.spec.log.exists() else False
+    )
     time.sleep(0.3)
     if sys.platform == "linux":
         # Where memory runs out, the kernel ends the trial rather than the daemon or the database.
         assert Path(f"/proc/{trial.pid}/oom_score_adj").read_text() == "1000\n"
+
     began = time.process_time()
     for _ in range(20):
         assert not any(isinstance(message, TrialFailed) for message in trial.messages())
+
     assert time.process_time() - began < 1
     failed = trial.abandon("too long", Cause.LIMIT)
     assert (failed.reason, failed.retry) == ("too long", False)
@@ -111,7 +132,10 @@ def test_what_a_recipe_prints_is_in_its_log_alone(start):
     (last,) = told(trial)
     assert isinstance(last, TrialFinished)
     logged = trial.spec.log.read_bytes()
-    assert all(text in logged for text in (b'{"kind": "TrialFailed"}', bytes(range(256)), b"native", b"a program"))
+    assert all(
+        text in logged
+        for text in (b'{"kind": "TrialFailed"}', bytes(range(256)), b"native", b"a program")
+    )
 
 
 def test_the_record_names_the_file_that_was_imported(start, tmp_path):
@@ -124,7 +148,9 @@ def fit(trial):
     file = tmp_path / "edited.py"
     file.write_text("from archive.trainer.recipes.base import FitResult\n" + text)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    environment = told(start("", recipe=RecipeSource("mine", f"{file}:fit", "recipes.toml")))[-1].result.environment
+    environment = told(start("", recipe=RecipeSource("mine", f"{file}:fit", "recipes.toml")))[
+        -1
+    ].result.environment
     assert file.read_text().endswith("training.")
     known = {name: environment[name] for name in ("recipe", "recipe_version", "by")}
     assert known == {"recipe": "mine", "recipe_version": f"sha256:{digest}", "by": "hand"}
@@ -145,39 +171,50 @@ def test_temporary_files_end_with_the_trial(tmp_path, recipe):
     folder = folders.create()
     assert stat.S_IMODE(folder.path.parent.stat().st_mode) == 0o700
     source = RecipeSource("mine", f"tests.support.recipes:{recipe}")
-    spec = TrialSpec(TINY_MLP, TASK, TASK.protocol(), 0, "cpu", 1, tmp_path, recipe=source, scratch=folder.path)
+    spec = TrialSpec(
+        TINY_MLP, TASK, TASK.protocol(), 0, "cpu", 1, tmp_path, recipe=source, scratch=folder.path
+    )
     trial = TrialProcess(spec)
     if recipe == "leaves_files_on_a_slow_disk":
         # The result does not wait for the deletion.
         assert told(trial)[-1].result.value == 1.0
     elif recipe == "litters":
-        # The file here, the temporary one, the one in the scratch folder, and a folder without rights.
+        # The file here, the temporary one, the one in the scratch folder, and a folder without
+        # rights.
         assert told(trial)[-1].result.value == 4.0
     else:
         wait_until(trial.messages, what="the report")
         trial.kill()
+
     folder.delete()
     assert not folder.path.exists()
     folders.close()
     assert not list((tmp_path / "scratch").iterdir())
 
 
-@pytest.mark.parametrize("end", ["finishes", "raises", "dies", "hangs", "is killed", "is interrupted"])
+@pytest.mark.parametrize(
+    "end", ["finishes", "raises", "dies", "hangs", "is killed", "is interrupted"]
+)
 def test_all_processes_end_with_the_trial(start, tmp_path, end):
     note = tmp_path / "pids"
     neighbour = start("hangs", log=None)
-    trial = start("family", hyperparameters={"note": str(note), "end": "hangs" if end.startswith("is") else end})
+    trial = start(
+        "family",
+        hyperparameters={"note": str(note), "end": "hangs" if end.startswith("is") else end},
+    )
     wait_until(note.exists, 60, "the family")
     if end == "is killed":
         os.kill(trial.pid, signal.SIGKILL)
     elif end == "is interrupted":
         trial.interrupt()
+
     if end == "hangs":
         trial.abandon("too long", Cause.STALL)
     else:
         *_, last = told(trial)
         kind = {"finishes": TrialFinished, "is interrupted": TrialInterrupted}.get(end, TrialFailed)
         assert isinstance(last, kind)
+
     pids = [int(pid) for pid in note.read_text().split()]
     assert len(pids) == 5
     wait_until(lambda: not any(map(_lives, pids)), what="the end of all processes")
@@ -206,6 +243,7 @@ def test_all_processes_end_with_the_daemon(tmp_path):
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT) as daemon:
         wait_until(lambda: note.exists() and len(note.read_text().split()) == 5, 120, "the family")
         daemon.kill()
+
     pids = [int(pid) for pid in note.read_text().split()]
     wait_until(lambda: not any(map(_lives, pids)), 60, what="the end of all processes")
 

@@ -1,4 +1,5 @@
-"""The version of a module is that of its installed package, or a digest of its file, without an import."""
+"""The version of a module is that of its installed package, or a digest of its file, without an
+import."""
 
 from __future__ import annotations
 
@@ -17,15 +18,25 @@ DIGEST = f"sha256:{hashlib.sha256(CODE.encode()).hexdigest()[:16]}"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder of packages, two of which an installer has written."""
-    for name in ("own_lab/deep/training.py", "own_lab/deep/__init__.py", "own_lab/__init__.py", "own_script.py"):
+    for name in (
+        "own_lab/deep/training.py",
+        "own_lab/deep/__init__.py",
+        "own_lab/__init__.py",
+        "own_script.py",
+    ):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(CODE)
-    for name, record in (("other", "other.py,,\n"), ("own-lab", "own_lab/__init__.py,,\nown_lab/deep/training.py,,\n")):
+
+    for name, record in (
+        ("other", "other.py,,\n"),
+        ("own-lab", "own_lab/__init__.py,,\nown_lab/deep/training.py,,\n"),
+    ):
         info = tmp_path / f"{name}-1.2.dist-info"
         info.mkdir()
         info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
         info.joinpath("RECORD").write_text(record)
+
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 

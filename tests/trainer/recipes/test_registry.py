@@ -1,4 +1,5 @@
-"""Recipes by name: those of this machine, those that may run, and none that only the database names."""
+"""Recipes by name: those of this machine, those that may run, and none that only the database
+names."""
 
 from __future__ import annotations
 
@@ -45,8 +46,10 @@ def test_a_machine_has_the_built_in_recipe(tmp_path):
 
 def test_listing_and_finding_recipes_imports_none(home):
     code = (
-        "import sys; from pathlib import Path; from archive.trainer.recipes.registry import RecipeAccess;"
-        f"assert RecipeAccess(Path({str(home(MINE))!r})).find('mine').target == 'tests.support.recipes:depth';"
+        "import sys; from pathlib import Path; from archive.trainer.recipes.registry import "
+        "RecipeAccess;"
+        f"assert RecipeAccess(Path({str(home(MINE))!r})).find('mine').target == "
+        "'tests.support.recipes:depth';"
         "assert not {'torch', 'tests.support.recipes', 'archive.trainer.fit'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -79,8 +82,16 @@ def test_a_recipe_of_the_machine_is_a_function_of_a_file(home, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("gone", "the recipe 'gone' is not on this machine: install its package, or name it in recipes.toml"),
-        ("defualt", "the recipe 'defualt' is not on this machine: did you mean default. Else install its package"),
+        (
+            "gone",
+            "the recipe 'gone' is not on this machine: install its package, or name it in "
+            "recipes.toml",
+        ),
+        (
+            "defualt",
+            "the recipe 'defualt' is not on this machine: did you mean default. Else "
+            "install its package",
+        ),
         ("os:system", "the recipe 'os:system' is not on this machine"),
         ("tests.support.recipes:depth", "is not on this machine"),
         ("/etc/passwd", "is not on this machine"),
@@ -95,8 +106,11 @@ def test_a_trainer_may_allow_some_recipes_only(home):
     access = RecipeAccess(home(MINE), ("mine",))
     access.check()
     assert access.find("mine")
-    with pytest.raises(SettingsError, match="'default' may not run here: start the trainer with --recipes default"):
+    with pytest.raises(
+        SettingsError, match="'default' may not run here: start the trainer with --recipes default"
+    ):
         access.find("default")
+
     with pytest.raises(UnknownNameError, match="unknown recipe 'mien': did you mean mine"):
         RecipeAccess(home(MINE), ("mien",)).check()
 
@@ -106,8 +120,12 @@ def offer(monkeypatch):
     """Offers recipes of packages."""
 
     def offer(points):
-        monkeypatch.setattr("archive.registry.entry_points", lambda group: points if group == registry.GROUP else [])
-        monkeypatch.setattr(registry, "registry", Registry("recipe", registry.GROUP, registry.registry.built_in))
+        monkeypatch.setattr(
+            "archive.registry.entry_points", lambda group: points if group == registry.GROUP else []
+        )
+        monkeypatch.setattr(
+            registry, "registry", Registry("recipe", registry.GROUP, registry.registry.built_in)
+        )
 
     return offer
 
@@ -123,7 +141,9 @@ def test_packages_add_recipes_and_take_over_none(offer, home):
     assert sources["sgd/2"] == RecipeSource("sgd/2", "some_package.training:fit", "another package")
     assert sources["default"].origin == "built-in"
     with pytest.raises(
-        SettingsError, match=r"'sgd/2' in .*recipes.toml has the name of one of another package: choose another name"
+        SettingsError,
+        match=r"'sgd/2' in .*recipes.toml has the name of one of another package: "
+        r"choose another name",
     ):
         RecipeAccess(home('["sgd/2"]\nfit = "a:b"')).check()
 
@@ -131,13 +151,22 @@ def test_packages_add_recipes_and_take_over_none(offer, home):
 def test_a_name_of_two_packages_is_refused_and_said(offer, home, monkeypatch):
     points = [EntryPoint("sgd", f"{package}:fit", registry.GROUP) for package in ("one", "two")]
     offer([*points, EntryPoint("default", "one:fit", registry.GROUP)])
-    twice = "the recipe 'sgd' is not used: another package and another package both have it, uninstall one of them"
+    twice = (
+        "the recipe 'sgd' is not used: another package and another package both have it, "
+        "uninstall one of them"
+    )
     access = RecipeAccess(home(""))
     assert list(access.sources) == ["default"]
     with pytest.raises(SettingsError, match=f"^{twice}$"):
         access.find("sgd")
-    with pytest.raises(SettingsError, match=r"'sgd' in .*has the name of one of another package: choose another name"):
+
+    with pytest.raises(
+        SettingsError,
+        match=r"'sgd' in .*has the name of one of another package: "
+        r"choose another name",
+    ):
         RecipeAccess(home('[sgd]\nfit = "a:b"')).check()
+
     shown = CliRunner().invoke(archive, ["--home", str(home("")), "recipes", "--json"])
     assert [row["recipe"] for row in json.loads(shown.stdout)["recipes"]] == ["default"]
     taken = "the recipe 'default' of another package is not used: a built-in recipe has this name"
@@ -157,14 +186,28 @@ def test_a_name_of_two_packages_is_refused_and_said(offer, home, monkeypatch):
         ('[mine]\ncommand = "rm -rf /"', r"must have command = \[.*got 'rm -rf /'"),
         ("[mine]\ncommand = []", r"must have command = \["),
         ('[mine]\ncommand = ["a", 3]', r"must have command = \["),
-        ('[mine]\ncommand = ["a", "b\\u0000c"]', r"must have a command without NUL bytes, got 'b\\x00c'"),
-        ('[mine]\ncommand = ["a\\u0000/b"]', r"must have a command without NUL bytes, got 'a\\x00/b'"),
-        ('[mine]\nfit = "a\\u0000.py:fit"', r"must have fit without NUL bytes, got 'a\\x00.py:fit'"),
+        (
+            '[mine]\ncommand = ["a", "b\\u0000c"]',
+            r"must have a command without NUL bytes, got "
+            r"'b\\x00c'",
+        ),
+        (
+            '[mine]\ncommand = ["a\\u0000/b"]',
+            r"must have a command without NUL bytes, got "
+            r"'a\\x00/b'",
+        ),
+        (
+            '[mine]\nfit = "a\\u0000.py:fit"',
+            r"must have fit without NUL bytes, got 'a\\x00.py:fit'",
+        ),
         ('[mine]\ncommand = ["a"]\ndata = 1', "must have data = true or false, got 1"),
         ("[mine]\nfit = 3", "must have fit = 'module:function' or 'file.py:function', got 3"),
         ('[mine]\nfit = "module"', "must have fit = .* got 'module'"),
         ('["a b"]\nfit = "a:b"', "the name of a recipe must be .* got 'a b'"),
-        ('[default]\nfit = "a:b"', "'default' in .* has the name of the built-in one: choose another name"),
+        (
+            '[default]\nfit = "a:b"',
+            "'default' in .* has the name of the built-in one: choose another name",
+        ),
     ],
 )
 def test_a_faulty_file_is_refused_at_the_start(home, text, reason):
@@ -175,7 +218,11 @@ def test_a_faulty_file_is_refused_at_the_start(home, text, reason):
 def test_a_file_that_others_may_write_is_refused(home):
     folder = home(MINE)
     os.chmod(folder / "recipes.toml", 0o620)
-    with pytest.raises(SettingsError, match=r"other users may write to .*recipes\.toml.*: run chmod 600"):
+    with pytest.raises(
+        SettingsError,
+        match=r"other users may write to .*recipes\.toml.*: run "
+        r"chmod 600",
+    ):
         RecipeAccess(folder).find("mine")
 
 
@@ -188,9 +235,13 @@ def test_code_that_all_users_may_write_is_refused(home, entry, monkeypatch):
     access = RecipeAccess(folder)
     assert access.find("mine", with_file=True).load()
     os.chmod(folder / "own.py", 0o646)
-    reason = r"the recipe 'mine' cannot be loaded: all users may write to .*own\.py, .*: run chmod o-w .*own\.py$"
+    reason = (
+        r"the recipe 'mine' cannot be loaded: all users may write to .*own\.py, .*: run "
+        r"chmod o-w .*own\.py$"
+    )
     with pytest.raises(SettingsError, match=reason):
         access.find("mine", with_file=True)
+
     with pytest.raises(SettingsError, match=reason):
         access.find("mine").load()
 
@@ -198,10 +249,17 @@ def test_code_that_all_users_may_write_is_refused(home, entry, monkeypatch):
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("no_such_package.training:fit", r"cannot be loaded \(no_such_package.*\): ModuleNotFoundError"),
+        (
+            "no_such_package.training:fit",
+            r"cannot be loaded \(no_such_package.*\): "
+            r"ModuleNotFoundError",
+        ),
         ("tests.support.recipes:gone", "cannot be loaded .*: AttributeError"),
         ("tests.support.recipes:NO_FUNCTION", "must be a function of a TrialContext, got int"),
-        ("/no/such/file.py:fit", "the recipe 'mine' cannot be loaded: there is no file /no/such/file.py"),
+        (
+            "/no/such/file.py:fit",
+            "the recipe 'mine' cannot be loaded: there is no file /no/such/file.py",
+        ),
     ],
 )
 def test_what_is_no_recipe_is_refused(target, reason, monkeypatch):

@@ -28,7 +28,10 @@ HELD: dict[str, tuple[Any, torch.Tensor]] = {
     "bfloat16": (np.arange(3).astype(ml_dtypes.bfloat16), torch.arange(3, dtype=torch.bfloat16)),
     "bfloat16 number": (np.array(2, ml_dtypes.bfloat16), torch.tensor(2, dtype=torch.bfloat16)),
     "backwards": (np.arange(3.0)[::-1], torch.tensor([2.0, 1.0, 0.0], dtype=torch.float64)),
-    "columns": (np.arange(4.0).reshape(2, 2).T, torch.tensor([[0.0, 2.0], [1.0, 3.0]], dtype=torch.float64)),
+    "columns": (
+        np.arange(4.0).reshape(2, 2).T,
+        torch.tensor([[0.0, 2.0], [1.0, 3.0]], dtype=torch.float64),
+    ),
     "read-only": (read_only(np.ones(2, bool)), torch.ones(2, dtype=torch.bool)),
     "empty": (np.ones((0, 3), np.int8), torch.ones((0, 3), dtype=torch.int8)),
     "conjugate": (torch.tensor([1 + 2j]).conj(), torch.tensor([1 - 2j])),
@@ -40,7 +43,9 @@ HELD: dict[str, tuple[Any, torch.Tensor]] = {
 @pytest.mark.parametrize("case", HELD)
 def test_a_file_holds_shape_and_numbers(case: str) -> None:
     value, expected = HELD[case]
-    found = load(save({name: tensor.contiguous() for name, tensor in as_tensors({"w": value}).items()}))["w"]
+    found = load(
+        save({name: tensor.contiguous() for name, tensor in as_tensors({"w": value}).items()})
+    )["w"]
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     assert torch.equal(found, expected)
 
@@ -53,14 +58,26 @@ def test_tied_values_become_copies() -> None:
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "list": (lambda: [1.0], "weights are tensors or arrays by name, got list as 'w'"),
-    "objects": (lambda: np.array([1, None]), "of a type that safetensors has, got an array of object as 'w'"),
+    "objects": (
+        lambda: np.array([1, None]),
+        "of a type that safetensors has, got an array of object as 'w'",
+    ),
     "texts": (lambda: np.array(["a"]), "got an array of <U1 as 'w'"),
     "dates": (lambda: np.array(["2020"], "M8[D]"), "got an array of datetime64"),
     "fields": (lambda: np.ones(2, [("a", "f4")]), "got an array of .*'a', '<f4'"),
     "complex128": (lambda: np.ones(2, np.complex128), "got an array of complex128 as 'w'"),
-    "complex tensor": (lambda: torch.ones(2, dtype=torch.complex128), "got a tensor of complex128 as 'w'"),
-    "sparse": (lambda: torch.eye(2).to_sparse(), "dense tensors or arrays .* got a tensor that is sparse_coo as 'w'"),
-    "meta": (lambda: torch.ones(2, device="meta"), "got a tensor without values, on the device meta as 'w'"),
+    "complex tensor": (
+        lambda: torch.ones(2, dtype=torch.complex128),
+        "got a tensor of complex128 as 'w'",
+    ),
+    "sparse": (
+        lambda: torch.eye(2).to_sparse(),
+        "dense tensors or arrays .* got a tensor that is sparse_coo as 'w'",
+    ),
+    "meta": (
+        lambda: torch.ones(2, device="meta"),
+        "got a tensor without values, on the device meta as 'w'",
+    ),
 }
 
 

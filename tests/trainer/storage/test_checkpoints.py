@@ -18,7 +18,9 @@ JOB = {"seed": 1, "shape": [3, 3]}
 STATE = TrainingCheckpoint(
     {"best": [3, 0.1 + 0.2, float("-inf")], "resumed": 2},
     {
-        "a": torch.randn(2, 3, 3, 3, generator=torch.Generator().manual_seed(0)).to(memory_format=torch.channels_last),
+        "a": torch.randn(2, 3, 3, 3, generator=torch.Generator().manual_seed(0)).to(
+            memory_format=torch.channels_last
+        ),
         "steps": torch.tensor(7.0),
         "order": torch.Generator().manual_seed(1).get_state(),
         "none": torch.empty(0),
@@ -49,16 +51,19 @@ def test_a_checkpoint_behind_a_url_is_replaced_and_removed(scheme, tmp_path):
     assert checkpoints.load(at, JOB) is None
     for resumed in (1, 2):
         checkpoints.save(at, JOB, TrainingCheckpoint({"resumed": resumed}, STATE.tensors))
+
     back = checkpoints.load(at, JOB)
     assert back.metadata == {"resumed": 2}
     assert torch.equal(back.tensors["a"], STATE.tensors["a"])
     with pytest.raises(CheckpointError, match="another seed"):
         checkpoints.load(at, {**JOB, "seed": 2})
+
     (file,) = remote_files.listed(root)
     assert (file.uri, file.name) == (at, f"{file_name('my study/ü#7')}.checkpoint")
     if scheme == "local":
         # The rest of a writer that was killed.
         (tmp_path / "shared" / f"{file.name}.0123abcd.part").write_bytes(b"half")
+
     checkpoints.remove(root, "my study/ü#7")
     assert list(remote_files.listed(root)) == []
     checkpoints.remove(root, "my study/ü#7")
@@ -73,10 +78,13 @@ def test_a_location_that_does_not_answer_is_no_missing_checkpoint(tmp_path, monk
     monkeypatch.setattr(remote_files, "PAUSE_SECONDS", 0.0)
     for name in ("cat_file", "pipe_file"):
         monkeypatch.setattr(MemoryFileSystem, name, away)
+
     with pytest.raises(StorageUnavailableError, match="no route to host"):
         checkpoints.load(at, JOB)
+
     with pytest.raises(CheckpointError, match="no route to host"):
         checkpoints.save(at, JOB, TrainingCheckpoint({}, {}))
+
     monkeypatch.undo()
     assert checkpoints.load(at, JOB).metadata == STATE.metadata
 
@@ -90,14 +98,22 @@ def test_an_altered_byte_is_noticed(path, at):
     content = bytearray(path.read_bytes())
     content[at] ^= 1
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"was cut off or altered|no checkpoint that this release can read"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"was cut off or altered|no checkpoint that this "
+        r"release can read",
+    ):
         checkpoints.load(path, JOB)
 
 
 @pytest.mark.parametrize("size", [0, 10, 40, 100, -1])
 def test_a_file_cut_off_is_noticed(path, size):
     os.truncate(path, size if size >= 0 else path.stat().st_size - 1)
-    with pytest.raises(CheckpointError, match=r"was cut off or altered|no checkpoint that this release can read"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"was cut off or altered|no checkpoint that this "
+        r"release can read",
+    ):
         checkpoints.load(path, JOB)
 
 
@@ -110,8 +126,10 @@ def test_a_folder_in_its_place_is_refused(tmp_path):
 def test_checkpoint_of_another_training_names_the_difference(path):
     with pytest.raises(CheckpointError, match=r"another seed: 1, not 2$"):
         checkpoints.load(path, {**JOB, "seed": 2})
+
     with pytest.raises(CheckpointError, match=r"another extra: None, not 5$"):
         checkpoints.load(path, {**JOB, "extra": 5})
+
     with pytest.raises(CheckpointError, match=r"another shape$"):
         checkpoints.load(path, {**JOB, "shape": list(range(100))})
 
@@ -123,6 +141,7 @@ def test_failed_write_keeps_the_former_checkpoint(path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CheckpointError, match="No space left on device"):
         checkpoints.save(path, {"seed": 9}, STATE)
+
     monkeypatch.undo()
     assert checkpoints.load(path, JOB).metadata == STATE.metadata
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -136,12 +155,14 @@ def test_checkpoints_are_removed(path):
 
 
 def test_only_stale_checkpoints_are_removed(path):
-    orphan, rest = checkpoints.path_of(path.parent, "b"), path.parent / ".b.checkpoint-xyz.part"
+    orphan = checkpoints.path_of(path.parent, "b")
+    rest = path.parent / ".b.checkpoint-xyz.part"
     checkpoints.save(orphan, JOB, STATE)
     rest.write_bytes(b"half")
     (path.parent / "notes.txt").write_text("mine")
     for file in (orphan, rest, path.parent / "notes.txt"):
         os.utime(file, (time.time() - 100,) * 2)
+
     assert checkpoints.remove_stale(path.parent, 50) == 2
     assert sorted(file.name for file in path.parent.iterdir()) == sorted([path.name, "notes.txt"])
     assert checkpoints.remove_stale(path.parent / "none", 50) == 0
@@ -154,6 +175,7 @@ def test_unremovable_checkpoint_stops_nothing(path, caplog):
     other.write_bytes(b"old")
     for file in (stuck, other, path):
         os.utime(file, (time.time() - 100,) * 2)
+
     checkpoints.remove(path.parent, "b")
     assert "checkpoint not removed" in caplog.text
     assert checkpoints.remove_stale(path.parent, 50) == 2

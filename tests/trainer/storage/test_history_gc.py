@@ -25,11 +25,14 @@ def past(archive, connection):
     def move():
         milliseconds = round(100 * DAY * 1000)
         connection.write(
-            lambda tx: tx.run("MATCH (w:Worker) SET w.heartbeat = w.heartbeat - $by", by=milliseconds).consume()
+            lambda tx: tx.run(
+                "MATCH (w:Worker) SET w.heartbeat = w.heartbeat - $by", by=milliseconds
+            ).consume()
         )
         connection.write(
             lambda tx: tx.run(
-                "MATCH (p:Proposal) WHERE p.finished IS NOT NULL SET p.finished = p.finished - $by", by=milliseconds
+                "MATCH (p:Proposal) WHERE p.finished IS NOT NULL SET p.finished = p.finished - $by",
+                by=milliseconds,
             ).consume()
         )
 
@@ -66,7 +69,8 @@ def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
     }
     foreign = write(tmp_path / "logs" / "notes-of-mine.log", 100 * DAY)
     trainers = history_gc.trainer_logs(tmp_path)
-    rotated, young = write(trainers / "study-0.log.1", 100 * DAY), write(trainers / "study-0.log")
+    rotated = write(trainers / "study-0.log.1", 100 * DAY)
+    young = write(trainers / "study-0.log")
     printed = write(history_gc.observer_logs(tmp_path) / "mlflow-7.log", 100 * DAY)
     expected = {str(path): 8 for path in (*written[old.id], rotated, printed)}
 
@@ -83,10 +87,14 @@ def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
     assert (done.workers, done.files, done.freed) == (gone, expected, 32)
     assert known() == before - set(gone)
     assert foreign.exists() and young.exists() and not rotated.exists()
-    assert {id_ for id_, paths in written.items() if all(path.exists() for path in paths)} == set(written) - {old.id}
+    assert {id_ for id_, paths in written.items() if all(path.exists() for path in paths)} == set(
+        written
+    ) - {old.id}
     # Who finished it is still told, from the proposal itself.
     entries = event_log.read(archive.connection, "study", old.id)
-    assert [(entry.event, entry.who) for entry in entries if entry.event != "proposed"] == [("complete", "gone")]
+    assert [(entry.event, entry.who) for entry in entries if entry.event != "proposed"] == [
+        ("complete", "gone")
+    ]
     assert history_gc.clear(archive, tmp_path, 90 * DAY) == history_gc.ClearedHistory()
 
 
@@ -108,6 +116,7 @@ def test_checkpoints_behind_a_url_are_cleared(archive, past, tmp_path):
     shared = f"memory://{tmp_path}/checkpoints"
     for id_ in (proposal.id for proposal in archive.proposals.list("study")):
         checkpoints.write(checkpoints.path_of(shared, id_), b"state")
+
     assert history_gc.clear(archive, tmp_path, 90 * DAY, checkpoints_at=shared).files == {}
     cleared = history_gc.clear(archive, tmp_path, 0.0, checkpoints_at=shared)
     assert cleared.files == {checkpoints.path_of(shared, held.id): 5}
@@ -125,8 +134,18 @@ def test_history_is_given_in_days(archive, past, store_settings, tmp_path):
     with shell(store_settings, tmp_path) as user:
         for age in ("120", "120d", "18w"):
             assert "worker" not in user.types("db", "gc", "--history", age).stdout
-        assert user.types("db", "gc", "--dry-run", "--history", "90 seconds", code=2).stderr.count("counts days") == 1
+
+        assert (
+            user.types("db", "gc", "--dry-run", "--history", "90 seconds", code=2).stderr.count(
+                "counts days"
+            )
+            == 1
+        )
         told = user.types("db", "gc", "--dry-run")
-        assert (told.stdout, "0.0 MiB, 1 workers" in told.stderr) == ("would remove worker gone\n", True)
+        assert (told.stdout, "0.0 MiB, 1 workers" in told.stderr) == (
+            "would remove worker gone\n",
+            True,
+        )
         assert "removed worker gone" in user.types("db", "gc").stdout
+
     assert workers.statuses(archive.connection, recent_seconds=1e9) == []

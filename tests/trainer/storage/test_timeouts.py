@@ -20,7 +20,8 @@ def silent():
 
 def test_location_that_times_out_is_not_called_again(silent):
     uri = f"ftp://127.0.0.1:{silent.getsockname()[1]}/weights/ab/abcd.safetensors"
-    breaker, asked = CircuitBreaker(answer_seconds=0.2, open_seconds=600.0), []
+    breaker = CircuitBreaker(answer_seconds=0.2, open_seconds=600.0)
+    asked = []
 
     def request():
         asked.append(uri)
@@ -57,7 +58,9 @@ def test_other_locations_and_failing_ones_are_called_each_time(never):
 
 def test_root_of_an_address_is_the_written_root(tmp_path):
     for root in ("memory://here/weights", tmp_path):
-        assert weights_store.root_of(weights_store.write(root, b"content").uri) + "/" == weights_store.root_uri(root)
+        assert weights_store.root_of(
+            weights_store.write(root, b"content").uri
+        ) + "/" == weights_store.root_uri(root)
 
 
 def test_call_with_timeout_reports_waiting_and_raises_errors(never):

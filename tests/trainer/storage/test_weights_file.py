@@ -79,7 +79,9 @@ def test_a_missing_file_is_named(saved):
 def test_file_of_another_format_is_refused(tmp_path):
     path = tmp_path / "notes.safetensors"
     path.write_bytes(b"not tensors at all")
-    made_up = Weights(path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
+    made_up = Weights(
+        path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size
+    )
     with pytest.raises(WeightsError, match="no weights file of the archive"):
         weights_file.load(made_up)
 
@@ -96,4 +98,5 @@ def test_full_disk_leaves_no_file_behind(tmp_path, weights, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(WeightsError, match="No space left on device"):
         weights_file.save(tmp_path / "weights", TINY_CNN, weights, ABOUT)
+
     assert not [path for path in (tmp_path / "weights").rglob("*") if path.is_file()]

@@ -1,4 +1,5 @@
-"""Garbage collection of weights, on each server: files and records are removed together, and weights in use stay."""
+"""Garbage collection of weights, on each server: files and records are removed together, and
+weights in use stay."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ def train(archive, root, values, name="study"):
         claim = archive.proposals.claim("w", study=name)
         kept.append(weights_store.write(root, f"{name} {value}".encode()))
         archive.proposals.complete(claim.id, claim.token, Result(value, weights=kept[-1]))
+
     return kept
 
 
@@ -90,7 +92,9 @@ def test_orphans_are_removed_only_on_request_and_when_old(archive, root):
     stray = weights_store.write(root, b"left behind")
     assert collect(archive, root, Policy(1, 0)).orphans == {}
     assert collect(archive, root, Policy(1, 3600), orphans=True).orphans == {}
-    assert collect(archive, root, Policy(1, 0), orphans=True, dry_run=True).orphans == {stray.uri: stray.bytes}
+    assert collect(archive, root, Policy(1, 0), orphans=True, dry_run=True).orphans == {
+        stray.uri: stray.bytes
+    }
     assert collect(archive, root, Policy(1, 0), orphans=True).orphans == {stray.uri: stray.bytes}
     assert there(root) == {kept.uri}
 
@@ -104,6 +108,7 @@ def test_killed_collection_leaves_an_orphan_without_a_record(archive, root, monk
     monkeypatch.setattr(weights_store, "remove", fail)
     with pytest.raises(WeightsError, match="killed"):
         collect(archive, root, EVERYTHING)
+
     monkeypatch.undo()
     assert archive.weights.of_evaluation("study#00000") is None
     assert there(root) == {kept.uri}
@@ -115,7 +120,9 @@ def test_age_of_a_file_is_its_modification_time(archive, tmp_path):
     stray = weights_store.write(tmp_path, b"left behind")
     path = locations.local_folder(stray.uri)
     os.utime(path, (time.time() - 7200,) * 2)
-    assert collect(archive, tmp_path, Policy(1, 3600), orphans=True).orphans == {stray.uri: stray.bytes}
+    assert collect(archive, tmp_path, Policy(1, 3600), orphans=True).orphans == {
+        stray.uri: stray.bytes
+    }
 
 
 def test_weights_that_are_known_under_another_path_are_no_orphans(archive, tmp_path):
@@ -132,6 +139,7 @@ def test_files_that_no_trainer_has_named_are_not_touched(archive, tmp_path):
     for path in others:
         path.parent.mkdir()
         path.write_bytes(b"of a user")
+
     assert collect(archive, tmp_path, EVERYTHING, orphans=True).orphans == {}
     assert all(path.exists() for path in others)
 

@@ -23,6 +23,7 @@ CONTENT = b"not really weights"
 def root(request, tmp_path):
     if request.param == "memory":
         return f"memory://{uuid.uuid4().hex}/weights"
+
     folder = tmp_path / "a folder"
     return folder if request.param == "folder" else folder.as_uri()
 
@@ -47,7 +48,9 @@ def test_equal_content_is_one_file(root):
 
 
 def test_files_are_listed_by_the_address_they_are_known_by(root):
-    kept = sorted([weights_store.write(root, bytes([at])) for at in range(5)], key=lambda one: one.uri)
+    kept = sorted(
+        [weights_store.write(root, bytes([at])) for at in range(5)], key=lambda one: one.uri
+    )
     assert [(one.uri, one.sha256, one.bytes) for one in weights_store.listed(root)] == [
         (one.uri, one.sha256, one.bytes) for one in kept
     ]
@@ -59,6 +62,7 @@ def test_an_altered_or_cut_off_file_is_noticed(root):
     overwrite(kept.uri, CONTENT[:-1] + b"!")
     with pytest.raises(WeightsError, match="were altered"):
         weights_store.read(kept)
+
     overwrite(kept.uri, CONTENT[:-1])
     with pytest.raises(WeightsError, match=f"must be {len(CONTENT)} bytes long, and are not"):
         weights_store.read(kept)
@@ -91,14 +95,18 @@ def test_weights_are_stored_at_a_url(root):
     saved = weights_file.save(root, TINY_CNN, network.state_dict(), {"seed": 3})
     back = weights_file.load(saved)
     assert (back.architecture, back.metadata) == (TINY_CNN, {"seed": 3})
-    assert all(torch.equal(back.weights[name], tensor) for name, tensor in network.state_dict().items())
+    assert all(
+        torch.equal(back.weights[name], tensor) for name, tensor in network.state_dict().items()
+    )
 
 
 def test_unusable_location_is_refused_before_any_write():
     with pytest.raises(SettingsError, match="carrier-pigeon"):
         weights_store.root_uri("carrier-pigeon://loft")
+
     with pytest.raises(WeightsError, match="carrier-pigeon"):
         weights_store.write("carrier-pigeon://loft", CONTENT)
+
     with pytest.raises(SettingsError, match="another machine"):
         weights_store.root_uri("file://elsewhere/weights")
 
@@ -113,8 +121,11 @@ def test_a_password_in_an_address_is_refused_and_never_shown(chain, password):
         lambda uri: weights_store.write(uri, CONTENT),
     )
     for call in calls:
-        with pytest.raises((SettingsError, WeightsError), match="must not carry a password") as caught:
+        with pytest.raises(
+            (SettingsError, WeightsError), match="must not carry a password"
+        ) as caught:
             call(f"{chain}sftp://me:{password}@host/weights")
+
         assert "nter2" not in str(caught.value)
 
 
@@ -138,6 +149,7 @@ def test_a_folder_that_cannot_be_written_is_refused_by_the_check(tmp_path):
         locations.check_location(place)
         with pytest.raises(SettingsError, match=r"cannot be kept at .*file.*: it is no folder"):
             locations.check_location(place, writable=True)
+
     locations.check_location(tmp_path / "new" / "folder", writable=True)
     assert not (tmp_path / "new").exists()
 
@@ -152,6 +164,7 @@ def test_files_of_another_machine_do_not_exist_here(tmp_path):
     away = dataclasses.replace(kept, uri=kept.uri.replace("file:///", "file://elsewhere/"))
     with pytest.raises(WeightsError, match="another machine"):
         weights_store.read(away)
+
     assert not weights_store.exists(Path("/nowhere/at/all").as_uri())
 
 
@@ -164,4 +177,7 @@ def test_only_canonical_addresses_are_stored_at_a_location(root, tmp_path):
     tail = f"{kept.sha256[:2]}/{kept.sha256}.safetensors"
     for uri in (f"simplecache::{kept.uri}", f"{kept.uri}x", f"{kept.uri}::{kept.uri}", tail, ""):
         assert not weights_store.is_stored_at(dataclasses.replace(kept, uri=uri), root), uri
-    assert not weights_store.is_stored_at(dataclasses.replace(kept, sha256="../../etc/passwd"), root)
+
+    assert not weights_store.is_stored_at(
+        dataclasses.replace(kept, sha256="../../etc/passwd"), root
+    )

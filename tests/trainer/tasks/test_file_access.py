@@ -1,4 +1,5 @@
-"""Files that the database names: which of them are opened, and errors that quote nothing of them."""
+"""Files that the database names: which of them are opened, and errors that quote nothing of
+them."""
 
 from __future__ import annotations
 
@@ -52,11 +53,13 @@ def study_of(path, protocol=None, form="csv", column="#y"):
 def refusal(study, allowed):
     with pytest.raises(SettingsError) as caught:
         registry.of_study(study, allowed)
+
     return str(caught.value)
 
 
 def test_foreign_paths_are_refused_alike_whether_they_exist_or_not(tmp_path, home):
-    inside, secret = tmp_path / "data", tmp_path / "secrets" / "password"
+    inside = tmp_path / "data"
+    secret = tmp_path / "secrets" / "password"
     csv_file(inside / "mine.csv")
     secret.parent.mkdir()
     secret.write_text(SECRET)
@@ -76,21 +79,33 @@ def test_foreign_paths_are_refused_alike_whether_they_exist_or_not(tmp_path, hom
         ),
     ):
         for form, column in (("csv", "#y"), ("table", "#y"), ("npz", "")):
-            message = refusal(study_of(path, f"{form}/{protocol_of(secret)[4:]}", form, column), allowed)
+            message = refusal(
+                study_of(path, f"{form}/{protocol_of(secret)[4:]}", form, column), allowed
+            )
             said.add(message.replace(str(path), "PATH"))
+
     assert len(said) == 1
     assert "PATH may not be read here" in (only := said.pop())
     assert "--data-folder" in only
     assert SECRET not in only
 
 
-def test_a_file_below_a_data_folder_is_opened_if_it_is_the_one_of_the_protocol(tmp_path, home, monkeypatch):
+def test_a_file_below_a_data_folder_is_opened_if_it_is_the_one_of_the_protocol(
+    tmp_path, home, monkeypatch
+):
     path = csv_file(tmp_path / "data" / "deep" / "mine.csv")
     (tmp_path / "linked").symlink_to(tmp_path / "data")
     for folder in (tmp_path / "data", tmp_path / "linked", tmp_path / "data" / "deep" / ".."):
-        assert registry.of_study(study_of(path), FileAccess.of(home, [folder])).protocol().name == protocol_of(path)
+        assert registry.of_study(
+            study_of(path), FileAccess.of(home, [folder])
+        ).protocol().name == protocol_of(path)
+
     study = study_of(path, f"{protocol_of(path)}+morph")
-    assert registry.of_study(study, FileAccess.of(home, [tmp_path])).protocol(study.protocol).inherited_epochs
+    assert (
+        registry.of_study(study, FileAccess.of(home, [tmp_path]))
+        .protocol(study.protocol)
+        .inherited_epochs
+    )
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path / "data"))
     assert registry.of_study(study_of(path), FileAccess.of(home)).name == f"csv:{path}#y"
 
@@ -119,7 +134,9 @@ def test_a_file_that_the_user_named_is_opened_with_that_content_alone(tmp_path, 
     assert (record.stat().st_mode & 0o777, len(record.read_text().splitlines())) == (0o600, 1)
     assert registry.of_study(study, FileAccess.of(home)).name == study.task
     # Who does not know its content learns nothing from the record.
-    assert "may not be read here" in refusal(study_of(path, "csv/000000000000"), FileAccess.of(home))
+    assert "may not be read here" in refusal(
+        study_of(path, "csv/000000000000"), FileAccess.of(home)
+    )
     csv_file(path, seed=1)
     assert "is not the one that the study was created with" in refusal(study, FileAccess.of(home))
     registry.name_file(registry.get(study.task), home)
@@ -136,6 +153,7 @@ def test_record_writable_by_others_is_ignored(tmp_path, home):
     registry.name_file(registry.get(f"csv:{path}#y"), home)
     with (home / file_access.RECORD).open("a") as record:
         record.write('{"sha256": "cut of')
+
     assert registry.of_study(study_of(path), FileAccess.of(home)).name
     (home / file_access.RECORD).chmod(0o620)
     assert "may not be read here" in refusal(study_of(path), FileAccess.of(home))
@@ -178,17 +196,22 @@ def test_reasons_quote_nothing_of_a_file(tmp_path, home, name):
     form, content, said = UNUSABLE[name]
     path = tmp_path / "t.dat"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    study = study_of(path, None, form, "" if form == "npz" else "#y" if name != "target" else "#y:values")
+    study = study_of(
+        path, None, form, "" if form == "npz" else "#y" if name != "target" else "#y:values"
+    )
     with pytest.raises(ArchiveError) as caught:
         registry.of_study(study, FileAccess.of(home, [tmp_path]))
+
     # The end of a trial's log goes on record, too, tracebacks and all.
     told = "".join(traceback.format_exception(caught.value))
     for text in (str(caught.value), failures.failure_of(caught.value).reason, told):
         assert not re.search("S3cr3t|48151623|5333|0xff", text)
+
     assert re.search(said, str(caught.value))
     # Taken as the user's own word, it may be quoted on the terminal, and still not on record.
     with pytest.raises(ArchiveError) as direct:
         registry.get(study.task)
+
     if name != "no such column":
         assert not re.search("S3cr3t|48151623|0xff", failures.failure_of(direct.value).reason)
 
@@ -203,6 +226,7 @@ def test_a_trial_quotes_nothing_of_its_file(tmp_path, monkeypatch):
     monkeypatch.setattr(user_files, "_content", read)
     with pytest.raises(ArchiveError, match=r"t\.csv cannot be used: ValueError") as caught:
         task.load()
+
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
@@ -220,6 +244,7 @@ def test_a_proposal_cannot_read_a_file_of_the_trainers_user(archive, tmp_path):
         archive.studies.create(Study(f"study{at}", task, protocol, "mlp", budget=5))
         agent = archive.proposals.register_agent("random", {}, "1")
         archive.proposals.create(f"study{at}", agent, [Suggestion(TINY_MLP)])
+
     for at in range(3):
         options = TrainerOptions(device="cpu", threads=1, once=True, study=f"study{at}")
         Trainer(archive, options, home=tmp_path / "trainer").run()
@@ -232,7 +257,9 @@ def test_a_proposal_cannot_read_a_file_of_the_trainers_user(archive, tmp_path):
 def test_a_proposal_is_trained_on_a_file_that_its_trainer_may_read(archive, tmp_path):
     path = csv_file(tmp_path / "data" / "mine.csv")
     task = registry.get(f"csv:{path}#y")
-    archive.studies.create(Study("own", task.name, task.protocol().name, "mlp", task.objective, task.direction, 5))
+    archive.studies.create(
+        Study("own", task.name, task.protocol().name, "mlp", task.objective, task.direction, 5)
+    )
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create("own", agent, [Suggestion(TINY_MLP)])
     options = TrainerOptions(device="cpu", threads=1, once=True, data_folders=(path.parent,))

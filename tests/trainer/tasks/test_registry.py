@@ -28,7 +28,8 @@ DEFAULTS = {
 
 def test_names_and_tasks_need_neither_torch_nor_sklearn():
     code = (
-        "import sys; from archive.trainer.daemon import trainer; from archive.trainer.tasks import registry as tasks;"
+        "import sys; from archive.trainer.daemon import trainer; from archive.trainer.tasks "
+        "import registry as tasks;"
         "tasks.get(tasks.names()[0]).protocol().as_dict();"
         "assert not {'torch', 'sklearn', 'numpy'} & set(sys.modules), 'heavy';"
         "assert 'nasbench201' in tasks.get('digits').suitable_spaces();"
@@ -40,6 +41,7 @@ def test_names_and_tasks_need_neither_torch_nor_sklearn():
 def test_unknown_names_suggest_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean digits"):
         registry.get("digit")
+
     with pytest.raises(UnknownNameError, match="digits/1"):
         registry.get("digits").protocol("digits/9")
 
@@ -52,7 +54,9 @@ def test_a_task_of_another_package_must_be_a_task(monkeypatch):
 
 def test_a_task_of_another_package_has_the_name_of_its_entry_point(monkeypatch):
     monkeypatch.setitem(registry.registry._loaded, "odd", registry.DIABETES)
-    with pytest.raises(SettingsError, match="the task 'odd' of another package has the name 'diabetes'"):
+    with pytest.raises(
+        SettingsError, match="the task 'odd' of another package has the name 'diabetes'"
+    ):
         registry.get("odd")
 
 
@@ -60,7 +64,9 @@ TRAINED = [name for name in registry.names() if isinstance(registry.get(name), r
 PROTOCOLS = [(name, protocol) for name in TRAINED for protocol in registry.get(name).protocols]
 
 
-@pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None))
+@pytest.mark.parametrize(
+    ("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None)
+)
 def test_every_protocol_is_named_after_its_task_and_consistent(name, protocol):
     task = registry.get(name)
     assert protocol.name.startswith(f"{name}/")
@@ -79,39 +85,73 @@ def test_every_protocol_is_named_after_its_task_and_consistent(name, protocol):
 def test_nasbots_protocol_is_that_of_the_paper():
     for name in ("naval", "protein"):
         protocol = registry.get(name).protocol(f"{name}/nasbot")
-        assert (protocol.epochs * protocol.epoch_steps, protocol.epoch_steps, protocol.batch) == (20_000, 100, 256)
+        assert (protocol.epochs * protocol.epoch_steps, protocol.epoch_steps, protocol.batch) == (
+            20_000,
+            100,
+            256,
+        )
         assert (protocol.optimiser, protocol.momentum, protocol.weight_decay) == ("sgd", 0, 0)
-        assert (protocol.schedule, protocol.learning_rate, protocol.normalisation) == ("constant", 1e-5, "none")
+        assert (protocol.schedule, protocol.learning_rate, protocol.normalisation) == (
+            "constant",
+            1e-5,
+            "none",
+        )
         sizes = np.array([protocol.train, protocol.valid, protocol.test])
         np.testing.assert_allclose(sizes / sizes.sum(), [0.6, 0.2, 0.2], atol=1e-4)
+
     protocol = registry.get("cifar10").protocol("cifar10/nasbot")
-    assert (protocol.epochs * protocol.epoch_steps, protocol.epoch_steps, protocol.batch) == (24_000, 400, 64)
+    assert (protocol.epochs * protocol.epoch_steps, protocol.epoch_steps, protocol.batch) == (
+        24_000,
+        400,
+        64,
+    )
     assert (protocol.train, protocol.valid, protocol.test) == (40_000, 10_000, 10_000)
     assert (protocol.schedule, protocol.learning_rate) == ("constant", 1e-4)
 
 
-@pytest.mark.parametrize(("name", "images"), [("mnist", 70_000), ("fashion-mnist", 70_000), ("cifar10", 60_000)])
+@pytest.mark.parametrize(
+    ("name", "images"), [("mnist", 70_000), ("fashion-mnist", 70_000), ("cifar10", 60_000)]
+)
 def test_auto_keras_protocol_splits_all_images(name, images):
     protocol = registry.get(name).protocol(f"{name}/autokeras")
-    assert (protocol.train, protocol.valid, protocol.test) == (images * 6 // 10, images // 5, images // 5)
+    assert (protocol.train, protocol.valid, protocol.test) == (
+        images * 6 // 10,
+        images // 5,
+        images // 5,
+    )
     assert (protocol.convergence, protocol.patience, protocol.threshold) == ("threshold", 5, 1e-4)
 
 
 def test_a_task_of_images_has_the_networks_of_every_builder():
-    digits, diabetes = registry.get("digits"), registry.get("diabetes")
-    assert {"cnn", "mlp", "nasbench101", "nasbench201"} <= {*digits.suitable_spaces()} <= {*builders.names()}
+    digits = registry.get("digits")
+    diabetes = registry.get("diabetes")
+    assert (
+        {"cnn", "mlp", "nasbench101", "nasbench201"}
+        <= {*digits.suitable_spaces()}
+        <= {*builders.names()}
+    )
     assert digits.suitable_spaces()[0] == digits.search_space().name == "cnn"
     assert diabetes.suitable_spaces() == ("mlp", "torch")
-    with pytest.raises(UsageError, match=r"'diabetes' has no networks in the space 'nasbench201': .* images.*try mlp"):
+    with pytest.raises(
+        UsageError,
+        match=r"'diabetes' has no networks in the space "
+        r"'nasbench201': .* images.*try mlp",
+    ):
         diabetes.search_space("nasbench201")
 
 
 @pytest.mark.parametrize("name", ["digits", "mnist", "fashion-mnist", "cifar10"])
 def test_cells_are_trained_in_a_small_network_by_default(name):
     task = registry.get(name)
-    small, few = task.protocol(space="nasbench201"), task.protocol(f"{name}/small")
+    small = task.protocol(space="nasbench201")
+    few = task.protocol(f"{name}/small")
     assert small.name == f"{name}/cells-small" and task.protocol(space="cnn") == task.protocol()
-    rules = {"name": small.name, "network": SMALL_CELLS, "epochs": small.epochs, "patience": small.patience}
+    rules = {
+        "name": small.name,
+        "network": SMALL_CELLS,
+        "epochs": small.epochs,
+        "patience": small.patience,
+    }
     assert small == dataclasses.replace(few, **rules)
     assert task.form(space="nasbench201").options == SMALL_CELLS and task.form().options == {}
 
@@ -127,10 +167,12 @@ def test_a_task_describes_its_data(name):
     protocol = task.protocol(f"{name}/1")
     splits = task.load(protocol)
     for part in ("train", "valid", "test"):
-        inputs, targets = (getattr(splits, part).inputs, getattr(splits, part).targets)
+        inputs = getattr(splits, part).inputs
+        targets = getattr(splits, part).targets
         assert inputs.shape == (getattr(protocol, part), *task.input_shape)
         assert inputs.dtype == np.float32
         assert targets.dtype == (np.int64 if task.kind == "classification" else np.float32)
+
     sizes = np.array([protocol.train, protocol.valid, protocol.test])
     np.testing.assert_allclose(sizes / sizes.sum(), [0.6, 0.2, 0.2], atol=0.002)
 
@@ -165,21 +207,31 @@ RECORDED = {
 }
 
 
-@pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None))
+@pytest.mark.parametrize(
+    ("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None)
+)
 def test_the_choices_of_a_protocol_never_change(name, protocol):
-    choices = {key: value for key, value in protocol.as_dict().items() if value != DEFAULTS.get(key, ...)}
+    choices = {
+        key: value for key, value in protocol.as_dict().items() if value != DEFAULTS.get(key, ...)
+    }
     digest = hashlib.sha256(json.dumps(choices, sort_keys=True).encode()).hexdigest()[:12]
     assert digest == RECORDED[protocol.name], "a changed rule is a new protocol"
 
 
 @pytest.mark.parametrize(
     ("name", "digest"),
-    [("digits/1", "de0a37aacce0d3c7"), ("digits/small", "de0a37aacce0d3c7"), ("diabetes/1", "b6c1f5291cd2bb90")],
+    [
+        ("digits/1", "de0a37aacce0d3c7"),
+        ("digits/small", "de0a37aacce0d3c7"),
+        ("diabetes/1", "b6c1f5291cd2bb90"),
+    ],
 )
 def test_the_split_of_a_protocol_never_changes(name, digest):
     task = registry.get(name.partition("/")[0])
     splits = task.load(task.protocol(name))
-    content = b"".join(np.round(getattr(splits, part).targets, 4).tobytes() for part in ("train", "valid", "test"))
+    content = b"".join(
+        np.round(getattr(splits, part).targets, 4).tobytes() for part in ("train", "valid", "test")
+    )
     assert hashlib.sha256(content).hexdigest()[:16] == digest
 
 
@@ -189,6 +241,7 @@ def test_digits_are_stratified_and_standardised(name):
     for part in (splits.train, splits.valid, splits.test):
         shares = np.bincount(part.targets, minlength=10) / len(part)
         np.testing.assert_allclose(shares, 0.1, atol=0.01)
+
     assert abs(splits.train.inputs.mean()) < 1e-5
     assert splits.train.inputs.std() == pytest.approx(1, abs=1e-4)
 
@@ -202,7 +255,8 @@ def test_diabetes_is_standardised_by_its_training_part():
 
 
 def test_the_first_command_learns_from_few_digits_and_validates_on_many():
-    few, many = DIGITS.protocol(), DIGITS.protocol("digits/1")
+    few = DIGITS.protocol()
+    many = DIGITS.protocol("digits/1")
     assert few.name == "digits/small"
     assert few.train < many.train / 4 and few.valid > 3 * many.valid
     # Twenty trainings must be a matter of seconds.
@@ -222,9 +276,12 @@ def test_few_digits_are_a_partition_with_the_test_images_of_all():
 
 
 def pixels(splits, part):
-    """Return the images of a part as rows of pixels from 0 to 16, as they were before they were standardised."""
+    """Return the images of a part as rows of pixels from 0 to 16, as they were before they were
+    standardised."""
     inputs = getattr(splits, part).inputs.reshape(-1, 64)
-    low, high = (function(s.inputs) for function, s in ((np.min, splits.train), (np.max, splits.train)))
+    low, high = (
+        function(s.inputs) for function, s in ((np.min, splits.train), (np.max, splits.train))
+    )
     return np.round(16 * (inputs - low) / (high - low)).astype(np.int8)
 
 
@@ -236,4 +293,6 @@ def test_no_row_is_in_two_parts():
 
 def test_sizes_must_fit_the_data():
     with pytest.raises(ValueError, match="must add up to 5 inputs, got"):
-        scikit_learn.split(np.zeros((5, 2)), np.zeros(5), registry.DIABETES.protocol(), per_feature=True)
+        scikit_learn.split(
+            np.zeros((5, 2)), np.zeros(5), registry.DIABETES.protocol(), per_feature=True
+        )

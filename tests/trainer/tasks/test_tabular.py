@@ -28,7 +28,8 @@ def table(tmp_path):
     """A table of forty cells; the last one's accuracy is not known."""
     path = tmp_path / "my table.v2.csv"
     lines = [
-        f"{codec.to_nasbench201(cell)},{at if at < 39 else ''},{100 + at},{-at},x" for at, cell in enumerate(CELLS[:40])
+        f"{codec.to_nasbench201(cell)},{at if at < 39 else ''},{100 + at},{-at},x"
+        for at, cell in enumerate(CELLS[:40])
     ]
     path.write_text("\n".join(["arch_str,accuracy,train_time_s,-loss,note", *lines]))
     return path
@@ -41,8 +42,14 @@ def test_a_table_is_a_task(table, monkeypatch):
     assert task.name == f"table:{table}#accuracy"
     assert registry.get(task.name) == task
     monkeypatch.chdir("/")
-    assert registry.get(f"table:{table.parent}/../{table.parent.name}/{table.name}#accuracy") == task
-    assert (task.label, task.objective, task.direction) == ("my table-accuracy", "accuracy", "maximise")
+    assert (
+        registry.get(f"table:{table.parent}/../{table.parent.name}/{table.name}#accuracy") == task
+    )
+    assert (task.label, task.objective, task.direction) == (
+        "my table-accuracy",
+        "accuracy",
+        "maximise",
+    )
     space = task.search_space()
     assert space == task.search_space("nasbench201") == spaces.get("nasbench201", table=str(table))
     result = task.answer(CELLS[3])
@@ -59,10 +66,13 @@ def test_network_outside_the_table_fails(table):
     task = registry.get(f"table:{table}#accuracy")
     with pytest.raises(TrainingError, match="does not hold the architecture"):
         task.answer(CELLS[40])
+
     with pytest.raises(TrainingError, match="has no accuracy for"):
         task.answer(CELLS[39])
+
     with pytest.raises(TrainingError, match="of space nasbench201, got one of cnn"):
         task.answer(spaces.get("cnn").initial_pool()[0])
+
     with pytest.raises(UsageError, match="holds networks of the space nasbench201, got 'cnn'"):
         task.search_space("cnn")
 
@@ -70,11 +80,20 @@ def test_network_outside_the_table_fails(table):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("table:{}", "names no column: its task is table:.*#COLUMN; its columns are arch_str, accuracy"),
-        ("table:{}#", "names no column: its task is table:.*#COLUMN; its columns are arch_str, accuracy"),
+        (
+            "table:{}",
+            "names no column: its task is table:.*#COLUMN; its columns are arch_str, accuracy",
+        ),
+        (
+            "table:{}#",
+            "names no column: its task is table:.*#COLUMN; its columns are arch_str, accuracy",
+        ),
         ("table:#accuracy", "is named as table:PATH#COLUMN"),
         ("table:{}.gz#accuracy", "cannot read the table"),
-        ("table:~nobody-of-this-name/x.csv#accuracy", "no home folder of ~nobody-of-this-name is known"),
+        (
+            "table:~nobody-of-this-name/x.csv#accuracy",
+            "no home folder of ~nobody-of-this-name is known",
+        ),
         ("table:{}#acuracy", "did you mean accuracy"),
         ("table:{}#note", "'note' of .* holds no numbers"),
     ],
@@ -85,13 +104,17 @@ def test_unusable_name_of_a_table_is_explained(table, name, message):
 
 
 def test_official_tasks_answer_in_fractions(official):
-    task, table = registry.get("nb201-cifar10"), Table.named("nb201")
+    task = registry.get("nb201-cifar10")
+    table = Table.named("nb201")
     cell = table.architectures[100]
-    short, long = task.answer(cell), task.answer(cell, "nb201/200")
+    short = task.answer(cell)
+    long = task.answer(cell, "nb201/200")
     assert task.protocol().name == "nb201/12"
     assert short.value == pytest.approx(table.column("cifar10_valid_12ep")[100] / 100)
     assert long.value == pytest.approx(table.column("cifar10_valid_200ep")[100] / 100)
-    assert long.metrics["test_accuracy"] == pytest.approx(table.column("cifar10_test_200ep")[100] / 100)
+    assert long.metrics["test_accuracy"] == pytest.approx(
+        table.column("cifar10_test_200ep")[100] / 100
+    )
     assert (short.epochs, long.epochs) == (12, 200)
     assert short.seconds == long.seconds == table.cost()[100]
     other = registry.get("nb201-cifar100").answer(cell)
@@ -111,14 +134,22 @@ def test_results_have_the_costs_of_networks(official, tmp_path):
     assert sample.metrics["params"] == Table.named("nb101").column("params")[0]
 
     path = tmp_path / "costs.csv"
-    path.write_text(f"arch_str,params,flops,params_left,score\n{codec.to_nasbench201(CELLS[0])},7,,3,0.5\n")
-    assert registry.get(f"table:{path}#score").answer(CELLS[0]).metrics == {"score": 0.5, "params": 7.0}
+    path.write_text(
+        f"arch_str,params,flops,params_left,score\n{codec.to_nasbench201(CELLS[0])},7,,3,0.5\n"
+    )
+    assert registry.get(f"table:{path}#score").answer(CELLS[0]).metrics == {
+        "score": 0.5,
+        "params": 7.0,
+    }
     assert registry.get(f"table:{path}#-params").answer(CELLS[0]).metrics == {"params": 7.0}
 
 
 def test_what_is_not_finite_is_no_result_and_no_cost(tmp_path):
     path = tmp_path / "infinite.csv"
-    rows = [f"{codec.to_nasbench201(CELLS[0])},0.5,inf", f"{codec.to_nasbench201(CELLS[1])},inf,1.5"]
+    rows = [
+        f"{codec.to_nasbench201(CELLS[0])},0.5,inf",
+        f"{codec.to_nasbench201(CELLS[1])},inf,1.5",
+    ]
     path.write_text("\n".join(["arch_str,score,params_millions", *rows]))
     task = registry.get(f"table:{path}#score")
     assert task.answer(CELLS[0]).metrics == {"score": 0.5}
@@ -139,6 +170,7 @@ def test_an_official_table_that_is_not_here(monkeypatch):
     monkeypatch.delenv("ARCHIVE_DATA_DIR", raising=False)
     with pytest.raises(SettingsError, match="nb201 is not found"):
         registry.get("nb201-cifar10").answer(CELLS[0])
+
     with pytest.raises(SettingsError, match="nb201 is not found"):
         registry.get("nb201-cifar10").search_space()
 
@@ -146,7 +178,9 @@ def test_an_official_table_that_is_not_here(monkeypatch):
 def propose(archive, table, networks, name="study", **settings):
     task = registry.get(f"table:{table}#accuracy")
     protocol = task.protocol().name
-    archive.studies.create(Study(name, task.name, protocol, "nasbench201", task.objective, budget=100))
+    archive.studies.create(
+        Study(name, task.name, protocol, "nasbench201", task.objective, budget=100)
+    )
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create(name, agent, suggest(networks, **settings))
 
@@ -154,7 +188,9 @@ def propose(archive, table, networks, name="study", **settings):
 def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
     finder = "archive.trainer.daemon.devices.choice.devices.find"
     monkeypatch.setattr(finder, lambda _: pytest.fail("asked for a device"))
-    monkeypatch.setattr("archive.trainer.daemon.executors.TrialProcess", lambda _: pytest.fail("started a process"))
+    monkeypatch.setattr(
+        "archive.trainer.daemon.executors.TrialProcess", lambda _: pytest.fail("started a process")
+    )
     propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
     options = TrainerOptions(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
     tally = Trainer(archive, options, home=tmp_path / "trainer").run()
@@ -172,7 +208,9 @@ def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch
 def test_a_table_has_no_choice_of_hyperparameters(archive, table, tmp_path):
     propose(archive, table, CELLS[:1], hyperparameters={"learning_rate": 0.1})
     Trainer(
-        archive, TrainerOptions(study="study", idle_seconds=0.1, data_folders=(tmp_path,)), home=tmp_path / "trainer"
+        archive,
+        TrainerOptions(study="study", idle_seconds=0.1, data_folders=(tmp_path,)),
+        home=tmp_path / "trainer",
     ).run()
     (failed,) = archive.proposals.list("study", [State.FAILED])
     assert "no choice of learning_rate" in failed.reason
@@ -183,17 +221,21 @@ def test_table_result_outlives_an_outage(archive, table, tmp_path, monkeypatch):
 
     propose(archive, table, CELLS[:2])
     monkeypatch.setattr("archive.trainer.daemon.client.store_link.BACKOFF_SECONDS", 0.05)
-    settle, calls = archive.proposals.settle, []
+    settle = archive.proposals.settle
+    calls = []
 
     def away(*arguments):
         calls.append(arguments)
         if len(calls) == 1:
             raise StoreUnavailableError("away")
+
         return settle(*arguments)
 
     monkeypatch.setattr(archive.proposals, "settle", away)
     Trainer(
-        archive, TrainerOptions(study="study", idle_seconds=0.3, data_folders=(tmp_path,)), home=tmp_path / "trainer"
+        archive,
+        TrainerOptions(study="study", idle_seconds=0.3, data_folders=(tmp_path,)),
+        home=tmp_path / "trainer",
     ).run()
     assert [each.value for each in archive.studies.evaluations("study")] == [0, 1]
     assert not list((tmp_path / "trainer" / "outbox").glob("*.json"))
@@ -205,8 +247,12 @@ def test_results_in_scaled_time_are_delayed(archive, table, tmp_path):
     patient = Trainer(archive, TrainerOptions(**own, scale=1.0), home=tmp_path / "trainer")
     patient.observers.append(lambda event: len(patient.in_flight) == 1 and patient.stop())
     assert patient.run().returned == 2
-    assert [(each.state, each.attempts) for each in archive.proposals.list("study")] == [(State.WAITING, 0)] * 3
-    hasty = Trainer(archive, TrainerOptions(**own, scale=1e-3, idle_seconds=0.1), home=tmp_path / "trainer")
+    assert [(each.state, each.attempts) for each in archive.proposals.list("study")] == [
+        (State.WAITING, 0)
+    ] * 3
+    hasty = Trainer(
+        archive, TrainerOptions(**own, scale=1e-3, idle_seconds=0.1), home=tmp_path / "trainer"
+    )
     assert hasty.run().complete == 3
     assert [each.value for each in archive.studies.evaluations("study")] == [0, 1, 2]
 
@@ -225,7 +271,8 @@ def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path
 
 def test_table_result_needs_no_torch(table):
     code = (
-        "import sys; from archive.trainer.daemon import trainer; from archive.trainer.tasks import registry as tasks;"
+        "import sys; from archive.trainer.daemon import trainer; from archive.trainer.tasks "
+        "import registry as tasks;"
         "task = tasks.get(sys.argv[1]); task.answer(task.search_space().members()[0]);"
         "assert not {'torch', 'sklearn', 'scipy'} & set(sys.modules)"
     )
@@ -243,7 +290,10 @@ def test_noise_is_another_one_for_each_query(table):
     # A repeated completion has one value; another network at the same query has another error.
     assert task.answer(CELLS[3], query="7") == results[7]
     assert task.answer(CELLS[4], query="7").value - 4.0 != results[7].value - 3.0
-    assert results[7].metrics["accuracy"] == results[7].value and results[7].environment["noise"] == 2.5
+    assert (
+        results[7].metrics["accuracy"] == results[7].value
+        and results[7].environment["noise"] == 2.5
+    )
     assert task.truth(CELLS[3].functional_key)[0] == 3.0
     assert plain.answer(CELLS[3]).seed is None
 
@@ -270,7 +320,11 @@ def test_a_column_may_have_the_name_of_noise(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "size", "best"),
-    [("transnas-scene", 1948, 0.5494), ("transnas-object", 1948, 0.4559), ("transnas-autoencoder", 1948, 0.5753)],
+    [
+        ("transnas-scene", 1948, 0.5494),
+        ("transnas-object", 1948, 0.4559),
+        ("transnas-autoencoder", 1948, 0.5753),
+    ],
 )
 def test_tasks_of_one_space_without_pooling(official, name, size, best):
     task = registry.get(name)

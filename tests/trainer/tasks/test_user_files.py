@@ -38,21 +38,34 @@ def test_a_csv_is_a_task_that_is_trained(tmp_path):
     path = table(tmp_path / "houses.csv", numbers(500))
     task = registry.get(f"csv:{path}#y")
     protocol = task.protocol()
-    assert (task.kind, task.metric, task.input_shape, task.spaces) == ("regression", "mse", (2,), ("mlp",))
-    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (300, 100, 100, "shuffled")
+    assert (task.kind, task.metric, task.input_shape, task.spaces) == (
+        "regression",
+        "mse",
+        (2,),
+        ("mlp",),
+    )
+    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (
+        300,
+        100,
+        100,
+        "shuffled",
+    )
     assert task.label == "houses-y"
     assert protocol.name.startswith("csv/")
     task, protocol = pickle.loads(pickle.dumps((task, protocol)))
     outcome = train(TINY_MLP, task, protocol)
     assert outcome.value < 0.5
     assert train(TINY_MLP, task, protocol).value == outcome.value
-    inputs = np.concatenate([part.inputs for part in (task.load().train, task.load().valid, task.load().test)])
+    inputs = np.concatenate(
+        [part.inputs for part in (task.load().train, task.load().valid, task.load().test)]
+    )
     assert len(np.unique(inputs, axis=0)) == 500
 
 
 def test_protocol_depends_on_the_content_and_target_on_the_name(tmp_path):
     path = table(tmp_path / "t.csv", numbers())
-    first, second = registry.get(f"csv:{path}#y"), registry.get(f"csv:{path}#a")
+    first = registry.get(f"csv:{path}#y")
+    second = registry.get(f"csv:{path}#a")
     assert first.protocol().name == second.protocol().name
     assert not np.array_equal(first.load().train.targets, second.load().train.targets)
     copy = table(tmp_path / "copy.csv", numbers())
@@ -84,6 +97,7 @@ def test_a_file_that_changes_is_another_task_and_no_trial_takes_it_for_the_old_o
     os.utime(path, ns=(1, 1))
     with pytest.raises(TrainingError, match="has changed since"):
         task.load()
+
     assert registry.get(f"csv:{path}#y").protocol().name != task.protocol().name
 
 
@@ -122,9 +136,17 @@ def test_kind_of_a_target_is_inferred(tmp_path, targets, kind, outputs):
     task = registry.get(f"csv:{path}#y")
     assert (task.kind, task.outputs) == (kind, outputs)
     assert task.protocol().split == ("stratified" if kind == "classification" else "shuffled")
-    # Results on file are comparable only while these stay the rules of files, whatever a built-in task's default is.
-    rules = registry.get("digits").protocol("digits/1") if kind == "classification" else registry.DIABETES.protocol()
-    parts = {name: getattr(task.protocol(), name) for name in ("name", "train", "valid", "test", "split", "data")}
+    # Results on file are comparable only while these stay the rules of files, whatever a built-in
+    # task's default is.
+    rules = (
+        registry.get("digits").protocol("digits/1")
+        if kind == "classification"
+        else registry.DIABETES.protocol()
+    )
+    parts = {
+        name: getattr(task.protocol(), name)
+        for name in ("name", "train", "valid", "test", "split", "data")
+    }
     assert task.protocol() == dataclasses.replace(rules, **parts)
 
 
@@ -152,21 +174,53 @@ HOSTILE = {
     "gap": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,,4\n", "y", "row 13 .* column 'b', got ''"),
     "nan": ("a,b,y\n" + "1,2,3.5\n" * 12 + "nan,2,4\n", "y", "row 13 .* column 'a', got 'nan'"),
     "infinite": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,-inf,4\n", "y", "column 'b', got '-inf'"),
-    "huge": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,1e200,4\n", "y", "number up to 3.4e.38 in the column 'b', got '1e200'"),
-    "huge target": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,-1e39\n", "y", "in the column 'y', got '-1e39'"),
+    "huge": (
+        "a,b,y\n" + "1,2,3.5\n" * 12 + "1,1e200,4\n",
+        "y",
+        "number up to 3.4e.38 in the column 'b', got '1e200'",
+    ),
+    "huge target": (
+        "a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,-1e39\n",
+        "y",
+        "in the column 'y', got '-1e39'",
+    ),
     "text": ("a,b,y\n" + "1,red,3.5\n" * 12, "y", "row 1 .* column 'b', got 'red'"),
     "grouped digits": ("a,b,y\n" + "1,1_000,3.5\n" * 12, "y", "row 1 .* column 'b', got '1_000'"),
-    "grouped target": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,1_0\n", "y:values", "row 13 .* column 'y', got '1_0'"),
-    "no target": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,\n", "y", "row 13 .* nothing in the column 'y'"),
-    "target nan": ("a,b,y\n" + "1,2,0.5\n1,2,1.5\n" * 12 + "1,2,nan\n", "y", "row 25 .*column 'y', got 'nan'"),
-    "short row": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2\n", "y", "row 13 .* has 2 entries, the header has 3"),
+    "grouped target": (
+        "a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,1_0\n",
+        "y:values",
+        "row 13 .* column 'y', got '1_0'",
+    ),
+    "no target": (
+        "a,b,y\n" + "1,2,x\n" * 12 + "1,2,\n",
+        "y",
+        "row 13 .* nothing in the column 'y'",
+    ),
+    "target nan": (
+        "a,b,y\n" + "1,2,0.5\n1,2,1.5\n" * 12 + "1,2,nan\n",
+        "y",
+        "row 25 .*column 'y', got 'nan'",
+    ),
+    "short row": (
+        "a,b,y\n" + "1,2,3.5\n" * 12 + "1,2\n",
+        "y",
+        "row 13 .* has 2 entries, the header has 3",
+    ),
     "one class": ("a,b,y\n" + "1,2,x\n" * 12, "y", "two classes or more, got 1"),
     "one value": ("a,b,y\n" + "1,2,0.5\n" * 12, "y", "is 0.5 in every row"),
     "rare class": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,z\n", "y", "rarest of 2 has 1$"),
-    "rare number": ("a,b,y\n" + "1,2,3\n" * 12 + "1,2,4\n", "y", "rarest of 2 has 1: append :values"),
+    "rare number": (
+        "a,b,y\n" + "1,2,3\n" * 12 + "1,2,4\n",
+        "y",
+        "rarest of 2 has 1: append :values",
+    ),
     "no text": (b"\xff\xfe\x00", "y", "is no UTF-8 text: save it as UTF-8"),
     "semicolons": ("a;b;y\n" + "1,5;2,5;3\n" * 12, "y", "separated by commas, not by semicolons"),
-    "blank lines": ("\n \na,b,y\n\n,,\n" + "1,2,x\n" * 12 + "\n1,2,z\n\n", "y", "rarest of 2 has 1$"),
+    "blank lines": (
+        "\n \na,b,y\n\n,,\n" + "1,2,x\n" * 12 + "\n1,2,z\n\n",
+        "y",
+        "rarest of 2 has 1$",
+    ),
     "open quote": ('a,b,y\n"1,2,3\n', "y", "is no CSV"),
 }
 
@@ -178,6 +232,7 @@ def test_a_csv_that_cannot_be_learned_from_is_refused_in_one_line(tmp_path, name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UsageError, match=said) as error:
         registry.get(f"csv:{path}#{target}")
+
     assert "\n" not in str(error.value)
 
 
@@ -193,11 +248,16 @@ def test_unusable_name_of_a_file_is_explained(name):
         registry.get(name)
 
 
-CELLS = st.one_of(st.integers(-5, 5).map(str), st.floats().map(str), st.text(max_size=4), st.just(""))
+CELLS = st.one_of(
+    st.integers(-5, 5).map(str), st.floats().map(str), st.text(max_size=4), st.just("")
+)
 
 
 @examples(5)
-@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=24), st.sampled_from([None, "classes", "values"]))
+@given(
+    st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=24),
+    st.sampled_from([None, "classes", "values"]),
+)
 def test_any_csv_gives_rows_or_a_one_line_error(tmp_path_factory, rows, kind):
     import csv
     import io
@@ -254,7 +314,9 @@ def test_arrays_are_a_task_and_images_train_a_cnn(tmp_path):
     )
     assert task.label == "im"
     assert train(TINY_CNN, task).value > 0.25
-    task = registry.get(f"npz:{saved(tmp_path / 'flat.npz', x=rng.normal(size=(50, 3)), y=rng.normal(size=50))}")
+    task = registry.get(
+        f"npz:{saved(tmp_path / 'flat.npz', x=rng.normal(size=(50, 3)), y=rng.normal(size=50))}"
+    )
     assert (task.kind, task.input_shape, task.spaces) == ("regression", (3,), ("mlp",))
 
 
@@ -264,7 +326,12 @@ def test_the_parts_of_a_file_are_kept(tmp_path):
     own = {"x_train": x[:60], "y_train": y[:60], "x_test": x[60:], "y_test": y[60:]}
     task = registry.get(f"npz:{saved(tmp_path / 'two.npz', **own)}")
     protocol = task.protocol()
-    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (48, 12, 40, "held-out")
+    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (
+        48,
+        12,
+        40,
+        "held-out",
+    )
     splits = task.load()
     assert splits.test.inputs.min() > max(splits.train.inputs.max(), splits.valid.inputs.max())
     own = {"x_train": x[:60], "y_train": y[:60], "x_valid": x[60:75], "y_valid": y[60:75]}
@@ -283,8 +350,14 @@ class Bomb:
 
 ONES = np.ones((20, 2))
 BAD = {
-    "objects": ({"x": np.array([Bomb()] * 20, dtype=object), "y": np.arange(20)}, "no file of numpy arrays"),
-    "object targets": ({"x": ONES, "y": np.array([Bomb()] * 20, dtype=object)}, "no file of numpy arrays"),
+    "objects": (
+        {"x": np.array([Bomb()] * 20, dtype=object), "y": np.arange(20)},
+        "no file of numpy arrays",
+    ),
+    "object targets": (
+        {"x": ONES, "y": np.array([Bomb()] * 20, dtype=object)},
+        "no file of numpy arrays",
+    ),
     "no y": ({"x": ONES}, "must have x and y, .*: it has x"),
     "nothing": ({}, "it has nothing"),
     "lengths": ({"x": ONES, "y": np.arange(19)}, r"got \(20, 2\) and \(19,\)"),
@@ -294,15 +367,37 @@ BAD = {
     "text": ({"x": np.full((20, 2), "a"), "y": np.arange(20)}, "x of .* must be numbers, got <U1"),
     "complex": ({"x": ONES * 1j, "y": np.arange(20)}, "must be numbers, got complex128"),
     "dates": ({"x": ONES, "y": np.zeros(20, dtype="M8[s]")}, "y of .* must be numbers or text"),
-    "nan": ({"x": np.where(np.eye(20, 2), np.nan, 1), "y": np.arange(20.0)}, "row 1 of x .* not finite"),
-    "huge": ({"x": ONES * 1e200, "y": np.arange(20.0)}, "row 1 of x .* not finite, or above 3.4e.38"),
+    "nan": (
+        {"x": np.where(np.eye(20, 2), np.nan, 1), "y": np.arange(20.0)},
+        "row 1 of x .* not finite",
+    ),
+    "huge": (
+        {"x": ONES * 1e200, "y": np.arange(20.0)},
+        "row 1 of x .* not finite, or above 3.4e.38",
+    ),
     "nan target": ({"x": ONES, "y": np.r_[np.ones(19), np.inf]}, "row 20 of y .* not finite"),
     "one class": ({"x": ONES, "y": np.zeros(20, dtype=int)}, "two classes or more, got 1"),
-    "rare": ({"x": ONES, "y": np.arange(20)}, "at least 5 rows, .*: append :values to the name of the file"),
-    "text as values": ({"x": ONES, "y": np.array(["1"] * 20)}, "y of .* is text: it has no values", ":values"),
-    "many classes": ({"x": np.ones((60, 2)), "y": np.arange(60)}, "the rarest of 60 has 1$", ":classes"),
+    "rare": (
+        {"x": ONES, "y": np.arange(20)},
+        "at least 5 rows, .*: append :values to the name of the file",
+    ),
+    "text as values": (
+        {"x": ONES, "y": np.array(["1"] * 20)},
+        "y of .* is text: it has no values",
+        ":values",
+    ),
+    "many classes": (
+        {"x": np.ones((60, 2)), "y": np.arange(60)},
+        "the rarest of 60 has 1$",
+        ":classes",
+    ),
     "parts": (
-        {"x_train": ONES, "y_train": np.arange(20) % 2, "x_test": np.ones((20, 3)), "y_test": np.arange(20) % 2},
+        {
+            "x_train": ONES,
+            "y_train": np.arange(20) % 2,
+            "x_test": np.ones((20, 3)),
+            "y_test": np.arange(20) % 2,
+        },
         "do not go together",
     ),
 }
@@ -315,6 +410,7 @@ def test_arrays_that_cannot_be_learned_from_are_refused_in_one_line(tmp_path, mo
     path = saved(tmp_path / "t.npz", **arrays)
     with pytest.raises(UsageError, match=said) as error:
         registry.get(f"npz:{path}{kind}")
+
     assert "\n" not in str(error.value)
     assert not (tmp_path / "exploded").exists()
 
@@ -322,7 +418,12 @@ def test_arrays_that_cannot_be_learned_from_are_refused_in_one_line(tmp_path, mo
 def test_a_single_array_named_as_a_file_of_arrays_is_named_as_such(tmp_path):
     with (tmp_path / "t.npz").open("wb") as file:
         np.save(file, ONES)
-    with pytest.raises(UsageError, match=r"t\.npz holds a single array \(npy\), not the arrays x and y"):
+
+    with pytest.raises(
+        UsageError,
+        match=r"t\.npz holds a single array \(npy\), not the arrays x "
+        r"and y",
+    ):
         registry.get(f"npz:{tmp_path / 't.npz'}")
 
 
@@ -348,13 +449,16 @@ TARGETS = {
 def test_the_same_data_are_the_same_task_as_a_csv_and_as_arrays(tmp_path, name):
     labels, kind, classes = TARGETS[name]
     x = np.arange(2.0 * len(labels)).reshape(-1, 2)
-    path = table(tmp_path / "t.csv", [(*row, label) for row, label in zip(x.tolist(), labels, strict=True)])
+    path = table(
+        tmp_path / "t.csv", [(*row, label) for row, label in zip(x.tolist(), labels, strict=True)]
+    )
     saved(tmp_path / "t.npz", x=x, y=np.array(labels))
     half = len(labels) // 2
     y = np.array(labels)
     parts = {"x_train": x[half:], "y_train": y[half:], "x_test": x[:half], "y_test": y[:half]}
     saved(tmp_path / "parts.npz", **parts)
-    in_order, turned = labels, [*labels[half:], *labels[:half]]
+    in_order = labels
+    turned = [*labels[half:], *labels[:half]]
     read = [
         (read_csv(path, path.read_bytes(), "y", None), in_order),
         (read_npz(path, (tmp_path / "t.npz").read_bytes()), in_order),
@@ -365,10 +469,12 @@ def test_the_same_data_are_the_same_task_as_a_csv_and_as_arrays(tmp_path, name):
         numbers = {label: number for number, label in enumerate(sorted(set(labels)))}
         targets = expected if kind == "values" else [numbers[label] for label in expected]
         assert content.rows.targets.tolist() == targets
+
     # The kind can be given in both forms. As floats, the largest labels are one value.
     if name != "text" and len(set(map(float, labels))) > 1:
         assert registry.get(f"npz:{tmp_path / 't.npz'}:values").kind == "regression"
         assert name == "booleans" or registry.get(f"csv:{path}#y:values").kind == "regression"
+
     if classes > 1:
         chosen = registry.get(f"npz:{tmp_path / 't.npz'}:classes")
         assert (chosen.outputs, chosen.label) == (classes, "t-classes")
@@ -419,7 +525,10 @@ def test_channels_are_found_first_and_last(tmp_path, caplog, shape, image, dtype
     turned = len(shape) == 3 and shape != image
     expected = np.moveaxis(x, 1, -1) if turned else x.reshape(20, *image)
     np.testing.assert_array_equal(rows, expected)
-    line = f"the images of t.npz have their channels first, and are read as {height}x{width} with {channels} channels"
+    line = (
+        f"the images of t.npz have their channels first, and are read as {height}x{width} "
+        f"with {channels} channels"
+    )
     assert caplog.messages == [line] * turned
     assert ("channels first" in task.summary) == turned
 
@@ -431,23 +540,30 @@ def test_the_name_of_a_file_alone_is_answered_by_the_name_of_its_task(tmp_path, 
     (tmp_path / "odd.csv").write_bytes(b"\xff\x00")
     saved(tmp_path / "scans.npz", x=ONES)
     answers = {
-        "pets.csv": "pets.csv is a file, not a task: its task is csv:pets.csv#TARGET; its columns are age, species",
+        "pets.csv": "pets.csv is a file, not a task: its task is csv:pets.csv#TARGET; its "
+        "columns are age, species",
         "pets.csv#age": "pets.csv#age is a file, not a task: its task is csv:pets.csv#age",
-        "csv:pets.csv": "csv:pets.csv names no target: its task is csv:pets.csv#TARGET; its columns are age, species",
-        "cells.csv": "cells.csv is a file, not a task: its task is table:cells.csv#COLUMN; its columns are set:lr, acc",
+        "csv:pets.csv": "csv:pets.csv names no target: its task is csv:pets.csv#TARGET; its "
+        "columns are age, species",
+        "cells.csv": "cells.csv is a file, not a task: its task is table:cells.csv#COLUMN; its "
+        "columns are set:lr, acc",
         "odd.csv": "odd.csv is a file, not a task: its task is csv:odd.csv#TARGET",
         "scans.npz": "scans.npz is a file, not a task: its task is npz:scans.npz",
     }
     for name, answer in answers.items():
         with pytest.raises(UsageError) as refused:
             registry.get(name)
+
         assert str(refused.value) == answer
+
     with pytest.raises(UsageError, match=r"unknown task 'cats': known: cifar10, csv:PATH#TARGET, "):
         registry.get("cats")
+
     # A name in the database is no reason to look into a file.
     for name in ("pets.csv", "csv:pets.csv"):
         with pytest.raises(UsageError) as refused:
             registry.of_study(Study("s", name, "p", "mlp"), FileAccess())
+
         assert "species" not in str(refused.value)
 
 
@@ -456,6 +572,7 @@ def test_members_that_are_no_arrays_are_ignored(tmp_path):
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("x", "garbage")
         file.writestr("y", "more")
+
     with pytest.raises(UsageError, match=r"must have x and y, .*: it has nothing"):
         registry.get(f"npz:{path}")
 
@@ -471,10 +588,12 @@ def test_a_file_of_arrays_that_is_cut_off_or_altered_is_refused_or_whole(tmp_pat
         del content[data.draw(st.integers(0, len(content) - 1)) :]
     else:
         content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+
     try:
         found = read_npz(tmp_path_factory.getbasetemp(), bytes(content))
     except UsageError:
         return
+
     check(found)
 
 
@@ -482,4 +601,5 @@ def test_refused_files_leave_no_cache(tmp_path):
     path = table(tmp_path / "t.csv", [(1, 2, "nan")] * 20)
     with pytest.raises(UsageError):
         registry.get(f"csv:{path}#y")
+
     assert not sources.home().exists()

@@ -1,4 +1,5 @@
-"""Costs of a trial's network: the record of a real trial, and latency measured with a clock of the test."""
+"""Costs of a trial's network: the record of a real trial, and latency measured with a clock of the
+test."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ DIGITS = registry.DIGITS
 
 def trial(folder, **changes):
     protocol = DIGITS.protocol("digits/small")
-    (*_, last) = told(TrialProcess(TrialSpec(TINY_CNN, DIGITS, protocol, 1, "cpu", 1, folder, **changes)))
+    (*_, last) = told(
+        TrialProcess(TrialSpec(TINY_CNN, DIGITS, protocol, 1, "cpu", 1, folder, **changes))
+    )
     assert isinstance(last, TrialFinished)
     return last.result
 
@@ -40,7 +43,9 @@ def test_a_trial_records_the_costs_of_its_network(tmp_path):
     assert result.metrics["latency_ms"] > 0 <= result.metrics["latency_iqr_ms"]
     assert result.metrics["latency_batch"] == 4
     how = result.environment["latency"]
-    assert (how["warmup"], how["slots"]) == (costs.WARMUP, 3) and costs.LEAST <= how["runs"] <= costs.RUNS
+    assert (how["warmup"], how["slots"]) == (costs.WARMUP, 3) and costs.LEAST <= how[
+        "runs"
+    ] <= costs.RUNS
     # At least the weights, their gradients and a copy; at most what a small network may take.
     assert 3 * 4 * size.params < result.metrics["peak_memory_bytes"] < 1e9
     assert result.hardware == costs.hardware_name("cpu") != ""
@@ -58,7 +63,9 @@ class Passes(nn.Module):
 
     def __init__(self, clock, seconds):
         super().__init__()
-        self.clock, self.seconds, self.inputs = clock, iter(seconds), []
+        self.clock = clock
+        self.seconds = iter(seconds)
+        self.inputs = []
 
     def forward(self, x):
         self.inputs.append((tuple(x.shape), self.training, torch.is_grad_enabled()))
@@ -94,6 +101,7 @@ def context(built):
     trial = TrialContext(TINY_MLP, registry.DIABETES)
     if built:
         trial.module()
+
     return trial
 
 
@@ -106,7 +114,9 @@ def test_a_recipe_with_a_network_of_its_own_has_only_its_own_costs():
 
 
 def test_costs_that_a_recipe_reports_are_not_measured_again():
-    measured, _ = costs.of_network(context(built=True), outcome(params=1.0, flops=2.0), LatencyOptions(0.01))
+    measured, _ = costs.of_network(
+        context(built=True), outcome(params=1.0, flops=2.0), LatencyOptions(0.01)
+    )
     assert measured.keys() == {"latency_ms", "latency_iqr_ms", "latency_batch"}
 
 

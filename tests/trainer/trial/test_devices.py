@@ -1,4 +1,5 @@
-"""Devices of this machine, found by real processes; fake programs stand for GPUs at the border of the system."""
+"""Devices of this machine, found by real processes; fake programs stand for GPUs at the border of
+the system."""
 
 from __future__ import annotations
 
@@ -25,7 +26,11 @@ without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is her
 def test_wedged_device_times_out(monkeypatch):
     monkeypatch.setattr(devices, "PROBE_SECONDS", 0.2)
     monkeypatch.setattr(devices, "_list", faulty.never_answers)
-    with pytest.raises(SettingsError, match=r"the device 'cuda' cannot be used: it did not answer within 0\.2 s"):
+    with pytest.raises(
+        SettingsError,
+        match=r"the device 'cuda' cannot be used: it did not "
+        r"answer within 0\.2 s",
+    ):
         devices.find("cuda")
 
 
@@ -48,14 +53,21 @@ def test_gpu_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv(devices.VISIBLE, raising=False)
-    with pytest.raises(SettingsError, match=r"a GPU \(GPU 0: NVIDIA H100 80GB HBM3\) that does not answer: Found no"):
+    with pytest.raises(
+        SettingsError,
+        match=r"a GPU \(GPU 0: NVIDIA H100 80GB HBM3\) that does "
+        r"not answer: Found no",
+    ):
         devices.find("auto")
+
     # Who hides all GPUs asks for the CPU.
     monkeypatch.setenv(devices.VISIBLE, "")
     assert [device.name for device in devices.find("auto")] == ["cpu"]
 
 
-@pytest.mark.parametrize(("answer", "free"), [("echo 1024", 1 << 30), ("echo 'No devices were found'; exit 6", None)])
+@pytest.mark.parametrize(
+    ("answer", "free"), [("echo 1024", 1 << 30), ("echo 'No devices were found'; exit 6", None)]
+)
 def test_free_memory_of_a_gpu_is_that_of_its_uuid(tmp_path, monkeypatch, answer, free):
     program = tmp_path / "nvidia-smi"
     program.write_text(f'#!/bin/sh\ncase "$*" in *--id=GPU-12ab*) {answer} ;; esac\n')
@@ -72,7 +84,9 @@ def test_free_memory_of_a_gpu_is_that_of_its_uuid(tmp_path, monkeypatch, answer,
 def test_trial_sees_its_own_gpu_alone(tmp_path):
     recipe = RecipeSource("mine", "tests.support.recipes:tells_its_gpus")
     task = registry.DIABETES
-    spec = TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, tmp_path, recipe=recipe, visible="7")
+    spec = TrialSpec(
+        TINY_MLP, task, task.protocol(), 0, "cpu", 1, tmp_path, recipe=recipe, visible="7"
+    )
     (last,) = told(TrialProcess(spec))
     assert isinstance(last, TrialFinished), last
     assert last.result.value == 7.0

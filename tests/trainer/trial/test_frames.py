@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from archive.store.records import Result, Weights
 from archive.trainer.trial import frames
 from archive.trainer.trial.frames import FrameReader, UnreadableFrameError, encode
-from archive.trainer.trial.messages import EpochReport, Heartbeat, TrialFailed, TrialFinished, TrialInterrupted
+from archive.trainer.trial.messages import (
+    EpochReport,
+    Heartbeat,
+    TrialFailed,
+    TrialFinished,
+    TrialInterrupted,
+)
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 RESULTS = st.builds(
@@ -32,11 +38,14 @@ MESSAGES = st.one_of(
 
 @given(st.lists(MESSAGES, max_size=4), st.integers(1, 40))
 def test_messages_arrive_whole_in_any_parts(messages, size):
-    sent, reader, arrived = b"".join(map(encode, messages)), FrameReader(), []
+    sent = b"".join(map(encode, messages))
+    reader = FrameReader()
+    arrived = []
     for at in range(0, len(sent), size):
         reader.feed(sent[at : at + size])
         while (message := reader.next()) is not None:
             arrived.append(message)
+
     assert arrived == messages
     assert reader.next() is None
 
@@ -50,7 +59,9 @@ def test_other_bytes_are_no_message(content):
             reader.next()
 
 
-@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"kind": "Path"}', b'{"kind": "EpochReport"}', b"\xff", b'"a"'])
+@pytest.mark.parametrize(
+    "content", [b"[]", b"{}", b'{"kind": "Path"}', b'{"kind": "EpochReport"}', b"\xff", b'"a"']
+)
 def test_a_frame_of_something_else_is_no_message(content):
     reader = FrameReader()
     reader.feed(frames._HEADER.pack(frames._MAGIC, len(content)) + content)

@@ -52,7 +52,9 @@ def test_all_that_a_process_prints_is_in_its_log_in_order(tmp_path):
         assert "torch" not in sys.modules
         os._exit(0)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, check=True
+    )
     assert done.stdout == done.stderr == b""
     lines = (tmp_path / "deep" / "a.log").read_text().splitlines()
     assert [line.split()[-1] for line in lines] == ["one", "two", "three", "four", "five"]

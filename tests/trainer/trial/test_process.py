@@ -33,7 +33,16 @@ pytestmark = pytest.mark.lasts(1)
 
 
 def job(task, folder, architecture=TINY_MLP, seed=1):
-    return TrialSpec(architecture, task, task.protocol(f"{task.name}/1"), seed, "cpu", 1, folder, {"proposal": "s#1"})
+    return TrialSpec(
+        architecture,
+        task,
+        task.protocol(f"{task.name}/1"),
+        seed,
+        "cpu",
+        1,
+        folder,
+        {"proposal": "s#1"},
+    )
 
 
 def told(trial: TrialProcess, seconds: float = 120.0):
@@ -48,6 +57,7 @@ def told(trial: TrialProcess, seconds: float = 120.0):
         wait_until(over, seconds, "the end of the trial")
     finally:
         trial.kill()
+
     return messages
 
 
@@ -71,7 +81,9 @@ def test_trial_has_the_result_of_the_loop(tmp_path):
     task = registry.get("digits")
     *_, last = told(TrialProcess(job(task, tmp_path, TINY_CNN)))
     here = train(TINY_CNN, task, task.protocol("digits/1"), seed=1)
-    assert last.result.curve["valid_accuracy"] == pytest.approx(here.curve["valid_accuracy"], abs=0.01)
+    assert last.result.curve["valid_accuracy"] == pytest.approx(
+        here.curve["valid_accuracy"], abs=0.01
+    )
 
 
 def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
@@ -89,12 +101,36 @@ def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
         (faulty.segfaults, "ended by SIGSEGV", Cause.CRASH, True, False),
         (faulty.is_killed, "ended by SIGKILL.*out of memory", Cause.CRASH, True, False),
         (faulty.raises, "ValueError: no such column", Cause.TRAINING, False, False),
-        (faulty.is_not_here, "^the data of faulty are not found in /nowhere$", Cause.DATA, True, True),
+        (
+            faulty.is_not_here,
+            "^the data of faulty are not found in /nowhere$",
+            Cause.DATA,
+            True,
+            True,
+        ),
         (faulty.has_no_files_left, "Too many open files", Cause.ENVIRONMENT, True, True),
         (faulty.runs_out_of_memory, "^out of memory$", Cause.OUT_OF_MEMORY, False, False),
-        (faulty.asks_for_too_much, "^out of memory( on cpu)?: .*you tried to", Cause.OUT_OF_MEMORY, False, False),
-        (faulty.breaks_the_device, "^the device failed: CUDA error: an illegal memory", Cause.DEVICE, True, True),
-        (faulty.has_holes, "training diverged: train_loss is nan in epoch 1", Cause.TRAINING, False, False),
+        (
+            faulty.asks_for_too_much,
+            "^out of memory( on cpu)?: .*you tried to",
+            Cause.OUT_OF_MEMORY,
+            False,
+            False,
+        ),
+        (
+            faulty.breaks_the_device,
+            "^the device failed: CUDA error: an illegal memory",
+            Cause.DEVICE,
+            True,
+            True,
+        ),
+        (
+            faulty.has_holes,
+            "training diverged: train_loss is nan in epoch 1",
+            Cause.TRAINING,
+            False,
+            False,
+        ),
     ],
 )
 def test_failed_trial_has_a_reason_and_a_cause(tmp_path, loader, reason, cause, retry, refused):
@@ -104,6 +140,7 @@ def test_failed_trial_has_a_reason_and_a_cause(tmp_path, loader, reason, cause, 
     assert (last.memory is not None) == (cause is Cause.OUT_OF_MEMORY)
     if loader is faulty.asks_for_too_much:
         assert last.memory.needed > 1 << 60 > last.memory.capacity
+
     with pytest.raises(AssertionError, match=reason):
         raise AssertionError(last.reason)
 
@@ -119,7 +156,10 @@ def test_a_trial_can_be_ended_at_any_time(tmp_path):
     trial = TrialProcess(job(faulty.faulty(faulty.hangs), tmp_path))
     process = psutil.Process(trial.pid)
     trial.kill()
-    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its death")
+    wait_until(
+        lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE,
+        what="its death",
+    )
 
 
 def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
@@ -139,7 +179,12 @@ def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
     with daemon:
         trial = psutil.Process(int(daemon.stdout.readline()))
         daemon.kill()
-    wait_until(lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE, 60, "the end of the trial")
+
+    wait_until(
+        lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE,
+        60,
+        "the end of the trial",
+    )
 
 
 @pytest.mark.whole
@@ -155,25 +200,36 @@ def test_a_trial_does_not_run_the_main_module_again(tmp_path):
             """
         )
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.split()[:2] == ["once", "cpu"]
     assert done.stdout.count("once") == 1
     assert not done.stderr
 
 
 def test_main_is_hidden_from_a_trial_and_not_from_other_threads(monkeypatch):
-    """The hiding is of the thread that starts a trial: others pickle classes of their script meanwhile."""
-    seen, main = [], sys.modules["__main__"]
+    """The hiding is of the thread that starts a trial: others pickle classes of their script
+    meanwhile."""
+    seen = []
+    main = sys.modules["__main__"]
 
     def looks() -> None:
-        seen.extend([sys.modules["__main__"] is main, "init_main_from_path" in spawn.get_preparation_data("other")])
+        seen.extend(
+            [
+                sys.modules["__main__"] is main,
+                "init_main_from_path" in spawn.get_preparation_data("other"),
+            ]
+        )
 
     monkeypatch.setattr(main, "__spec__", None)
     monkeypatch.setattr(main, "__file__", "/a/script.py", raising=False)
     start = multiprocessing.get_context("forkserver").Process.start
 
     def slow(process) -> None:
-        seen.append([name for name in spawn.get_preparation_data("trial") if name.startswith("init_main")])
+        seen.append(
+            [name for name in spawn.get_preparation_data("trial") if name.startswith("init_main")]
+        )
         thread = threading.Thread(target=looks)
         thread.start()
         thread.join()
@@ -189,9 +245,12 @@ def test_loader_of_the_script_itself_is_refused(monkeypatch, tmp_path):
     def loader(_):
         raise AssertionError
 
-    loader.__module__, loader.__qualname__ = "__main__", "loader"
+    loader.__module__ = "__main__"
+    loader.__qualname__ = "loader"
     monkeypatch.setattr(sys.modules["__main__"], "loader", loader, raising=False)
-    with pytest.raises(pickle.PicklingError, match="loader is defined in the script itself: put it into a module"):
+    with pytest.raises(
+        pickle.PicklingError, match="loader is defined in the script itself: put it into a module"
+    ):
         TrialProcess(job(faulty.faulty(loader), tmp_path))
 
 
@@ -252,10 +311,15 @@ def test_the_login_stays_in_the_environment_of_this_process(monkeypatch, tmp_pat
     def names(own):
         before = dict(os.environ)
         with own:
-            process = util.spawnv_passfds(b"/bin/sh", ["/bin/sh", "-c", f"env > '{tmp_path}/environment'"], [])
+            process = util.spawnv_passfds(
+                b"/bin/sh", ["/bin/sh", "-c", f"env > '{tmp_path}/environment'"], []
+            )
             assert dict(os.environ) == before
             os.waitpid(process, 0)
-        return {line.partition("=")[0] for line in (tmp_path / "environment").read_text().splitlines()}
+
+        return {
+            line.partition("=")[0] for line in (tmp_path / "environment").read_text().splitlines()
+        }
 
     assert {*LOGIN, "OTHER"} <= names(contextlib.nullcontext())
     of_fork_server = names(fork_server._separately())
@@ -286,6 +350,7 @@ def test_signals_to_the_whole_group_leave_the_decision_to_the_daemon(tmp_path):
     server = process.parent()
     for each in (server, process):
         os.kill(each.pid, 15)
+
     time.sleep(0.5)
     assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     assert server.is_running()
@@ -309,4 +374,7 @@ def test_an_orphan_of_the_fork_server_can_be_ended(tmp_path):
     process.parent().kill()
     time.sleep(0.2)
     trial.kill()
-    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its death")
+    wait_until(
+        lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE,
+        what="its death",
+    )

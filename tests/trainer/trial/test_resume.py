@@ -1,4 +1,5 @@
-"""Trials that are killed, drained, or hang, in separate processes: lost work, messages, and kept checkpoints."""
+"""Trials that are killed, drained, or hang, in separate processes: lost work, messages, and kept
+checkpoints."""
 
 from __future__ import annotations
 
@@ -33,7 +34,14 @@ LONG = dataclasses.replace(DIABETES.protocol(), name="long/1", epochs=100_000, p
 def trial_spec(folder, task=DIABETES, protocol=None, architecture=TINY_MLP, **changes):
     """A specification with all files in one folder."""
     return TrialSpec(
-        *(architecture, task, protocol or task.protocol(), 1, "cpu", 1, folder / "weights", {"proposal": "s#1"}),
+        architecture,
+        task,
+        protocol or task.protocol(),
+        1,
+        "cpu",
+        1,
+        folder / "weights",
+        {"proposal": "s#1"},
         **{
             "proposal": "s#1",
             "checkpoint_folder": folder / "checkpoints",
@@ -71,10 +79,16 @@ def without_seconds(result):
         whole("digits", TINY_CNN, short("digits", epochs=6, augmentation="shift"), {}),
     ],
 )
-def test_repeatedly_killed_trial_has_the_same_result(tmp_path, task, architecture, protocol, hyperparameters):
+def test_repeatedly_killed_trial_has_the_same_result(
+    tmp_path, task, architecture, protocol, hyperparameters
+):
     rng = np.random.default_rng(0)
-    spec = trial_spec(tmp_path, registry.get(task), protocol, architecture, hyperparameters=hyperparameters)
-    *_, undisturbed = told(TrialProcess(dataclasses.replace(spec, checkpoint_folder=None, log=None)))
+    spec = trial_spec(
+        tmp_path, registry.get(task), protocol, architecture, hyperparameters=hyperparameters
+    )
+    *_, undisturbed = told(
+        TrialProcess(dataclasses.replace(spec, checkpoint_folder=None, log=None))
+    )
     spec = dataclasses.replace(spec, checkpoint_seconds=0.0, weights_folder=tmp_path / "others")
     for _ in range(4):
         trial = TrialProcess(spec)
@@ -82,10 +96,12 @@ def test_repeatedly_killed_trial_has_the_same_result(tmp_path, task, architectur
         time.sleep(float(rng.uniform(0, 0.01)))
         os.kill(trial.pid, signal.SIGKILL)
         trial.kill()
+
     last = TrialProcess(spec)
     *epochs, finished = told(last)
     assert isinstance(finished, TrialFinished)
-    found, expected = finished.result, undisturbed.result
+    found = finished.result
+    expected = undisturbed.result
     assert without_seconds(found) == without_seconds(expected)
     assert found.environment["resumed"] >= 1
     ours, theirs = (weights_file.load(each.weights).weights for each in (found, expected))
@@ -111,7 +127,9 @@ def test_interrupted_trial_loses_nothing(tmp_path):
     messages = until(again, after_epochs(1))
     again.kill()
     resumed = [message for message in messages if message.resumed]
-    assert [message.metrics for message in resumed] == [message.metrics for message in [*told_before, *more]]
+    assert [message.metrics for message in resumed] == [
+        message.metrics for message in [*told_before, *more]
+    ]
 
 
 def test_trial_without_a_checkpoint_folder_can_be_interrupted(tmp_path):
@@ -132,7 +150,9 @@ def test_trial_that_reads_its_data_ends_at_once(tmp_path):
 def test_interrupting_a_dead_trial_is_no_error(tmp_path):
     trial = TrialProcess(trial_spec(tmp_path, faulty.faulty(faulty.exits)))
     process = psutil.Process(trial.pid)
-    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its end")
+    wait_until(
+        lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its end"
+    )
     trial.interrupt()
     (last,) = told(trial)
     assert isinstance(last, TrialFailed) and "status 7" in last.reason
@@ -172,17 +192,27 @@ def test_a_training_has_one_version_of_its_recipe(tmp_path, edited):
     told(TrialProcess(dataclasses.replace(spec, epochs=2)))
     if edited:
         file.write_text(f"RATE = 10.0\n{RECIPE}")
+
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     *_, last = told(TrialProcess(spec))
-    assert last.result.curve["valid_mse"] == ([10.0, 20.0, 30.0, 40.0] if edited else [1.0, 2.0, 3.0, 4.0])
+    assert last.result.curve["valid_mse"] == (
+        [10.0, 20.0, 30.0, 40.0] if edited else [1.0, 2.0, 3.0, 4.0]
+    )
     assert last.result.environment.get("resumed", 0) == (0 if edited else 1)
     assert last.result.environment["recipe_version"] == f"sha256:{digest}"
-    assert ("is of a training with another recipe_version: 'sha256:" in spec.log.read_text()) is edited
+    assert (
+        "is of a training with another recipe_version: 'sha256:" in spec.log.read_text()
+    ) is edited
 
 
 @pytest.mark.parametrize(("before", "resumed"), [("0123", 1), ("4567", 0), ("", 1)])
-def test_the_checkpoint_of_a_deleted_study_is_not_resumed_by_one_of_its_name(tmp_path, before, resumed):
-    """Its proposals have the same ids. A release that recorded no run left checkpoints without one."""
+def test_the_checkpoint_of_a_deleted_study_is_not_resumed_by_one_of_its_name(
+    tmp_path, before, resumed
+):
+    """Its proposals have the same ids.
+
+    A release that recorded no run left checkpoints without one.
+    """
     file = tmp_path / "counting.py"
     file.write_text(f"RATE = 1.0\n{RECIPE}")
     spec = trial_spec(
@@ -236,7 +266,10 @@ def test_hung_trial_logs_its_stacks(tmp_path):
     failed = trial.abandon("no progress for 5 s", Cause.STALL)
     assert failed.reason == "no progress for 5 s" and failed.retry
     assert 'faulty.py", line' in failed.log_tail and "in hangs" in failed.log_tail
-    assert not psutil.pid_exists(trial.pid) or psutil.Process(trial.pid).status() == psutil.STATUS_ZOMBIE
+    assert (
+        not psutil.pid_exists(trial.pid)
+        or psutil.Process(trial.pid).status() == psutil.STATUS_ZOMBIE
+    )
 
 
 def test_a_long_epoch_is_no_hang(tmp_path, monkeypatch):

@@ -20,7 +20,9 @@ from tests.trainer.trial.test_process import told
 @pytest.fixture
 def spec(tmp_path):
     task = registry.get("diabetes")
-    return TrialSpec(TINY_MLP, task, replace(task.protocol("diabetes/1"), epochs=2), 1, "cpu", 1, tmp_path)
+    return TrialSpec(
+        TINY_MLP, task, replace(task.protocol("diabetes/1"), epochs=2), 1, "cpu", 1, tmp_path
+    )
 
 
 @pytest.fixture

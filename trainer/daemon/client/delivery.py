@@ -1,13 +1,14 @@
-"""Delivery of notices: reports and results wait for the next flush, which sends all of them in one transaction.
+"""Delivery of notices: reports and results wait for the next flush, which sends all of them in one
+transaction.
 
     enqueue(…) ──> flush() ──> settled         a report, or a result, replaces a pending report of the same claim
          └──> result spool                     a trial's end is on disk before it is sent
 
 A report sends the entries of the curve that no stored report of the claim had.
 
-An outage of the store may last minutes. Results, failures and releases then wait in the spool. A server that rejects
-every write counts as unreachable; a notice that is rejected while others are accepted is quarantined after
-`MOST_REJECTIONS`.
+An outage of the store may last minutes. Results, failures and releases then wait in the spool. A
+server that rejects every write counts as unreachable; a notice that is rejected while others are
+accepted is quarantined after `MOST_REJECTIONS`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("archive.trainer")
 
 BUSY_SHARE = 0.02
-"""Largest share of a trial's time that its reports take: while the store is slow, reports are rare."""
+"""Largest share of a trial's time that its reports take: while the store is slow, reports are
+rare."""
 MOST_REJECTIONS = 5
 """Rejections after which a notice is quarantined, while the server accepts other writes."""
 
@@ -60,8 +62,12 @@ class Delivery:
         keeper: LeaseKeeper,
         emit: events.Observer,
     ) -> None:
-        self._archive, self._worker, self._spool = archive, worker, spool
-        self._link, self._keeper, self._emit = link, keeper, emit
+        self._archive = archive
+        self._worker = worker
+        self._spool = spool
+        self._link = link
+        self._keeper = keeper
+        self._emit = emit
         self._pending: dict[Key, Notice] = {}
         self._rejections: dict[Key, int] = {}
         self._paused_until: dict[Key, float] = {}
@@ -73,13 +79,16 @@ class Delivery:
 
         Args:
             notice: The notice.
-            keep: Whether a trial's end is written to the spool at once; else only if the store is unreachable.
+            keep: Whether a trial's end is written to the spool at once; else only if the store is
+                unreachable.
         """
         if keep and isinstance(notice, Completion | Failure):
             self._spool.put(notice)
+
         if isinstance(notice, TerminalNotice):
             self._paused_until.pop(_key(notice), None)  # that of a report
             self.drop(_key(notice))
+
         self._pending[_key(notice)] = notice
 
     def drop(self, key: Key) -> None:
@@ -89,7 +98,9 @@ class Delivery:
 
     @property
     def report_seconds(self) -> float:
-        """Least time between two reports of a trial, while the store is as slow as it was last time."""
+        """Least time between two reports of a trial, while the store is as slow as it was last
+        time.
+        """
         return self._seconds / BUSY_SHARE
 
     def flush(self) -> list[Key]:
@@ -99,15 +110,25 @@ class Delivery:
     def _flush(self) -> list[Key]:
         now = time.monotonic()
         self._pending |= {_key(notice): notice for notice in self._spool.waiting}
-        self._paused_until = {key: until for key, until in self._paused_until.items() if until > now}
-        notices = [self._shortened(each) for key, each in self._pending.items() if key not in self._paused_until]
+        self._paused_until = {
+            key: until for key, until in self._paused_until.items() if until > now
+        }
+        notices = [
+            self._shortened(each)
+            for key, each in self._pending.items()
+            if key not in self._paused_until
+        ]
         if not notices or self._link.unreachable:
             return self._spool_pending()
+
         began = time.monotonic()
         try:
-            answers = self._link.call(lambda: self._archive.proposals.settle(notices), raise_rejections=True)
+            answers = self._link.call(
+                lambda: self._archive.proposals.settle(notices), raise_rejections=True
+            )
         except (QueryError, UsageError):
             return self._flush_singly(notices)
+
         self._seconds = time.monotonic() - began
         return self._spool_pending() if answers is None else self._process(notices, answers)
 
@@ -115,6 +136,7 @@ class Delivery:
         """Return a report without the entries of its curve that the store has."""
         if not isinstance(notice, Report) or not notice.curve:
             return notice
+
         count, names = self._stored.get(_key(notice), (0, frozenset()))
         return replace(notice, begin=count if names == frozenset(notice.curve) else 0)
 
@@ -128,7 +150,9 @@ class Delivery:
         return self._link.call(write) is not None
 
     def _process(self, notices: Iterable[Notice], answers: Iterable[Answer]) -> list[Key]:
-        """Handle the store's answers to notices, and return the claims that have lost their lease."""
+        """Handle the store's answers to notices, and return the claims that have lost their
+        lease.
+        """
         lost = []
         for notice, answer in zip(notices, answers, strict=True):
             del self._pending[_key(notice)]
@@ -144,17 +168,25 @@ class Delivery:
                 self._refused(notice, answer)
             else:
                 self._delivered(notice, answer)
+
         return lost
 
     def _note_stored(self, report: Report) -> None:
         if report.curve:
-            self._stored[_key(report)] = max(map(len, report.curve.values())), frozenset(report.curve)
+            self._stored[_key(report)] = (
+                max(map(len, report.curve.values())),
+                frozenset(report.curve),
+            )
 
     def _delivered(self, notice: Notice, first: bool) -> None:
         if isinstance(notice, Completion):
-            log.info("complete proposal=%s value=%.6g first=%s", notice.id, notice.result.value, first)
+            log.info(
+                "complete proposal=%s value=%.6g first=%s", notice.id, notice.result.value, first
+            )
+
         if isinstance(notice, TerminalNotice):
             self._spool.discard(notice)
+
         if isinstance(notice, Completion | Failure):
             self._emit(events.ResultDelivered(notice.id, first))
 
@@ -170,41 +202,57 @@ class Delivery:
                 self._spool.discard(notice)
 
     def _flush_singly(self, notices: list[Notice]) -> list[Key]:
-        """Deliver each notice in a transaction of its own, to isolate those that the server cannot store.
+        """Deliver each notice in a transaction of its own, to isolate those that the server cannot
+        store.
 
-        A proposal whose result never can be stored, because it is too large for example, fails with that reason.
+        A proposal whose result never can be stored, because it is too large for example, fails with
+        that reason.
         """
         lost: list[Key] = []
         writable = False
         for notice in notices:
             try:
-                answers = self._link.call(partial(self._archive.proposals.settle, [notice]), raise_rejections=True)
+                answers = self._link.call(
+                    partial(self._archive.proposals.settle, [notice]), raise_rejections=True
+                )
             except UsageError as error:
                 self._rejected(notice, error)
                 if isinstance(notice, Completion):
-                    # The proposal would otherwise run until its lease ends, and then be trained again.
+                    # The proposal would otherwise run until its lease ends, and then be trained
+                    # again.
                     failure = Failure(
-                        notice.id, notice.token, f"its result cannot be stored: {error}", cause=Cause.TRAINING
+                        notice.id,
+                        notice.token,
+                        f"its result cannot be stored: {error}",
+                        cause=Cause.TRAINING,
                     )
                     self.enqueue(failure)
                     notices.append(failure)
+
                 continue
             except QueryError as error:
-                # The notice need not be the cause: a server can be read-only, or a replica of another one.
+                # The notice need not be the cause: a server can be read-only, or a replica of
+                # another one.
                 writable = writable or self._write_heartbeat()
                 if not writable:
                     break
+
                 self._rejected(notice, error)
                 continue
+
             if answers is None:
                 break
+
             writable = True
             lost += self._process([notice], answers)
+
         self._spool_pending()
         return lost
 
     def _rejected(self, notice: Notice, error: QueryError | UsageError) -> None:
-        """Pause a notice that a server rejects which accepts other writes; quarantine it after `MOST_REJECTIONS`."""
+        """Pause a notice that a server rejects which accepts other writes; quarantine it after
+        `MOST_REJECTIONS`.
+        """
         key = _key(notice)
         if isinstance(notice, Report):
             # A fault of the curve says nothing about the lease, and the next report may pass.
@@ -214,6 +262,7 @@ class Delivery:
             if isinstance(error, UsageError) or self._rejections[key] >= MOST_REJECTIONS:
                 self._process([notice], [error])
                 return
+
         self._paused_until[key] = time.monotonic() + store_link.BACKOFF_SECONDS
 
     def _spool_pending(self) -> list[Key]:
@@ -221,6 +270,7 @@ class Delivery:
         for notice in self._pending.values():
             if isinstance(notice, TerminalNotice):
                 self._spool.put(notice)
+
         self._pending.clear()
         return []
 

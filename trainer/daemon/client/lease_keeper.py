@@ -3,13 +3,15 @@
     main loop    claim ── parses data, searches for a parent, writes to disk ── report ── … ── result
     keeper              └── renew ─ look ─ renew ─ look ─ renew ─────────────────────────────┘
 
-Leases stay valid while the main loop waits for something. A lease is renewed a third of its duration after its last
-renewal or report; one transaction renews all due leases. The keeper also records that the worker lives. Intervals vary
-at random, so that the trainers of a fleet that began together do not renew together.
+Leases stay valid while the main loop waits for something. A lease is renewed a third of its
+duration after its last renewal or report; one transaction renews all due leases. The keeper also
+records that the worker lives. Intervals vary at random, so that the trainers of a fleet that began
+together do not renew together.
 
-Between two renewals the keeper *looks* whether leases are still held, because a cancelled trial must end within
-seconds. A look is a read, which costs the server half of a renewal. The keeper only looks at leases that nothing else
-has confirmed in the meantime. A lease that seems lost is renewed at once, and the answer to the renewal decides.
+Between two renewals the keeper *looks* whether leases are still held, because a cancelled trial
+must end within seconds. A look is a read, which costs the server half of a renewal. The keeper only
+looks at leases that nothing else has confirmed in the meantime. A lease that seems lost is renewed
+at once, and the answer to the renewal decides.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ Key = tuple[str, str]
 log = logging.getLogger("archive.trainer")
 
 ALIVE_SECONDS = 90.0
-"""Time between two records of a living worker, well within `archive.queue.workers.STALE_SECONDS`."""
+"""Time between two records of a living worker, well within
+`archive.queue.workers.STALE_SECONDS`."""
 LOOK_SECONDS = 5.0
 """Time without a renewal, report or look after which the keeper looks at a lease."""
 LOOK_SHARE = 0.02
@@ -62,14 +65,18 @@ class LeaseKeeper:
         answered: Callable[[], None],
         look_seconds: float = math.inf,
     ) -> None:
-        self._archive, self._worker, self._lease_seconds, self._answered = archive, worker, lease_seconds, answered
+        self._archive = archive
+        self._worker = worker
+        self._lease_seconds = lease_seconds
+        self._answered = answered
         self._look_seconds = look_seconds
         self._guard = threading.Lock()
         self._due: dict[Key, float] = {}
         self._look_at: dict[Key, float] = {}
         self._lost: set[Key] = set()
         self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
-        self._changed, self._ended = threading.Event(), threading.Event()
+        self._changed = threading.Event()
+        self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def hold(self, keys: Iterable[Key]) -> None:
@@ -77,10 +84,13 @@ class LeaseKeeper:
         with self._guard:
             for key in keys:
                 self._confirm(key)
+
         self._changed.set()
 
     def renewed(self, keys: Iterable[Key]) -> None:
-        """Postpone the next renewal of leases that a report has renewed; leases that were dropped are ignored."""
+        """Postpone the next renewal of leases that a report has renewed; leases that were dropped
+        are ignored.
+        """
         with self._guard:
             for key in keys:
                 if key in self._due:
@@ -90,6 +100,7 @@ class LeaseKeeper:
         """Renew all leases now: one of them may have been lost."""
         with self._guard:
             self._due = dict.fromkeys(self._due, 0.0)
+
         self._changed.set()
 
     def drop(self, key: Key) -> None:
@@ -124,7 +135,8 @@ class LeaseKeeper:
             self._thread.join(seconds)
 
     def step(self) -> None:
-        """Look at leases, renew those that are due or seem lost, and record that the worker lives if that is due.
+        """Look at leases, renew those that are due or seem lost, and record that the worker lives
+        if that is due.
 
         Raises:
             StoreError: The store gives no answer; the leases stay due.
@@ -133,24 +145,31 @@ class LeaseKeeper:
         self._look(now)
         with self._guard:
             due = [key for key, moment in self._due.items() if moment <= now]
+
         if due:
             notices = [Report(*key, None, self._lease_seconds) for key in due]
             answers = self._archive.proposals.settle(notices)
             self._answered()
             self._process(zip(due, answers, strict=True))
+
         if now >= self._alive_at:
             self._archive.proposals.worker_heartbeat(self._worker)
             self._answered()
             self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
 
     def _look(self, now: float) -> None:
-        """Look at the leases that nothing has confirmed for a while, and make those due that seem lost."""
+        """Look at the leases that nothing has confirmed for a while, and make those due that seem
+        lost.
+        """
         with self._guard:
             if not any(self._is_doubtful(key, now, now) for key in self._due):
                 return
-            # One look serves the trials of all slots: it includes leases whose own look would come soon.
+
+            # One look serves the trials of all slots: it includes leases whose own look would come
+            # soon.
             soon = now + self._look_seconds / 2
             doubtful = [key for key in self._due if self._is_doubtful(key, now, soon)]
+
         held = self._archive.proposals.held(doubtful)
         self._answered()
         pause = max(self._look_seconds, (time.monotonic() - now) / LOOK_SHARE)
@@ -161,7 +180,9 @@ class LeaseKeeper:
                     self._due[key] = self._due[key] if key in held else 0.0
 
     def _is_doubtful(self, key: Key, now: float, until: float) -> bool:
-        """Return whether a lease is not due for renewal `now`, but for a look by the time `until`."""
+        """Return whether a lease is not due for renewal `now`, but for a look by the time
+        `until`.
+        """
         return self._look_at[key] <= until and now < self._due[key]
 
     def _process(self, answers: Iterable[tuple[Key, bool | ArchiveError]]) -> None:
@@ -169,6 +190,7 @@ class LeaseKeeper:
             for key, answer in answers:
                 if key not in self._due:
                     continue  # It has ended meanwhile.
+
                 if isinstance(answer, ArchiveError):
                     log.warning("lease lost proposal=%s reason=%r", key[0], str(answer))
                     self._forget(key)
@@ -182,6 +204,7 @@ class LeaseKeeper:
             self._changed.clear()
             if self._ended.is_set():
                 return
+
             try:
                 self.step()
             except StoreError as error:

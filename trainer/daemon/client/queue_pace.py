@@ -1,10 +1,11 @@
-"""The pace of looks at the queue: an idle trainer asks the database rarely, and still notices proposals soon.
+"""The pace of looks at the queue: an idle trainer asks the database rarely, and still notices
+proposals soon.
 
     look ─ 20 ms ─ look ─ 40 ms ─ look ─ 80 ms ─ …  30 s ─ look ─ 30 s ─ look      while the queue is empty
                                    └ woken: look at once (`archive.store.wake_up`)
 
-The pause doubles each time: a trainer that has waited for t seconds notices a proposal within t further seconds. Pauses
-vary at random, so that the trainers of a fleet look one after the other.
+The pause doubles each time: a trainer that has waited for t seconds notices a proposal within t
+further seconds. Pauses vary at random, so that the trainers of a fleet look one after the other.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ class QueuePace:
 
     def __init__(self, longest_pause: float, wake_up: WakeUpReceiver) -> None:
         self.next_at = 0.0
-        self._longest_pause, self._wake_up = longest_pause, wake_up
-        self._pause, self._rests_until = FIRST_PAUSE, 0.0
+        self._longest_pause = longest_pause
+        self._wake_up = wake_up
+        self._pause = FIRST_PAUSE
+        self._rests_until = 0.0
 
     @property
     def due(self) -> bool:
@@ -43,7 +46,8 @@ class QueuePace:
 
     def found(self) -> None:
         """Begin with short pauses again, after a claim."""
-        self._pause, self.next_at = FIRST_PAUSE, 0.0
+        self._pause = FIRST_PAUSE
+        self.next_at = 0.0
 
     def found_nothing(self) -> None:
         """Pause, for twice as long as before."""
@@ -63,4 +67,5 @@ class QueuePace:
         if self._wake_up.received() and time.monotonic() >= self._rests_until:
             self.found()
             return True
+
         return False

@@ -3,12 +3,13 @@
     claim(n)                    one transaction, whatever n is
     enqueue(…) ──> flush()      all pending notices in one transaction (`archive.trainer.daemon.client.delivery`)
 
-A separate thread renews the leases (`archive.trainer.daemon.client.lease_keeper`), from the claim on.
+A separate thread renews the leases (`archive.trainer.daemon.client.lease_keeper`), from the claim
+on.
 
-An outage of the store may last minutes. Reports are then dropped, since the next one has what they had. A lease that
-expires meanwhile costs its proposal an attempt. A late release does not, and has no effect if another worker has the
-proposal. A claim whose answer was lost is repeated under its token, so that proposals that were claimed already do not
-wait for the end of their leases.
+An outage of the store may last minutes. Reports are then dropped, since the next one has what they
+had. A lease that expires meanwhile costs its proposal an attempt. A late release does not, and has
+no effect if another worker has the proposal. A claim whose answer was lost is repeated under its
+token, so that proposals that were claimed already do not wait for the end of their leases.
 """
 
 from __future__ import annotations
@@ -43,19 +44,24 @@ T = TypeVar("T")
 log = logging.getLogger("archive.trainer")
 
 BATCH = 128
-"""Proposals of a tabular study that are claimed at a time. On the embedded server, with eight workers, 64 instead of 32
-were a quarter faster, and 128 an eighth more."""
+"""Proposals of a tabular study that are claimed at a time.
+
+On the embedded server, with eight workers, 64 instead of 32 were a quarter faster, and 128 an
+eighth more."""
 ADOPT_SECONDS = 5.0
 """Age at which spooled results without an owner are adopted; those of a living daemon never are."""
 ADOPTION_PAUSE = 7.5
 """Time between two looks for results without an owner."""
 REST_SECONDS = 0.25
-"""Pause after a trial that failed for a cause outside it; each further failure doubles it, up to `LONGEST_REST`."""
+"""Pause after a trial that failed for a cause outside it; each further failure doubles it, up to
+`LONGEST_REST`."""
 LONGEST_REST = 60.0
 
 
 class StoreClient:
-    """Claims proposals and delivers notices. During an outage of the store, notices wait and nothing is claimed.
+    """Claims proposals and delivers notices.
+
+    During an outage of the store, notices wait and nothing is claimed.
 
     Args:
         archive: The store.
@@ -63,7 +69,8 @@ class StoreClient:
         options: How the daemon works.
         spool: Where results, failures and releases wait until they are delivered.
         emit: Receives deliveries and outages.
-        stopping: Returns the seconds that a call may take although the daemon was asked to stop; None where it was not.
+        stopping: Returns the seconds that a call may take although the daemon was asked to stop;
+            None where it was not.
 
     Attributes:
         keeper: Renews the leases; `arrive` starts its thread.
@@ -78,12 +85,16 @@ class StoreClient:
         emit: events.Observer,
         stopping: Callable[[], float | None] = lambda: None,
     ) -> None:
-        self._archive, self._worker, self._options = archive, worker, options
-        self._spool, self._adopt_at = spool, 0.0
+        self._archive = archive
+        self._worker = worker
+        self._options = options
+        self._spool = spool
+        self._adopt_at = 0.0
         self._link = StoreLink(emit, stopping)
         self._pace = QueuePace(options.longest_pause, WakeUpReceiver(archive.connection.settings))
         self._cancellation = WakeUpReceiver(archive.connection.settings, CANCELLED)
-        # All clients of an embedded archive share its home: each receives the wake-up of a cancellation.
+        # All clients of an embedded archive share its home: each receives the wake-up of a
+        # cancellation.
         pause = math.inf if archive.connection.settings.embedded else LOOK_SECONDS
         self.keeper = LeaseKeeper(archive, worker, options.lease, self._link.answered, pause)
         self._delivery = Delivery(archive, worker, spool, self._link, self.keeper, emit)
@@ -98,10 +109,12 @@ class StoreClient:
         return self._link.contact
 
     def idle_seconds(self, busy_at: float) -> float:
-        """Return the seconds since which the queue is known to be empty, or the store unreachable; 0 after a claim.
+        """Return the seconds since which the queue is known to be empty, or the store unreachable;
+        0 after a claim.
 
         Args:
-            busy_at: End of the last work, by `time.monotonic`. The time of a slow delivery is no idle time.
+            busy_at: End of the last work, by `time.monotonic`. The time of a slow delivery is no
+                idle time.
         """
         empty = self._empty_since if self._link.outage_since is None else self._link.outage_since
         return 0.0 if empty is None else time.monotonic() - max(busy_at, empty)
@@ -126,17 +139,26 @@ class StoreClient:
         """Time of the next claim or the next call to an unreachable store, by `time.monotonic`."""
         return max(self._pace.next_at, self._link.retry_at)
 
-    def arrive(self, capabilities: Capabilities, **properties: str | int | list[str] | None) -> None:
+    def arrive(
+        self, capabilities: Capabilities, **properties: str | int | list[str] | None
+    ) -> None:
         """Register this worker; from now on it claims what it can run.
 
         Raises:
             StoreError: The store cannot be written.
         """
         self._claim_filter = ClaimFilter(capabilities)
-        lists = {name: list(getattr(capabilities, name) or ()) for name in ("tasks", "spaces", "recipes")}
+        lists = {
+            name: list(getattr(capabilities, name) or ()) for name in ("tasks", "spaces", "recipes")
+        }
         own = {"host": platform.node(), "pid": os.getpid(), "study": self._options.study}
         own["fleet"] = os.environ.get(workers.FLEET)
-        about: dict[str, Any] = {**own, **lists, "memory_bytes": capabilities.memory_bytes, **properties}
+        about: dict[str, Any] = {
+            **own,
+            **lists,
+            "memory_bytes": capabilities.memory_bytes,
+            **properties,
+        }
         workers.arrive(self._archive.connection, self._worker, **about)
         self.keeper.start()
 
@@ -150,6 +172,7 @@ class StoreClient:
         answer = self._link.call(lambda: (request(),))
         if answer is None:
             raise StoreUnavailableError("the store does not answer")
+
         return answer[0]
 
     def depart(self) -> None:
@@ -160,41 +183,60 @@ class StoreClient:
             self._link.call(lambda: workers.leave(self._archive.connection, self._worker))
 
     def claim(
-        self, most: int, study: str | None = None, *, memory_bytes: int | None = None, alone_bytes: int | None = None
+        self,
+        most: int,
+        study: str | None = None,
+        *,
+        memory_bytes: int | None = None,
+        alone_bytes: int | None = None,
     ) -> list[Claim]:
-        """Claim proposals that this worker can run; none if there are none or it is too early for another look.
+        """Claim proposals that this worker can run; none if there are none or it is too early for
+        another look.
 
         Args:
             most: Largest number of claims.
-            study: Claim from this study, whose results come at once; None follows the daemon's options.
+            study: Claim from this study, whose results come at once; None follows the daemon's
+                options.
             memory_bytes: Memory of the largest device with a free slot; None sets no limit.
-            alone_bytes: Memory of the largest device without any trial; -1 without one, None sets no limit.
+            alone_bytes: Memory of the largest device without any trial; -1 without one, None sets
+                no limit.
         """
         if most < 1 or self.unreachable or not self._pace.due:
             return []
-        self._claim_filter.memory_bytes, self._claim_filter.alone_bytes = memory_bytes, alone_bytes
+
+        self._claim_filter.memory_bytes = memory_bytes
+        self._claim_filter.alone_bytes = alone_bytes
         claims = self._claimed(most, study)
         self._log_passed_over()
         if claims:
             self._pace.found()
             self._empty_since = None
-            # Leases are renewed from now on, because trials may begin late: data are parsed, relatives are looked up.
+            # Leases are renewed from now on, because trials may begin late: data are parsed,
+            # relatives are looked up.
             self.keeper.hold((claim.id, claim.token) for claim in claims)
         elif claims is not None:
             if study is None:
                 self._empty_since = self._empty_since or time.monotonic()
-            # Without a pause, a free slot would look for work after each epoch of a trial in another slot.
+
+            # Without a pause, a free slot would look for work after each epoch of a trial in
+            # another slot.
             self._pace.found_nothing()
+
         return claims or []
 
     def _claimed(self, most: int, study: str | None) -> list[Claim] | None:
-        """Return new claims, or those of the last call if its answer was lost; None where none can be read."""
-        again, token = self._unanswered is not None, self._unanswered or uuid.uuid4().hex
+        """Return new claims, or those of the last call if its answer was lost;
+
+        None where none can be read.
+        """
+        again = self._unanswered is not None
+        token = self._unanswered or uuid.uuid4().hex
         self._unanswered = token
         try:
             claims = self._link.call(
                 lambda: self._archive.proposals.claim_many(
-                    *(self._worker, most),
+                    self._worker,
+                    most,
                     study=study or self._options.study,
                     lease_seconds=self._options.lease,
                     whole=study is not None,
@@ -205,13 +247,15 @@ class StoreClient:
             )
         except ArchiveError as error:
             self._unanswered = None
-            # A claimed network may be of a space that is not installed here. Its lease expires, and a worker with the
-            # space can claim it.
+            # A claimed network may be of a space that is not installed here. Its lease expires, and
+            # a worker with the space can claim it.
             log.error("cannot read claimed proposals reason=%r", str(error))
             self._link.pause()
             return None
+
         if claims is not None:
             self._unanswered = None
+
         return claims
 
     def _log_passed_over(self) -> None:
@@ -221,7 +265,8 @@ class StoreClient:
             log.warning("passes over study=%s reason=%r", study, self._claim_filter.lacking[study])
 
     def back_off(self, failures: int, reason: str, *, doublings: int = 0) -> None:
-        """Claim nothing for a while after consecutive failures that may have their cause in this machine.
+        """Claim nothing for a while after consecutive failures that may have their cause in this
+        machine.
 
         Args:
             failures: Number of failures in a row.
@@ -232,26 +277,32 @@ class StoreClient:
         self._pace.rest(seconds)
         log.warning("resting seconds=%g failures=%d", seconds, failures)
         if not self.unreachable:
-            self._link.call(lambda: workers.rest(self._archive.connection, self._worker, seconds, reason))
+            self._link.call(
+                lambda: workers.rest(self._archive.connection, self._worker, seconds, reason)
+            )
 
     def enqueue(self, notice: Notice, *, keep: bool = True) -> None:
         """Add a notice to the next flush; it replaces a pending one of the same claim.
 
         Args:
             notice: The notice.
-            keep: Whether a trial's end is written to the spool at once; else only if the store is unreachable.
+            keep: Whether a trial's end is written to the spool at once; else only if the store is
+                unreachable.
         """
         self._delivery.enqueue(notice, keep=keep)
 
     @property
     def report_seconds(self) -> float:
-        """Least time between two reports of a trial, while the store is as slow as it was last time."""
+        """Least time between two reports of a trial, while the store is as slow as it was last
+        time.
+        """
         return self._delivery.report_seconds
 
     def flush(self) -> list[Key]:
         """Deliver all pending notices, and return the claims that have lost their lease."""
         if self._cancellation.received():
             self.keeper.hurry()
+
         return self._delivery.flush()
 
     def drop(self, key: Key) -> None:
@@ -259,7 +310,9 @@ class StoreClient:
         self._delivery.drop(key)
 
     def sleep(self, deadline: float) -> None:
-        """Sleep until the next claim, the next call to an unreachable store, or a deadline by `time.monotonic`."""
+        """Sleep until the next claim, the next call to an unreachable store, or a deadline by
+        `time.monotonic`.
+        """
         self._pace.sleep(deadline, self.idle_until)
 
     def adopt(self) -> None:

@@ -1,9 +1,10 @@
 """Calls to the store across its outages: a failed call is followed by a pause without calls.
 
-A server that is frozen, or behind a cable that was cut, keeps its connections and sends nothing. The driver waits for
-minutes then. So each call has a thread of its own, and is given up after a while, sooner when the daemon stops: its
-loop watches the trials. A call that was given up may still succeed; when it has ended it is repeated, as after a lost
-connection, with more time where it had an answer.
+A server that is frozen, or behind a cable that was cut, keeps its connections and sends nothing.
+The driver waits for minutes then. So each call has a thread of its own, and is given up after a
+while, sooner when the daemon stops: its loop watches the trials. A call that was given up may still
+succeed; when it has ended it is repeated, as after a lost connection, with more time where it had
+an answer.
 """
 
 from __future__ import annotations
@@ -38,19 +39,24 @@ class StoreLink:
 
     Args:
         emit: Receives the beginning and the end of each outage.
-        stopping: Returns the seconds that a call may take although the daemon was asked to stop; None where it was not.
+        stopping: Returns the seconds that a call may take although the daemon was asked to stop;
+            None where it was not.
 
     Attributes:
         contact: Time of the last answer, in seconds since 1970.
         retry_at: Time of the next call after a failed one, by `time.monotonic`.
-        outage_since: Beginning of the present outage, by `time.monotonic`; None while the store answers.
+        outage_since: Beginning of the present outage, by `time.monotonic`; None while the store
+            answers.
     """
 
-    def __init__(self, emit: events.Observer, stopping: Callable[[], float | None] = lambda: None) -> None:
+    def __init__(
+        self, emit: events.Observer, stopping: Callable[[], float | None] = lambda: None
+    ) -> None:
         self.contact = time.time()
         self.retry_at = 0.0
         self.outage_since: float | None = None
-        self._emit, self._stopping = emit, stopping
+        self._emit = emit
+        self._stopping = stopping
         self._failures = 0
         self._answer_seconds = ANSWER_SECONDS
         self._unfinished: LateCall[Any] | None = None
@@ -61,7 +67,9 @@ class StoreLink:
         return time.monotonic() < self.retry_at
 
     def pause(self) -> None:
-        """Make no call for a while, of random length: a fleet must not return to a server at the same moment."""
+        """Make no call for a while, of random length: a fleet must not return to a server at the
+        same moment.
+        """
         pause = BACKOFF_SECONDS * min(2.0 ** min(self._failures, 30), MOST_BACKOFFS)
         self.retry_at = time.monotonic() + pause * random.uniform(0.5, 1.5)
 
@@ -85,33 +93,48 @@ class StoreLink:
         except StoreError as error:
             if raise_rejections and isinstance(error, QueryError):
                 raise
+
             self._fail(error)
             return None
+
         self.answered()
         self._failures = 0
         if self.outage_since is not None:
-            seconds, self.outage_since = time.monotonic() - self.outage_since, None
+            seconds = time.monotonic() - self.outage_since
+            self.outage_since = None
             log.info("store answers again seconds=%.1f", seconds)
             self._emit(events.StoreReachable(seconds))
+
         return answer
 
     def _answer(self, request: Callable[[], T]) -> T:
         if (earlier := self._unfinished) is not None:
-            if not earlier.ends_within(lambda: 0.0 if self._stopping() is None else PARTING_SECONDS):
+            if not earlier.ends_within(
+                lambda: 0.0 if self._stopping() is None else PARTING_SECONDS
+            ):
                 raise StoreUnavailableError("an earlier call has no answer yet")
+
             # The store is slow, and not away: the next call gets the time that it needs.
             needed = 2.0 * (earlier.ended - earlier.began) if earlier.has_answer else 0.0
             self._answer_seconds = min(max(needed, ANSWER_SECONDS), MOST_SECONDS)
             self._unfinished = None
+
         call = LateCall(request, "store-call")
         if not call.ends_within(self._limit):
             self._unfinished = call
-            raise StoreUnavailableError(f"a call has no answer after {time.monotonic() - call.began:.0f} s")
+            raise StoreUnavailableError(
+                f"a call has no answer after {time.monotonic() - call.began:.0f} s"
+            )
+
         return call.answer()
 
     def _limit(self) -> float:
         left = self._stopping()
-        return self._answer_seconds if left is None else min(max(left, PARTING_SECONDS), self._answer_seconds)
+        return (
+            self._answer_seconds
+            if left is None
+            else min(max(left, PARTING_SECONDS), self._answer_seconds)
+        )
 
     def _fail(self, error: StoreError) -> None:
         log.warning("store is unreachable, will retry: %s", error)

@@ -30,13 +30,16 @@ class TrainerDevices:
         cluster: Name of the cluster on whose nodes the trials run; None for this machine.
 
     Attributes:
-        placement: Devices and slots. Until `find` was called, it is the placement for tables, which need no device; on
-            a cluster, it is that of the cluster from the start.
+        placement: Devices and slots. Until `find` was called, it is the placement for tables, which
+            need no device; on a cluster, it is that of the cluster from the start.
     """
 
     def __init__(self, options: TrainerOptions, cluster: str | None = None) -> None:
-        self._options, self._seats = options, Seats()
-        self.placement = _of_table(options) if cluster is None else ClusterPlacement(cluster, options.slots or 1)
+        self._options = options
+        self._seats = Seats()
+        self.placement = (
+            _of_table(options) if cluster is None else ClusterPlacement(cluster, options.slots or 1)
+        )
         self._found = cluster is not None
 
     @property
@@ -57,6 +60,7 @@ class TrainerDevices:
         """
         if not self._found and not _serves_table(archive, self._options.study, task_of):
             self.placement = _of_devices(self._options, self._seats)
+
         self._found = True
 
     def record(self) -> dict[str, str | int | list[str] | None]:
@@ -76,13 +80,16 @@ def _serves_table(archive: Archive, study: str | None, task_of: Callable[[Study]
     except StoreError:
         raise
     except Exception as error:
-        # A task of another package may raise anything; each proposal of the study is refused with the same reason.
+        # A task of another package may raise anything; each proposal of the study is refused with
+        # the same reason.
         log.warning("cannot work on study=%s reason=%r", study, failures.failure_of(error).reason)
         return False
 
 
 def _of_table(options: TrainerOptions) -> Placement:
-    """Return the placement of a trainer that only looks up tables, without loading torch, which takes seconds."""
+    """Return the placement of a trainer that only looks up tables, without loading torch, which
+    takes seconds.
+    """
     return Placement([Device("table", "table", "no training", device_memory())], options.slots)
 
 
@@ -95,6 +102,7 @@ def _of_devices(options: TrainerOptions, seats: Seats) -> Placement:
     available = devices.find(options.device)
     if options.precision == "tf32" and not available[0].name.startswith("cuda"):
         raise SettingsError(f"precision tf32 needs a GPU, got the device {available[0].label}")
+
     chosen = seats.choose(available, _most(options, len(available)), shared=options.share_devices)
     return Placement(_answering(chosen, options), options.slots, options.slots_per_device)
 
@@ -103,6 +111,7 @@ def _most(options: TrainerOptions, count: int) -> int | None:
     """Return how many of the devices to use; None for all that are free."""
     if options.device != "auto" or options.slots is None:
         return None
+
     return min(count, -(-options.slots // (options.slots_per_device or 1)))
 
 
@@ -120,9 +129,14 @@ def _answering(chosen: list[Device], options: TrainerOptions) -> list[Device]:
         except SettingsError as error:
             if options.device != "auto" or len(chosen) == 1:
                 raise
+
             log.warning("left out device=%s reason=%r", device, str(error))
         else:
             answering.append(device)
+
     if not answering:
-        raise SettingsError(f"none of {len(chosen)} GPUs answers: repair their driver, or use --devices cpu")
+        raise SettingsError(
+            f"none of {len(chosen)} GPUs answers: repair their driver, or use --devices cpu"
+        )
+
     return answering

@@ -1,8 +1,8 @@
 """Seats on the GPUs of this machine, so that two trainers do not use one GPU by accident.
 
-A seat is an exclusive lock of a file that is named after the GPU's UUID; the system releases it when the trainer ends,
-however it ends. The trainer with the first seat has the GPU to itself. Trainers that share GPUs take the next seats,
-each on the GPU with the fewest trainers.
+A seat is an exclusive lock of a file that is named after the GPU's UUID; the system releases it
+when the trainer ends, however it ends. The trainer with the first seat has the GPU to itself.
+Trainers that share GPUs take the next seats, each on the GPU with the fewest trainers.
 """
 
 from __future__ import annotations
@@ -46,14 +46,18 @@ class Seats:
             for device in devices:
                 if len(chosen) == (len(devices) if most is None else most):
                     return chosen
+
                 if device not in chosen and (not device.uuid or self._take(device, seat)):
                     chosen.append(device)
+
         if not chosen:
             labels = ", ".join(device.label for device in devices)
             raise SettingsError(
-                f"another trainer of this machine uses {labels}: choose other GPUs with --devices, or start this "
+                f"another trainer of this machine uses {labels}: choose other GPUs with "
+                "--devices, or start this "
                 "trainer with --share-devices"
             )
+
         return chosen
 
     def release(self) -> None:
@@ -66,11 +70,13 @@ class Seats:
         lock = _opened(path)
         if lock is None:
             return False
+
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(lock)
             return False
+
         self._locks.append(lock)
         return True
 
@@ -85,15 +91,17 @@ def _opened(path: Path) -> int | None:
     """Open a lock file; None where another user's file cannot be opened."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        # Every user may read the file, which is enough to lock it. Linux forbids O_CREAT on another user's file in a
-        # folder like /tmp.
+        # Every user may read the file, which is enough to lock it. Linux forbids O_CREAT on another
+        # user's file in a folder like /tmp.
         return os.open(path, flags)
     except FileNotFoundError:
         pass
     except OSError:
         return None
+
     try:
         lock = os.open(path, flags | os.O_CREAT, 0o644)
     except OSError:
         return None
+
     return lock

@@ -3,9 +3,10 @@
     slots             trials at a time on all devices
     slots per device  trials at a time on one device, except for trials that have it alone
 
-A trial goes to the device with the fewest trials; among equals, to the smallest that has the memory that the proposal
-is known to need. After a trial ran out of memory beside others, its device gets no new trial until all have ended, so
-that the proposal can have the device alone. Beside another program, it gets none until that has freed the memory.
+A trial goes to the device with the fewest trials; among equals, to the smallest that has the memory
+that the proposal is known to need. After a trial ran out of memory beside others, its device gets
+no new trial until all have ended, so that the proposal can have the device alone. Beside another
+program, it gets none until that has freed the memory.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Placement:
     Args:
         devices: The devices, at least one.
         slots: Number of trials at a time; None for all slots of the devices.
-        per_device: Number of trials at a time on each device; None divides the slots among the devices.
+        per_device: Number of trials at a time on each device; None divides the slots among the
+            devices.
         occupancy: The devices whose memory other programs use; None begins without any.
 
     Attributes:
@@ -67,9 +69,11 @@ class Placement:
         self.slots = slots or self.per_device * len(self.devices)
         if self.slots > self.per_device * len(self.devices):
             raise SettingsError(
-                f"{len(self.devices)} devices with {self.per_device} slots each have no {self.slots} slots: choose "
+                f"{len(self.devices)} devices with {self.per_device} slots each have no "
+                f"{self.slots} slots: choose "
                 "fewer --slots, more --devices or more --slots-per-device"
             )
+
         self._draining: set[Device] = set()
         self._occupancy = occupancy or Occupancy()
 
@@ -96,10 +100,15 @@ class Placement:
             and device.memory_bytes >= (proposal.memory_bytes or 0)
             and not (proposal.alone and _beside(device, in_flight))
         ]
-        return min(fitting, key=lambda one: (len(_beside(one, in_flight)), one.memory_bytes), default=None)
+        return min(
+            fitting, key=lambda one: (len(_beside(one, in_flight)), one.memory_bytes), default=None
+        )
 
-    def with_neighbours(self, failed: TrialFailed, device: Device | None, others: Sequence[InFlight]) -> TrialFailed:
-        """Add to a failure for want of memory whether other trials were on the device, which is then emptied.
+    def with_neighbours(
+        self, failed: TrialFailed, device: Device | None, others: Sequence[InFlight]
+    ) -> TrialFailed:
+        """Add to a failure for want of memory whether other trials were on the device, which is
+        then emptied.
 
         A device that only other programs use gets no trial until they have freed the memory.
 
@@ -110,12 +119,17 @@ class Placement:
         """
         if failed.memory is None or device is None:
             return failed
+
         if not _beside(device, others):
             if failed.memory.alone or not self._occupancy.note(device, failed.memory):
                 return failed
+
             return replace(
-                failed, reason=f"{failed.reason}; other programs use it: {device.label} waits for its memory"
+                failed,
+                reason=f"{failed.reason}; other programs use it: {device.label} waits "
+                "for its memory",
             )
+
         self._draining.add(device)
         return replace(failed, memory=replace(failed.memory, alone=False))
 
@@ -123,15 +137,19 @@ class Placement:
         beside = _beside(device, in_flight)
         if not beside:
             self._draining.discard(device)
+
         if device in self._draining or any(each.claim.proposal.alone for each in beside):
             return 0
+
         if not beside and self._occupancy.lacks_memory(device):
             return 0
+
         return max(0, self.per_device - len(beside))
 
 
 class ClusterPlacement(Placement):
-    """The nodes of a cluster, which gives each trial the resources that it asks for, and no neighbours on them.
+    """The nodes of a cluster, which gives each trial the resources that it asks for, and no
+    neighbours on them.
 
     Args:
         cluster: Name of the cluster.
@@ -149,7 +167,9 @@ class ClusterPlacement(Placement):
         """Return the cluster if it has a free slot."""
         return self.devices[0] if len(in_flight) < self.slots else None
 
-    def with_neighbours(self, failed: TrialFailed, device: Device | None, others: Sequence[InFlight]) -> TrialFailed:
+    def with_neighbours(
+        self, failed: TrialFailed, device: Device | None, others: Sequence[InFlight]
+    ) -> TrialFailed:
         """Return the failure as it is."""
         return failed
 

@@ -2,9 +2,10 @@
 
     ROOT/archive-scratch-HOST-PID-…/7      one folder a trial; ROOT is the system's temporary folder unless set
 
-A trial's folder is its working directory and its temporary folder, so that files that a recipe leaves are deleted. The
-daemon deletes them in the background when it has the result. The trial itself deletes nothing, because that would delay
-its result. Folders of trainers that were killed are deleted by the next trainer on the machine.
+A trial's folder is its working directory and its temporary folder, so that files that a recipe
+leaves are deleted. The daemon deletes them in the background when it has the result. The trial
+itself deletes nothing, because that would delay its result. Folders of trainers that were killed
+are deleted by the next trainer on the machine.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _PREFIX = "archive-scratch"
 MEASURE_SECONDS = 1.0
 """Pause between two measurements of a folder."""
 SLICE_SECONDS = 0.02
-"""Longest time of a measurement before the daemon turns to other work; the next call continues it."""
+"""Longest time of a measurement before the daemon turns to other work; the next call continues
+it."""
 
 
 class ScratchFolders:
@@ -57,12 +59,18 @@ class ScratchFolders:
         try:
             if self._own is None:
                 self.root.mkdir(parents=True, exist_ok=True)
-                self._own = Path(tempfile.mkdtemp(prefix=f"{self._prefix}-{os.getpid()}-", dir=self.root))
+                self._own = Path(
+                    tempfile.mkdtemp(prefix=f"{self._prefix}-{os.getpid()}-", dir=self.root)
+                )
+
             path = self._own / str(next(self._numbers))
             path.mkdir(mode=0o700, parents=True)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise TrainingError(f"no scratch folder could be created in {self.root}: {reason}") from error
+            raise TrainingError(
+                f"no scratch folder could be created in {self.root}: {reason}"
+            ) from error
+
         return ScratchFolder(path)
 
     def remove_stale(self) -> int:
@@ -70,6 +78,7 @@ class ScratchFolders:
         stale = [path for path in self.root.glob(f"{self._prefix}-*") if _ended(path, self._prefix)]
         for path in stale:
             _delete(path)
+
         return len(stale)
 
     def close(self) -> None:
@@ -95,7 +104,9 @@ class ScratchFolder:
         self._next_at = 0.0
 
     def measure(self) -> int:
-        """Continue the measurement for a moment, and return the larger of the last one and what is counted so far."""
+        """Continue the measurement for a moment, and return the larger of the last one and what is
+        counted so far.
+        """
         deadline = time.monotonic() + SLICE_SECONDS
         if time.monotonic() >= self._next_at:
             for size in self._scan:
@@ -103,8 +114,11 @@ class ScratchFolder:
                 if time.monotonic() > deadline:
                     break
             else:
-                self.bytes, self._counted = self._counted, 0
-                self._scan, self._next_at = _sizes(self.path), time.monotonic() + MEASURE_SECONDS
+                self.bytes = self._counted
+                self._counted = 0
+                self._scan = _sizes(self.path)
+                self._next_at = time.monotonic() + MEASURE_SECONDS
+
         return max(self.bytes, self._counted)
 
     def delete(self) -> None:
@@ -112,7 +126,10 @@ class ScratchFolder:
         _delete(self.path)
 
     def delete_in_background(self) -> None:
-        """Delete the folder in a separate thread: many files take long. `ScratchFolders.close` deletes the rest."""
+        """Delete the folder in a separate thread: many files take long.
+
+        `ScratchFolders.close` deletes the rest.
+        """
         in_background(self.delete, "scratch deletion")
 
 
@@ -124,11 +141,13 @@ def _sizes(folder: Path) -> Iterator[int]:
             entries = os.scandir(waiting.pop())
         except OSError:  # It is gone, or the recipe has closed it.
             continue
+
         with entries:
             for entry in entries:
                 try:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
+
                     yield entry.stat(follow_symlinks=False).st_blocks * 512
                 except OSError:
                     continue
@@ -137,7 +156,9 @@ def _sizes(folder: Path) -> Iterator[int]:
 def _ended(path: Path, prefix: str) -> bool:
     pid = path.name.removeprefix(f"{prefix}-").partition("-")[0]
     try:
-        return path.stat().st_uid == os.geteuid() and pid.isdigit() and not psutil.pid_exists(int(pid))
+        return (
+            path.stat().st_uid == os.geteuid() and pid.isdigit() and not psutil.pid_exists(int(pid))
+        )
     except OSError:
         return False
 
@@ -151,6 +172,8 @@ def _delete(path: Path) -> None:
             for folder, names, _ in os.walk(path):
                 for name in names:
                     os.chmod(os.path.join(folder, name), 0o700)
+
         shutil.rmtree(path, ignore_errors=True)
+
     if path.exists():
         log.warning("scratch folder not deleted path=%s", path)

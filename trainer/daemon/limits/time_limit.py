@@ -1,4 +1,5 @@
-"""The time limit of a daemon: when it stops claiming, when it hands running trials back, and when it ends.
+"""The time limit of a daemon: when it stops claiming, when it hands running trials back, and when
+it ends.
 
     start ── claims ──> last claim ── reserve ──> trials are interrupted ── grace ──> end
 
@@ -41,8 +42,12 @@ class TimeLimit:
         limit = self._options.max_seconds
         if limit is None:
             return math.inf
-        # A trial needs the time until its first checkpoint, or less if all trials so far ended sooner.
-        needed = min(self._options.checkpoint_seconds, math.inf if self._longest is None else self._longest)
+
+        # A trial needs the time until its first checkpoint, or less if all trials so far ended
+        # sooner.
+        needed = min(
+            self._options.checkpoint_seconds, math.inf if self._longest is None else self._longest
+        )
         return self.interrupts_at - min(needed, LARGEST_RESERVE * limit)
 
     def note_trial(self, seconds: float) -> None:
@@ -61,7 +66,12 @@ class TimeLimit:
         """
         over = time.monotonic() >= (self.interrupts_at if running else self.last_claim_at)
         if over:
-            log.info("the time limit ends the trainer seconds=%g trials=%d", self._options.max_seconds, running)
+            log.info(
+                "the time limit ends the trainer seconds=%g trials=%d",
+                self._options.max_seconds,
+                running,
+            )
+
         return over
 
     def next_moment(self) -> float:

@@ -26,10 +26,21 @@ def excess(
     """
     if seconds is not None and elapsed > seconds:
         return f"the trial took longer than its limit of {seconds:g} s (--trial-timeout)"
-    if scratch_bytes is not None and scratch is not None and (used := scratch.measure()) > scratch_bytes:
+
+    if (
+        scratch_bytes is not None
+        and scratch is not None
+        and (used := scratch.measure()) > scratch_bytes
+    ):
         return (
-            f"the trial's temporary files took {used} bytes, more than its limit of {scratch_bytes} (--scratch-limit)"
+            f"the trial's temporary files took {used} bytes, more than its limit of "
+            f"{scratch_bytes} (--scratch-limit)"
         )
+
     if memory_bytes is not None and (used := memory.measure(memory_bytes)) > memory_bytes:
-        return f"the trial took {used} bytes of memory, more than its limit of {memory_bytes} (--memory-limit)"
+        return (
+            f"the trial took {used} bytes of memory, more than its limit of {memory_bytes} "
+            "(--memory-limit)"
+        )
+
     return None

@@ -3,9 +3,9 @@
     sum of resident memory           quick; counts a page once for each process that shares it
     sum of proportional shares       each page once; the kernel walks through all of them
 
-A fork shares its parent's pages until it writes to them, so a data loader's workers may seem to take a multiple of what
-they do. The second sum is taken only where the first one exceeds the limit. Elsewhere than on Linux there is the first
-one alone.
+A fork shares its parent's pages until it writes to them, so a data loader's workers may seem to
+take a multiple of what they do. The second sum is taken only where the first one exceeds the limit.
+Elsewhere than on Linux there is the first one alone.
 """
 
 from __future__ import annotations
@@ -34,15 +34,19 @@ class TrialMemory:
         self._next_at = 0.0
 
     def measure(self, limit: int) -> int:
-        """Return the memory in bytes by the last measurement; at most the limit unless it exceeds the limit."""
+        """Return the memory in bytes by the last measurement; at most the limit unless it exceeds
+        the limit.
+        """
         began = time.monotonic()
         if self._pid is not None and began >= self._next_at:
             pids = process_tree.members(self._pid)
             self._bytes = sum(map(_resident, pids))
             if self._bytes > limit:
                 self._bytes = sum(map(_share, pids))
+
             ended = time.monotonic()
             self._next_at = ended + max(MEASURE_SECONDS, (ended - began) / _LARGEST_SHARE)
+
         return self._bytes
 
 

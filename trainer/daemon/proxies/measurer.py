@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("archive.trainer")
 
 STORE_SECONDS = 2.0
-"""Intended time between two writes of scores. A kill loses the scores of that time, and for that time two trainers may
-measure the same networks."""
+"""Intended time between two writes of scores.
+
+A kill loses the scores of that time, and for that time two trainers may measure the same
+networks."""
 LINGER_SECONDS = 60.0
 """Time without work after which the process ends."""
 RETRY_SECONDS = 5.0
@@ -54,7 +56,8 @@ LATE_SECONDS = 2.0
 
 @final
 class ProxyMeasurer:
-    """Measures what a daemon trains, and samples of the spaces of its studies; a context for the daemon's time.
+    """Measures what a daemon trains, and samples of the spaces of its studies; a context for the
+    daemon's time.
 
     Args:
         archive: The store of scores.
@@ -72,13 +75,19 @@ class ProxyMeasurer:
         signal: StopSignal,
         busy: Callable[[], bool],
     ) -> None:
-        self._archive, self._options, self._paths, self._signal, self._busy = archive, options, paths, signal, busy
+        self._archive = archive
+        self._options = options
+        self._paths = paths
+        self._signal = signal
+        self._busy = busy
         self._claims: SimpleQueue[Claim | None] = SimpleQueue()
         self._works: dict[tuple[str, str], ProxyWork] = {}
         self._by_study: dict[tuple[str, int | None], ProxyWork | None] = {}
         self._process: tuple[ProxyWork, MeasurementProcess] | None = None
         self._thread: threading.Thread | None = None
-        self._closing, self._ends_at, self._of_trials = threading.Event(), math.inf, False
+        self._closing = threading.Event()
+        self._ends_at = math.inf
+        self._of_trials = False
         self._batch = 1
 
     def __enter__(self) -> ProxyMeasurer:
@@ -86,10 +95,14 @@ class ProxyMeasurer:
         if self._options.proxies is not None:
             self._thread = threading.Thread(target=self._run, name="proxies", daemon=True)
             self._thread.start()
+
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Wait for the networks of trials, and end the thread."""
         if self._thread is not None:
@@ -109,6 +122,7 @@ class ProxyMeasurer:
         try:
             if self._options.study is not None:
                 self._add_study(self._options.study)
+
             while self._receive():
                 self._measure_some()
         except Exception:
@@ -117,14 +131,18 @@ class ProxyMeasurer:
             self._end_process()
 
     def _receive(self) -> bool:
-        """Receive claims, and wait for one where there is no work; return whether there is work before the end."""
+        """Receive claims, and wait for one where there is no work; return whether there is work
+        before the end.
+        """
         while self._next() is None and not self._closing.is_set():
             try:
                 self._add(self._claims.get(timeout=LINGER_SECONDS))
             except Empty:
                 self._end_process()
+
         while not self._claims.empty():
             self._add(self._claims.get())
+
         return self._next() is not None and not (self._closing.is_set() and self._late())
 
     def _add(self, claim: Claim | None) -> None:
@@ -132,12 +150,15 @@ class ProxyMeasurer:
             work.add_trained(claim.architecture)
 
     def _next(self) -> ProxyWork | None:
-        """Return the next work: networks of trials first, then a task with data that are read already."""
+        """Return the next work: networks of trials first, then a task with data that are read
+        already.
+        """
         present = [] if self._process is None else [self._process[0]]
         works = [*present, *self._works.values()]
         trained = next((work for work in works if work.trained), None)
         if trained is not None or self._closing.is_set():
             return trained
+
         return next((work for work in works if work.sample), None)
 
     def _add_study(self, name: str) -> None:
@@ -149,7 +170,10 @@ class ProxyMeasurer:
                 self._closing.wait(RETRY_SECONDS)
 
     def _work_of(self, study: Study) -> ProxyWork | None:
-        """Return the work on a study's task, with a sample of its space; None where nothing can be measured."""
+        """Return the work on a study's task, with a sample of its space;
+
+        None where nothing can be measured.
+        """
         # A study may be deleted, and another one created under its name.
         of = study.name, study.created
         if of not in self._by_study:
@@ -161,12 +185,17 @@ class ProxyMeasurer:
                 space = stored_spaces.of_record(study.space, study.space_config, self._paths.home)
                 sample = studies.sample_of(space, self._options.proxies or 0)
             except Exception as error:  # A task of another package may raise anything.
-                log.warning("proxies not measured study=%s reason=%r", study.name, failures.failure_of(error).reason)
+                log.warning(
+                    "proxies not measured study=%s reason=%r",
+                    study.name,
+                    failures.failure_of(error).reason,
+                )
                 self._by_study[of] = None
             else:
                 work = self._works.setdefault((task.name, protocol.name), ProxyWork(task, protocol))
                 self._by_study[of] = work
                 work.add_sample(sample)
+
         return self._by_study[of]
 
     def _measure_some(self) -> None:
@@ -174,6 +203,7 @@ class ProxyMeasurer:
         work = self._next()
         if work is None:
             return
+
         self._of_trials = bool(work.trained)
         networks = work.take(self._batch)
         began = time.monotonic()
@@ -195,12 +225,16 @@ class ProxyMeasurer:
         if self._process is None or self._process[0] is not work:
             self._end_process()
             self._process = work, MeasurementProcess(work.task, work.protocol, self._over)
+
         process = self._process[1]
 
         def measured(network: Architecture) -> Mapping[str, float] | None:
             answer = process.measure(network, 1 if self._busy() else self._options.threads)
             if answer.reason:
-                log.warning("proxies not measured architecture=%s reason=%r", network.key, answer.reason)
+                log.warning(
+                    "proxies not measured architecture=%s reason=%r", network.key, answer.reason
+                )
+
             return answer.scores
 
         return stored.measure(self._archive, work.task, work.protocol, networks, measured=measured)
@@ -208,13 +242,16 @@ class ProxyMeasurer:
     def _note(self, work: ProxyWork, count: int, seconds: float) -> None:
         if count:
             self._batch = max(1, min(stored.BATCH, int(STORE_SECONDS * count / seconds)))
-            log.info("proxies measured task=%s networks=%d left=%d", work.task.name, count, len(work))
+            log.info(
+                "proxies measured task=%s networks=%d left=%d", work.task.name, count, len(work)
+            )
 
     def _give_up(self, work: ProxyWork) -> None:
         """Measure no network of a task any more."""
         del self._works[work.task.name, work.protocol.name]
         for name in [name for name, own in self._by_study.items() if own is work]:
             self._by_study[name] = None
+
         self._end_process()
 
     def _over(self) -> bool:

@@ -1,10 +1,12 @@
 """A process that measures the proxies of networks, one after the other, for one daemon.
 
-    daemon ── network, threads ──> child of the fork server: has one batch of the task ── scores or a reason ──> daemon
+    daemon ── network, threads ──> child of the fork server: has one batch of the task ── scores or
+    a reason ──> daemon
 
-It measures on the CPU: scores are then the same from every trainer, and trials keep the memory of their GPU. Beside
-trials it has a low priority, and where the machine's memory runs out, the system ends it first. A crash leaves one
-network without scores; the next one gets another process. A process whose daemon is gone ends at once.
+It measures on the CPU: scores are then the same from every trainer, and trials keep the memory of
+their GPU. Beside trials it has a low priority, and where the machine's memory runs out, the system
+ends it first. A crash leaves one network without scores; the next one gets another process. A
+process whose daemon is gone ends at once.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ if TYPE_CHECKING:
 MOST_SECONDS = 600.0
 """Longest time for reading the data, and for one network."""
 NICENESS = 5
-"""Niceness beside trials: the process gets about a quarter of a core that a trial needs, too. With 10 it got a
-tenth, and hardly progressed beside other work."""
+"""Niceness beside trials: the process gets about a quarter of a core that a trial needs, too.
+
+With 10 it got a tenth, and hardly progressed beside other work."""
 MOST_DEATHS = 3
-"""Number of consecutive networks that end the process after which the machine counts as unfit for the task."""
+"""Number of consecutive networks that end the process after which the machine counts as unfit for
+the task."""
 MOST_BYTES = 1 << 20
 """Largest answer."""
 _TICK = 0.1
@@ -58,9 +62,12 @@ class MeasurementProcess:
         stopping: Returns whether the caller no longer waits for the network; the process then ends.
     """
 
-    def __init__(self, task: Task, protocol: TrainingProtocol, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, task: Task, protocol: TrainingProtocol, stopping: Callable[[], bool]
+    ) -> None:
         """Keep the arguments."""
-        self._subject, self._stopping = (task, protocol), stopping
+        self._subject = (task, protocol)
+        self._stopping = stopping
         self._running: tuple[Connection, Any] | None = None
         self._deaths = 0
 
@@ -76,10 +83,12 @@ class MeasurementProcess:
         """
         if not (self._running or self._start()):
             return Answer()
+
         answer = self._ask((network, threads))
         self._deaths = self._deaths + 1 if answer and self._running is None else 0
         if self._deaths == MOST_DEATHS:
             raise TrainingError(answer["reason"])
+
         return Answer(answer.get("scores"), answer.get("reason", ""))
 
     def close(self) -> None:
@@ -98,6 +107,7 @@ class MeasurementProcess:
         if "reason" in answer:
             self.close()
             raise TrainingError(answer["reason"])
+
         return "ready" in answer
 
     def _ask(self, request: tuple[Architecture, int | None] | None) -> dict[str, Any]:
@@ -110,15 +120,20 @@ class MeasurementProcess:
                 if self._stopping():
                     self.close()
                     return {}
+
                 if time.monotonic() > deadline:
                     self.close()
                     return {"reason": f"it took longer than {MOST_SECONDS:g} s"}
+
             # The process runs code of other packages: only text is read from it.
             answer: dict[str, Any] = json.loads(connection.recv_bytes(MOST_BYTES))
         except (EOFError, OSError, ValueError):
             process.join(_JOIN_SECONDS)
             self.close()
-            return {"reason": f"the process of the measurement ended with status {process.exitcode}"}
+            return {
+                "reason": f"the process of the measurement ended with status {process.exitcode}"
+            }
+
         return answer
 
 
@@ -126,15 +141,19 @@ class MeasurementProcess:
 
 
 def _serve(subject: tuple[Task, TrainingProtocol], daemon: Connection) -> None:
-    # Ctrl-C, or a service manager's signal, may reach all processes; the daemon decides when this one ends.
+    # Ctrl-C, or a service manager's signal, may reach all processes; the daemon decides when this
+    # one ends.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+
     process_tree.offer_memory()
     os.nice(NICENESS)
     requests: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(daemon, requests), daemon=True, name="listener").start()
     with suppress(OSError):  # The daemon is gone.
-        _answer_all(subject, requests, lambda **answer: daemon.send_bytes(json.dumps(answer).encode()))
+        _answer_all(
+            subject, requests, lambda **answer: daemon.send_bytes(json.dumps(answer).encode())
+        )
 
 
 def _listen(daemon: Connection, requests: SimpleQueue[Any]) -> None:
@@ -149,7 +168,9 @@ def _listen(daemon: Connection, requests: SimpleQueue[Any]) -> None:
 def _answer_all(
     subject: tuple[Task, TrainingProtocol], requests: SimpleQueue[Any], answer: Callable[..., None]
 ) -> None:
-    """Answer the first request when the data are read, and each further one with scores or a reason."""
+    """Answer the first request when the data are read, and each further one with scores or a
+    reason.
+    """
     import torch
 
     from archive.trainer.proxies.measurement import ProxyMeasurement
@@ -159,6 +180,7 @@ def _answer_all(
     except Exception as error:
         answer(reason=failures.failure_of(error).reason)
         return
+
     requests.get()
     answer(ready=True)
     usual = torch.get_num_threads()

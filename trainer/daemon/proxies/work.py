@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class ProxyWork:
     """Networks to measure on a task: those of trials first, then those of samples.
 
-    Each object has its samples in another random order: trainers that share one seldom measure the same network at the
-    same time, and each skips what another one has stored.
+    Each object has its samples in another random order: trainers that share one seldom measure the
+    same network at the same time, and each skips what another one has stored.
 
     Args:
         task: The task.
@@ -32,7 +32,8 @@ class ProxyWork:
 
     def __init__(self, task: Task, protocol: TrainingProtocol) -> None:
         """Start without networks."""
-        self.task, self.protocol = task, protocol
+        self.task = task
+        self.protocol = protocol
         self.trained: list[Architecture] = []
         self.sample: list[Architecture] = []
         self._seen: set[str] = set()

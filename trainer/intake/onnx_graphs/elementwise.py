@@ -22,7 +22,9 @@ def _one(function: Callable[..., Tensor], **settings: tuple[str, Any]) -> Functi
     """Return an operator of one input; settings are PyTorch's name to ONNX's name and default."""
 
     def apply(call: Call) -> Tensor:
-        return function(call.tensor(0), **{name: _real(call.get(*known)) for name, known in settings.items()})
+        return function(
+            call.tensor(0), **{name: _real(call.get(*known)) for name, known in settings.items()}
+        )
 
     return apply
 
@@ -39,7 +41,8 @@ def _several(function: Callable[[Any, Any], Any]) -> Function:
 
 
 def _divide(call: Call) -> Any:
-    first, second = call.operand(0), call.operand(1)
+    first = call.operand(0)
+    second = call.operand(1)
     whole = all(isinstance(one, int) or _is_whole(one) for one in (first, second))
     return torch.div(first, second, rounding_mode="trunc") if whole else first / second
 
@@ -50,7 +53,9 @@ def _is_whole(value: Any) -> bool:
 
 def _power(call: Call) -> Any:
     exponent = call.operand(1)
-    return call.tensor(0) ** (int(exponent) if isinstance(exponent, float) and exponent.is_integer() else exponent)
+    return call.tensor(0) ** (
+        int(exponent) if isinstance(exponent, float) and exponent.is_integer() else exponent
+    )
 
 
 def _clip(call: Call) -> Tensor:
@@ -62,11 +67,16 @@ def _clip(call: Call) -> Tensor:
 
 
 def _prelu(call: Call) -> Tensor:
-    x, slope = call.tensor(0), call.tensor(1)
+    x = call.tensor(0)
+    slope = call.tensor(1)
     # Slopes are broadcast: one a channel has the sides of an image behind it.
-    of_channels = x.ndim > 1 and tuple(slope.shape[1 - x.ndim :]) == (slope.numel(), *[1] * (x.ndim - 2))
+    of_channels = x.ndim > 1 and tuple(slope.shape[1 - x.ndim :]) == (
+        slope.numel(),
+        *[1] * (x.ndim - 2),
+    )
     if slope.numel() == 1 or (of_channels and slope.numel() == x.shape[1]):
         return F.prelu(x, slope.reshape(-1))
+
     return torch.where(x > 0, x, x * slope)
 
 
@@ -76,6 +86,7 @@ def _softmax(function: Callable[..., Tensor]) -> Function:
         axis = call.get("axis", -1 if call.opset >= 13 else 1) % x.ndim
         if call.opset >= 13 or axis == x.ndim - 1:
             return function(x, dim=axis)
+
         # Older operators take all sides from the axis on as one.
         return function(x.flatten(axis), dim=axis).reshape(x.shape)
 
@@ -87,6 +98,7 @@ def _selu(call: Call) -> Tensor:
     settings = [_real(call.get(name, usual)) for name, usual in _SELU.items()]
     if settings == [_real(usual) for usual in _SELU.values()]:
         return F.selu(x)
+
     alpha, gamma = settings
     scaled: Tensor = gamma * (torch.relu(x) + alpha * torch.expm1(torch.clamp(x, max=0.0)))
     return scaled
@@ -102,9 +114,11 @@ def _cast(call: Call) -> Tensor:
 
 def _reduced(function: Callable[[Tensor, list[int], bool], Tensor]) -> Function:
     def apply(call: Call) -> Tensor:
-        x, axes = call.tensor(0), call.numbers(1, "axes")
+        x = call.tensor(0)
+        axes = call.numbers(1, "axes")
         if not axes and call.get("noop_with_empty_axes", 0):
             return x
+
         return function(x, axes or list(range(x.ndim)), bool(call.get("keepdims", 1)))
 
     return apply
@@ -113,16 +127,20 @@ def _reduced(function: Callable[[Tensor, list[int], bool], Tensor]) -> Function:
 def _product(x: Tensor, sides: list[int], kept: bool) -> Tensor:
     for side in sorted((side % x.ndim for side in sides), reverse=True):
         x = x.prod(side, keepdim=kept)
+
     return x
 
 
 def _best(function: Callable[..., Tensor]) -> Function:
     def apply(call: Call) -> Tensor:
-        x, axis, kept = call.tensor(0), call.get("axis", 0), bool(call.get("keepdims", 1))
+        x = call.tensor(0)
+        axis = call.get("axis", 0)
+        kept = bool(call.get("keepdims", 1))
         if call.get("select_last_index", 0):
             # The first of the best from behind.
             last: Tensor = x.shape[axis] - 1 - function(x.flip(axis), axis, keepdim=kept)
             return last
+
         return function(x, axis, keepdim=kept)
 
     return apply
@@ -131,6 +149,7 @@ def _best(function: Callable[..., Tensor]) -> Function:
 def _running_sum(call: Call) -> Tensor:
     if call.get("exclusive", 0) or call.get("reverse", 0):
         raise call.fault("is exclusive or in reverse")
+
     (axis,) = call.numbers(1) or [0]
     return torch.cumsum(call.tensor(0), axis)
 

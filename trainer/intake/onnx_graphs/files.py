@@ -28,7 +28,10 @@ def read(path: Path) -> Any:
         import onnx
         from onnx import inliner
     except ModuleNotFoundError as error:
-        raise SettingsError("ONNX files need the extra onnx: pip install 'nas-archive[onnx]'") from error
+        raise SettingsError(
+            "ONNX files need the extra onnx: pip install 'nas-archive[onnx]'"
+        ) from error
+
     try:
         model = onnx.load(str(path))
     except OSError as error:
@@ -36,52 +39,76 @@ def read(path: Path) -> Any:
     except Exception as error:
         # Errors of protobuf, or of a file of weights beside it.
         raise UsageError(f"{path} is no ONNX model: {first_line(error, 200)}") from error
+
     if not model.graph.node:
         raise UsageError(f"{path} is no ONNX model: it has no graph")
+
     version = opset(model)
     if version < LEAST_OPSET:
         raise UsageError(
-            f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is read: convert it with "
+            f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is "
+            "read: convert it with "
             "onnx.version_converter.convert_version(model, 13), or export the model again"
         )
+
     try:
         return inliner.inline_local_functions(model) if model.functions else model
     except Exception as error:
-        raise UsageError(f"{path} has functions that cannot be written out: {first_line(error, 200)}") from error
+        raise UsageError(
+            f"{path} has functions that cannot be written out: {first_line(error, 200)}"
+        ) from error
 
 
 def opset(model: Any) -> int:
     """Return the version of ONNX's operators that a model uses; 0 for a model without them."""
-    return next((int(each.version) for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    return next(
+        (int(each.version) for each in model.opset_import if each.domain in ("", "ai.onnx")), 0
+    )
 
 
 def inputs(model: Any) -> tuple[list[Input], int | None]:
-    """Return the inputs of a model without the batch, and the size of the batch if the file fixes it.
+    """Return the inputs of a model without the batch, and the size of the batch if the file fixes
+    it.
 
     Raises:
         UsageError: An input has sides of no fixed size, or a type that no architecture has.
     """
     initial = {each.name for each in model.graph.initializer}
-    listed, batches = [], set()
+    listed = []
+    batches = set()
     for entry in model.graph.input:
         if entry.name in initial:
             continue
+
         if not entry.type.HasField("tensor_type"):
-            raise UsageError(f"the input {entry.name!r:.60} is no tensor: export the model with tensors as inputs")
+            raise UsageError(
+                f"the input {entry.name!r:.60} is no tensor: export the model with "
+                "tensors as inputs"
+            )
+
         sides = list(entry.type.tensor_type.shape.dim)
         if not sides or any(side.dim_value < 1 for side in sides[1:]):
-            shown = "x".join(str(side.dim_value or side.dim_param or "?") for side in sides) or "none"
-            raise UsageError(f"the input {entry.name!r:.60} has the shape {shown}: give --input, as in 3x224x224")
+            shown = (
+                "x".join(str(side.dim_value or side.dim_param or "?") for side in sides) or "none"
+            )
+            raise UsageError(
+                f"the input {entry.name!r:.60} has the shape {shown}: give --input, as in 3x224x224"
+            )
+
         batches.add(sides[0].dim_value if sides[0].dim_value > 0 else None)
         name = _type_name(entry.type.tensor_type.elem_type)
         if name not in DTYPES:
             raise UsageError(
-                f"the input {entry.name!r:.60} has values of the type {name}, and a network takes those of "
+                f"the input {entry.name!r:.60} has values of the type {name}, and a network "
+                "takes those of "
                 f"{', '.join(DTYPES)}: export the model without it"
             )
+
         listed.append(Input(tuple(side.dim_value for side in sides[1:]), name))
+
     if not listed:
         raise UsageError("the ONNX model has no input")
+
     return listed, batches.pop() if len(batches) == 1 else None
 
 
@@ -99,7 +126,10 @@ def array(tensor: Any) -> np.ndarray[Any, Any]:
     except Exception as error:
         # Of a damaged file, errors of protobuf and of numpy.
         reason = first_line(error, 100)
-        raise UsageError(f"the tensor {tensor.name!r:.60} of the file holds no numbers: {reason}") from error
+        raise UsageError(
+            f"the tensor {tensor.name!r:.60} of the file holds no numbers: {reason}"
+        ) from error
+
     return numbers
 
 
@@ -115,12 +145,17 @@ def attributes(node: Any) -> dict[str, Any]:
     for each in node.attribute:
         if each.HasField("g") or each.graphs:
             raise UsageError(
-                f"the operator {node.op_type} ({node.output[0]!r:.60}) is control flow, which no graph has"
+                f"the operator {node.op_type} ({node.output[0]!r:.60}) is control flow, "
+                "which no "
+                "graph has"
             )
+
         value = helper.get_attribute_value(each)
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
+
         by_name[each.name] = array(value) if each.HasField("t") else value
+
     return {name: list(value) if _is_list(value) else value for name, value in by_name.items()}
 
 
@@ -137,7 +172,8 @@ def torch_type(call: Call, number: int) -> torch.dtype:
 
 
 def numpy_type(call: Call, number: int) -> Any:
-    """Return the type of numbers that ONNX gives a number, for constants; float32 for types that numpy lacks.
+    """Return the type of numbers that ONNX gives a number, for constants; float32 for types that
+    numpy lacks.
 
     Raises:
         UsageError: PyTorch has none.
@@ -169,6 +205,7 @@ def _type(number: int) -> torch.dtype:
     dtype = getattr(torch, short)
     if not isinstance(dtype, torch.dtype):
         raise TypeError(short)
+
     return dtype
 
 

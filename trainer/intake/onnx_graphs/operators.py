@@ -33,7 +33,8 @@ def check(name: str) -> None:
         near = difflib.get_close_matches(name, FUNCTIONS, 3)
         hint = f"; known ones like it: {', '.join(near)}" if near else ""
         raise UsageError(
-            f"the ONNX operator {name!r:.60} has no counterpart here{hint}: import the model from PyTorch, or write it "
+            f"the ONNX operator {name!r:.60} has no counterpart here{hint}: import the model "
+            "from PyTorch, or write it "
             "with other operators"
         )
 
@@ -46,4 +47,5 @@ def get(call: Call) -> Function:
     """
     if call.op not in FUNCTIONS:
         raise call.fault("depends on values of a tensor")
+
     return FUNCTIONS[call.op]

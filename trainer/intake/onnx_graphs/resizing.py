@@ -1,6 +1,7 @@
 """Resize and Upsample: tensors with sides of other lengths, where PyTorch computes the same.
 
-A position y of the output is a coordinate of the input. With n the length of a side, m its new length, s the scale:
+A position y of the output is a coordinate of the input. With n the length of a side, m its new
+length, s the scale:
 
 | coordinate_transformation_mode | coordinate                       | PyTorch                                 |
 |--------------------------------|----------------------------------|-----------------------------------------|
@@ -12,8 +13,9 @@ A position y of the output is a coordinate of the input. With n the length of a 
 | `pytorch_half_pixel`           | as `half_pixel`; 0 if m = 1      |                                         |
 | `half_pixel_symmetric`         | as `half_pixel`, + n/2 - m/(2 s) |                                         |
 
-Other combinations are read where they give the same pixels for the lengths of the file, such as `half_pixel` with
-`round_prefer_floor` at whole scales. The rest is refused: another mode would be another network.
+Other combinations are read where they give the same pixels for the lengths of the file, such as
+`half_pixel` with `round_prefer_floor` at whole scales. The rest is refused: another mode would be
+another network.
 """
 
 from __future__ import annotations
@@ -52,7 +54,10 @@ _WAYS = {
 
 @dataclass(frozen=True)
 class _Side:
-    """One side: its length before and behind, and its scale; `sized` if the file has the length, not the scale."""
+    """One side: its length before and behind, and its scale;
+
+    `sized` if the file has the length, not the scale.
+    """
 
     before: int
     behind: int
@@ -65,33 +70,48 @@ def _resize(call: Call) -> Tensor:
     mode = call.get("mode", "nearest")
     name = _NAMES.get(mode, {}).get(x.ndim)
     if name is None:
-        raise call.fault(f"has the mode {mode!r:.40} for a tensor of {x.ndim} sides, which PyTorch does not have")
+        raise call.fault(
+            f"has the mode {mode!r:.40} for a tensor of {x.ndim} sides, which PyTorch does not have"
+        )
+
     sides = _sides(call, x)
     if any(side.behind < 1 for side in sides):
-        raise call.fault(f"has outputs without a pixel: {'x'.join(str(side.behind) for side in sides)}")
+        raise call.fault(
+            f"has outputs without a pixel: {'x'.join(str(side.behind) for side in sides)}"
+        )
+
     _check_filter(call, mode, sides)
     target: dict[str, Any] = {"size": [side.behind for side in sides]}
     if not all(side.sized for side in sides):
         target = {"scale_factor": [_factor(side) for side in sides]}
+
     if mode == "nearest":
         return F.interpolate(x, **target, mode=_nearest(call, sides))
-    return F.interpolate(x, **target, mode=name, align_corners=_has_aligned_corners(call, mode, sides))
+
+    return F.interpolate(
+        x, **target, mode=name, align_corners=_has_aligned_corners(call, mode, sides)
+    )
 
 
 def _sides(call: Call, x: Tensor) -> list[_Side]:
     """Return the sides behind the batch and the channels, which must stay as they are."""
     axes = [axis % x.ndim for axis in call.get("axes", range(x.ndim))]
-    sizes, listed = call.numbers(3), call.numbers(1 if _is_old(call) else 2)
+    sizes = call.numbers(3)
+    listed = call.numbers(1 if _is_old(call) else 2)
     if len(sizes or listed or ()) != len(axes):
         raise call.fault(f"needs scales or sizes for {len(axes)} sides")
+
     if not sizes:
         scales = dict(zip(axes, listed or (), strict=True))
         if any(scales.get(axis, 1) != 1 for axis in (0, 1)):
             raise call.fault("resizes the batch or the channels: transpose the tensor before it")
+
         return [_scaled(int(x.shape[axis]), scales.get(axis, 1.0)) for axis in range(2, x.ndim)]
+
     asked = dict(zip(axes, sizes, strict=True))
     if not _keeps_batch(call, x, asked) or asked.get(1, x.shape[1]) != x.shape[1]:
         raise call.fault("resizes the batch or the channels: transpose the tensor before it")
+
     lengths = {axis: int(x.shape[axis]) for axis in range(2, x.ndim)}
     return _stretched(call, lengths, {axis: int(size) for axis, size in asked.items() if axis > 1})
 
@@ -100,6 +120,7 @@ def _keeps_batch(call: Call, x: Tensor, asked: dict[int, Any]) -> bool:
     length = asked.get(0)
     if length is None or type(length) is type(x.shape[0]):
         return length is None or bool(length in (x.shape[0], call.batch))
+
     # A comparison of the batch's symbol with a number would fix the batch.
     return type(length) is int and length == call.batch
 
@@ -120,15 +141,23 @@ def _stretched(call: Call, lengths: dict[int, int], sizes: dict[int, int]) -> li
     policy = call.get("keep_aspect_ratio_policy", "stretch")
     scales = {axis: Fraction(sizes.get(axis, before), before) for axis, before in lengths.items()}
     if policy in ("not_larger", "not_smaller") and sizes:
-        least, most = min(scales[axis] for axis in sizes), max(scales[axis] for axis in sizes)
+        least = min(scales[axis] for axis in sizes)
+        most = max(scales[axis] for axis in sizes)
         scales.update(dict.fromkeys(sizes, least if policy == "not_larger" else most))
     elif policy != "stretch":
         raise call.fault(f"has the keep_aspect_ratio_policy {policy!r:.40}")
+
     if any((lengths[axis] * scale).denominator > 1 for axis, scale in scales.items()):
         raise call.fault(
-            f"has the keep_aspect_ratio_policy {policy!r:.40} with lengths that must be rounded: export it with stretch"
+            f"has the keep_aspect_ratio_policy {policy!r:.40} with lengths that must be "
+            "rounded: "
+            "export it with stretch"
         )
-    return [_Side(before, int(before * scales[axis]), scales[axis], True) for axis, before in lengths.items()]
+
+    return [
+        _Side(before, int(before * scales[axis]), scales[axis], True)
+        for axis, before in lengths.items()
+    ]
 
 
 def _factor(side: _Side) -> float:
@@ -136,6 +165,7 @@ def _factor(side: _Side) -> float:
     factor = float(side.scale)
     if int(side.before * factor) == side.behind:
         return factor
+
     return math.nextafter(side.behind / side.before, math.inf)
 
 
@@ -147,13 +177,21 @@ def _check_filter(call: Call, mode: str, sides: Sequence[_Side]) -> None:
     """
     if mode == "nearest":
         return
+
     if call.get("antialias", 0) and any(side.scale < 1 for side in sides):
         raise _fault(call, mode, "antialias", "without it")
+
     # Linear, the pixel inside has the whole weight then, as at PyTorch's edges.
     if mode == "cubic" and call.get("exclude_outside", 0):
         raise _fault(call, mode, "exclude_outside", "without it")
+
     if mode == "cubic" and call.get("cubic_coeff_a", _CUBIC) != _CUBIC:
-        raise _fault(call, mode, f"the cubic_coeff_a {call.get('cubic_coeff_a', _CUBIC):.7g}", f"with {_CUBIC}")
+        raise _fault(
+            call,
+            mode,
+            f"the cubic_coeff_a {call.get('cubic_coeff_a', _CUBIC):.7g}",
+            f"with {_CUBIC}",
+        )
 
 
 def _nearest(call: Call, sides: Sequence[_Side]) -> str:
@@ -166,9 +204,11 @@ def _nearest(call: Call, sides: Sequence[_Side]) -> str:
     rounding = "floor" if _is_old(call) else call.get("nearest_mode", "round_prefer_floor")
     if rounding not in _ROUNDED:
         raise _fault(call, "nearest", f"{rounding!r:.40}")
+
     for name, own in (("nearest", "asymmetric"), ("nearest-exact", "tf_half_pixel_for_nn")):
         if all(_picked(transform, rounding, side) == _picked(own, "floor", side) for side in sides):
             return name
+
     raise _fault(call, "nearest", f"{transform} and {rounding}")
 
 
@@ -181,7 +221,9 @@ _ROUNDED: dict[str, Callable[[Fraction], int]] = {
 
 
 def _picked(transform: str, rounding: str, side: _Side) -> list[int]:
-    return [min(max(_ROUNDED[rounding](at), 0), side.before - 1) for at in _coordinates(transform, side)]
+    return [
+        min(max(_ROUNDED[rounding](at), 0), side.before - 1) for at in _coordinates(transform, side)
+    ]
 
 
 def _has_aligned_corners(call: Call, mode: str, sides: Sequence[_Side]) -> bool:
@@ -194,6 +236,7 @@ def _has_aligned_corners(call: Call, mode: str, sides: Sequence[_Side]) -> bool:
     for name in ("half_pixel", "align_corners"):
         if all(_reached(transform, side, mode) == _reached(name, side, mode) for side in sides):
             return name == "align_corners"
+
     raise _fault(call, mode, transform)
 
 
@@ -202,12 +245,14 @@ def _reached(transform: str, side: _Side, mode: str) -> list[Fraction]:
     coordinates = _coordinates(transform, side)
     if mode == "cubic":
         return coordinates
+
     return [min(max(at, Fraction(0)), Fraction(side.before - 1)) for at in coordinates]
 
 
 def _coordinates(transform: str, side: _Side) -> list[Fraction]:
     """Return the coordinate of each position of a side."""
-    first, step = -_HALF + _HALF / side.scale, 1 / side.scale
+    first = -_HALF + _HALF / side.scale
+    step = 1 / side.scale
     if transform == "asymmetric":
         first = Fraction(0)
     elif transform == "tf_half_pixel_for_nn":
@@ -215,9 +260,11 @@ def _coordinates(transform: str, side: _Side) -> list[Fraction]:
     elif transform == "half_pixel_symmetric":
         first += Fraction(side.before, 2) - side.behind / (2 * side.scale)
     elif transform == "align_corners":
-        first, step = Fraction(0), Fraction(side.before - 1, max(side.behind - 1, 1))
+        first = Fraction(0)
+        step = Fraction(side.before - 1, max(side.behind - 1, 1))
     elif transform == "pytorch_half_pixel" and side.behind == 1:
         first = Fraction(0)
+
     return [first + at * step for at in range(side.behind)]
 
 
@@ -232,9 +279,12 @@ _TRANSFORMS = (
 
 
 def _transform(call: Call, mode: str) -> str:
-    transform: str = "asymmetric" if _is_old(call) else call.get("coordinate_transformation_mode", "half_pixel")
+    transform: str = (
+        "asymmetric" if _is_old(call) else call.get("coordinate_transformation_mode", "half_pixel")
+    )
     if transform not in _TRANSFORMS:
         raise _fault(call, mode, f"{transform!r:.40}")
+
     return transform
 
 

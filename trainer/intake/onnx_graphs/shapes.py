@@ -20,17 +20,21 @@ def _reshape(call: Call) -> Tensor:
     shape = call.numbers(1, "shape") or []
     if not call.get("allowzero", 0):
         shape = [x.shape[at] if side == 0 else side for at, side in enumerate(shape)]
+
     if shape and call.batch is not None and shape[0] == call.batch and type(x.shape[0]) is not int:
         # The file was written for one size of the batch.
         shape = [x.shape[0], *shape[1:]]
+
     return x.reshape(shape)
 
 
 def _flatten(call: Call) -> Tensor:
-    x, axis = call.tensor(0), call.get("axis", 1)
+    x = call.tensor(0)
+    axis = call.get("axis", 1)
     axis += x.ndim if axis < 0 else 0
     if axis in (0, x.ndim):
         return x.reshape((1, -1) if axis == 0 else (-1, 1))
+
     return x.flatten(axis).flatten(0, axis - 1)
 
 
@@ -46,9 +50,11 @@ def _squeeze(call: Call) -> Tensor:
 
 
 def _unsqueeze(call: Call) -> Tensor:
-    x, axes = call.tensor(0), call.numbers(1, "axes") or []
+    x = call.tensor(0)
+    axes = call.numbers(1, "axes") or []
     for axis in sorted(axis % (x.ndim + len(axes)) for axis in axes):
         x = x.unsqueeze(axis)
+
     return x
 
 
@@ -57,10 +63,12 @@ def _concat(call: Call) -> Tensor:
 
 
 def _split(call: Call) -> tuple[Tensor, ...]:
-    x, axis = call.tensor(0), call.get("axis", 0)
+    x = call.tensor(0)
+    axis = call.get("axis", 0)
     lengths: Any = call.numbers(1, "split")
     if lengths is None:
         lengths = math.ceil(int(x.shape[axis]) / call.get("num_outputs", call.outputs))
+
     return tuple(torch.split(x, lengths, axis))
 
 
@@ -71,36 +79,51 @@ def _slice(call: Call) -> Tensor:
     if turned:
         if any(parts[axis] not in (slice(-1, None, -1), slice(None, None, -1)) for axis in turned):
             raise call.fault("goes backwards over a part of a side")
+
         x = x.flip(turned)
         parts = tuple(slice(None) if axis in turned else each for axis, each in enumerate(parts))
+
     return x[parts]
 
 
 def _gather(call: Call) -> Tensor:
-    data, indices, axis = call.tensor(0), call.operand(1), call.get("axis", 0)
+    data = call.tensor(0)
+    indices = call.operand(1)
+    axis = call.get("axis", 0)
     sides = list(data.shape)
     axis %= len(sides)
     if not isinstance(indices, Tensor):
         part = data.select(axis, indices)
         known: Any = call.value(1)
-        return part.reshape(sides[:axis] + list(known.shape) + sides[axis + 1 :]) if known.ndim else part
+        return (
+            part.reshape(sides[:axis] + list(known.shape) + sides[axis + 1 :])
+            if known.ndim
+            else part
+        )
+
     if isinstance(call.value(1), np.ndarray):
         # A negative index counts from the end.
         indices = torch.where(indices < 0, indices + sides[axis], indices)
+
     if axis == 0 and data.ndim == 2 and data.requires_grad:
         return F.embedding(indices, data)
+
     selected = data.index_select(axis, indices.reshape(-1))
     return selected.reshape(sides[:axis] + list(indices.shape) + sides[axis + 1 :])
 
 
 def _expand(call: Call) -> Tensor:
-    x, shape = call.tensor(0), call.numbers(1) or []
+    x = call.tensor(0)
+    shape = call.numbers(1) or []
     added = len(shape) - x.ndim
     # A side of 1 leaves the input's side as it is.
     sides = [1] * added + list(x.shape)
     longer = list(x.shape)[: max(-added, 0)]
     target = [-1 if at >= added and _is_one(side) else side for at, side in enumerate(shape)]
-    return x.expand(*longer, *(sides[at] if side == -1 and at < added else side for at, side in enumerate(target)))
+    return x.expand(
+        *longer,
+        *(sides[at] if side == -1 and at < added else side for at, side in enumerate(target)),
+    )
 
 
 def _is_one(side: Any) -> bool:
@@ -112,10 +135,14 @@ def _tile(call: Call) -> Tensor:
 
 
 def _pad(call: Call) -> Tensor:
-    x, pads = call.tensor(0), call.numbers(1, "pads") or []
-    mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}.get(call.get("mode", "constant"))
+    x = call.tensor(0)
+    pads = call.numbers(1, "pads") or []
+    mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}.get(
+        call.get("mode", "constant")
+    )
     if mode is None:
         raise call.fault(f"has the mode {call.get('mode', '')!r:.40}")
+
     axes = [axis % x.ndim for axis in call.numbers(3) or range(x.ndim)]
     before = dict(zip(axes, pads[: len(axes)], strict=True))
     behind = dict(zip(axes, pads[len(axes) :], strict=True))
@@ -123,16 +150,20 @@ def _pad(call: Call) -> Tensor:
     if mode == "constant":
         fill = call.operand(2) if call.value(2) is not None else call.get("value", 0.0)
         return F.pad(x, ends, value=fill)
+
     # Other modes take no sides that are not padded.
     while ends[-2:] == [0, 0]:
         ends = ends[:-2]
+
     return F.pad(x, ends, mode=mode)
 
 
 def _depth_to_space(call: Call) -> Tensor:
-    x, block = call.tensor(0), call.attributes["blocksize"]
+    x = call.tensor(0)
+    block = call.attributes["blocksize"]
     if call.get("mode", "DCR") == "CRD":
         return F.pixel_shuffle(x, block)
+
     n, depth, height, width = x.shape
     parts = x.reshape(n, block, block, depth // block**2, height, width).permute(0, 3, 4, 1, 5, 2)
     return parts.reshape(n, depth // block**2, height * block, width * block)
@@ -144,12 +175,18 @@ def _elements(call: Call) -> Tensor:
 
 def _gather_nd(call: Call) -> Tensor:
     if call.get("batch_dims", 0):
-        raise call.fault(f"has batch_dims {call.get('batch_dims', 0)}, and 0 alone is read: import it from PyTorch")
+        raise call.fault(
+            f"has batch_dims {call.get('batch_dims', 0)}, and 0 alone is read: "
+            "import it from PyTorch"
+        )
+
     return call.tensor(0)[call.tensor(1).unbind(-1)]
 
 
 def _einsum(call: Call) -> Tensor:
-    return torch.einsum(call.attributes["equation"], *(call.tensor(at) for at in range(len(call.inputs))))
+    return torch.einsum(
+        call.attributes["equation"], *(call.tensor(at) for at in range(len(call.inputs)))
+    )
 
 
 def _filled(call: Call) -> Tensor:

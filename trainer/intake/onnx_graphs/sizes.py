@@ -1,4 +1,6 @@
-"""Operators on values that are known before any tensor: constants, and sizes with the symbol of the batch."""
+"""Operators on values that are known before any tensor: constants, and sizes with the symbol of the
+batch.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,12 @@ def _quotient(call: Call) -> Known:
     first, second = arrays(call)
     if any(_is_real(data) for data in (first, second)):
         return np.asarray(first / second)
-    if all(isinstance(one, int | np.integer) for data in (first, second) for one in data.reshape(-1)):
+
+    if all(
+        isinstance(one, int | np.integer) for data in (first, second) for one in data.reshape(-1)
+    ):
         return np.asarray(np.sign(first) * np.sign(second) * (abs(first) // abs(second)))
+
     # The size of a batch is not negative.
     return np.asarray(first // second)
 
@@ -36,6 +42,7 @@ def _quotient(call: Call) -> Known:
 def _is_real(data: Known) -> bool:
     if data.dtype != object:
         return data.dtype.kind == "f"
+
     return any(isinstance(one, float | torch.SymFloat) for one in data.reshape(-1))
 
 
@@ -43,7 +50,9 @@ def _rounded(whole: Callable[[Any], Any], function: Function) -> Function:
     def apply(call: Call) -> Known:
         data = arrays(call)[0]
         # numpy asks objects for a method that numbers of Python do not have.
-        return np.vectorize(whole, otypes=[object])(data) if data.dtype == object else function(call)
+        return (
+            np.vectorize(whole, otypes=[object])(data) if data.dtype == object else function(call)
+        )
 
     return apply
 
@@ -60,7 +69,8 @@ def _slice(call: Call) -> Known:
 
 def slices(call: Call, sides: int) -> tuple[slice, ...]:
     """Return the slices of an operator Slice."""
-    begins, ends = call.numbers(1, "starts") or [], call.numbers(2, "ends") or []
+    begins = call.numbers(1, "starts") or []
+    ends = call.numbers(2, "ends") or []
     axes = call.numbers(3, "axes") or range(len(begins))
     steps = call.numbers(4) or [1] * len(begins)
     parts = [slice(None)] * sides
@@ -68,6 +78,7 @@ def slices(call: Call, sides: int) -> tuple[slice, ...]:
         # The largest and the smallest number stand for the end of the side.
         last = None if isinstance(end, int) and abs(end) >= 2**31 - 1 else end
         parts[axis] = slice(begin, last, step)
+
     return tuple(parts)
 
 
@@ -89,9 +100,11 @@ def _reshape(call: Call) -> Known:
 def _cast(call: Call) -> Known:
     from archive.trainer.intake.onnx_graphs.files import numpy_type
 
-    data, dtype = arrays(call)[0], numpy_type(call, call.get("to", 1))
+    data = arrays(call)[0]
+    dtype = numpy_type(call, call.get("to", 1))
     if data.dtype != object or all(isinstance(one, int | float) for one in data.reshape(-1)):
         return data.astype(dtype)
+
     convert = {"f": torch.sym_float, "i": torch.sym_int}.get(dtype.kind, lambda one: one)
     return np.asarray(np.vectorize(convert, otypes=[object])(data))
 
@@ -111,8 +124,13 @@ def _product(call: Call) -> Known:
     if axes is None or arrays(call)[0].ndim == 1:
         kept = (1,) if call.get("keepdims", 1) else ()
         total = math.prod(arrays(call)[0].reshape(-1).tolist())
-        return np.array([total], dtype=object if not isinstance(total, int | float) else None).reshape(kept)
-    return np.asarray(np.prod(arrays(call)[0], axis=tuple(axes), keepdims=bool(call.get("keepdims", 1))))
+        return np.array(
+            [total], dtype=object if not isinstance(total, int | float) else None
+        ).reshape(kept)
+
+    return np.asarray(
+        np.prod(arrays(call)[0], axis=tuple(axes), keepdims=bool(call.get("keepdims", 1)))
+    )
 
 
 def _transpose(call: Call) -> Known:

@@ -1,8 +1,8 @@
 """Values of an ONNX graph: tensors, and numbers that are known before any tensor is computed.
 
-ONNX computes shapes by the operators that compute with tensors. `torch.export` must know sizes, so constants and shapes
-are numpy arrays here, of type object where they have the symbol of the batch. An operator with such inputs alone gives
-another.
+ONNX computes shapes by the operators that compute with tensors. `torch.export` must know sizes, so
+constants and shapes are numpy arrays here, of type object where they have the symbol of the batch.
+An operator with such inputs alone gives another.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Call:
         value = self.optional(at)
         if value is None:
             raise self.fault(f"needs input {at}")
+
         return value
 
     def optional(self, at: int) -> Tensor | None:
@@ -68,10 +69,12 @@ class Call:
         value = self.value(at)
         if isinstance(value, np.ndarray) and value.size == 1:
             return value.reshape(-1)[0] if value.dtype == object else value.reshape(-1)[0].item()
+
         return self.tensor(at)
 
     def numbers(self, at: int, name: str = "") -> list[Any] | None:
-        """Return a known list of numbers, from an attribute (older files) or an input; None if both are absent.
+        """Return a known list of numbers, from an attribute (older files) or an input; None if both
+        are absent.
 
         Raises:
             UsageError: It depends on values of a tensor.
@@ -79,11 +82,14 @@ class Call:
         if name and name in self.attributes:
             listed = self.attributes[name]
             return list(listed) if isinstance(listed, (list, tuple)) else [listed]
+
         value = self.value(at)
         if value is None:
             return None
+
         if not isinstance(value, np.ndarray):
             raise self.fault(f"has a {name or 'size'} that depends on values of a tensor")
+
         return [one if value.dtype == object else one.item() for one in value.reshape(-1)]
 
     def get(self, name: str, default: Any) -> Any:
@@ -97,6 +103,7 @@ class Call:
     def _as_tensor(self, value: Known) -> Tensor:
         if value.dtype == object:
             raise self.fault("computes with a size as with a tensor")
+
         # Arrays of a file cannot be written to, and tensors could be.
         return torch.from_numpy(np.array(value))
 

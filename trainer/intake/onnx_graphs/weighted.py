@@ -13,23 +13,33 @@ from archive.trainer.intake.onnx_graphs.values import Call
 
 
 def _convolution(call: Call) -> Tensor:
-    x, weight = call.tensor(0), call.tensor(1)
+    x = call.tensor(0)
+    weight = call.tensor(1)
     sides = weight.ndim - 2
-    strides, dilations = call.get("strides", [1] * sides), call.get("dilations", [1] * sides)
+    strides = call.get("strides", [1] * sides)
+    dilations = call.get("dilations", [1] * sides)
     x, padding = _padded(call, x, list(weight.shape[2:]), strides, dilations)
     apply: Callable[..., Tensor] = (F.conv1d, F.conv2d, F.conv3d)[sides - 1]
     return apply(x, weight, call.optional(2), strides, padding, dilations, call.get("group", 1))
 
 
 def _transposed(call: Call) -> Tensor:
-    x, weight = call.tensor(0), call.tensor(1)
+    x = call.tensor(0)
+    weight = call.tensor(1)
     sides = weight.ndim - 2
     pads = call.get("pads", [0] * 2 * sides)
-    if call.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or "output_shape" in call.attributes:
+    if (
+        call.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
+        or "output_shape" in call.attributes
+    ):
         raise call.fault("has an output of a given shape: give pads instead")
+
     if pads[:sides] != pads[sides:]:
         raise call.fault(f"has other pads before than behind: {pads}")
-    apply: Callable[..., Tensor] = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[sides - 1]
+
+    apply: Callable[..., Tensor] = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[
+        sides - 1
+    ]
     return apply(
         x,
         weight,
@@ -44,22 +54,29 @@ def _transposed(call: Call) -> Tensor:
 
 def _max_pool(call: Call) -> Tensor:
     kernel = call.attributes["kernel_shape"]
-    strides, dilations = call.get("strides", [1] * len(kernel)), call.get("dilations", [1] * len(kernel))
+    strides = call.get("strides", [1] * len(kernel))
+    dilations = call.get("dilations", [1] * len(kernel))
     x, padding = _padded(call, call.tensor(0), kernel, strides, dilations, fill=-math.inf)
     if call.outputs > 1:
         raise call.fault("has the indices of the largest values as an output")
+
     apply: Callable[..., Tensor] = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[len(kernel) - 1]
     return apply(x, kernel, strides, padding, dilations, bool(call.get("ceil_mode", 0)))
 
 
 def _average_pool(call: Call) -> Tensor:
     kernel = call.attributes["kernel_shape"]
-    strides, counted = call.get("strides", [1] * len(kernel)), bool(call.get("count_include_pad", 0))
+    strides = call.get("strides", [1] * len(kernel))
+    counted = bool(call.get("count_include_pad", 0))
     if set(call.get("dilations", [1])) != {1}:
-        raise call.fault(f"has the dilations {call.get('dilations', [])}, and a mean of neighbours alone is read")
+        raise call.fault(
+            f"has the dilations {call.get('dilations', [])}, and a mean of neighbours alone is read"
+        )
+
     x, padding = _padded(call, call.tensor(0), kernel, strides, [1] * len(kernel))
     if x is not call.value(0) and not counted:
         raise call.fault("has other pads before than behind, which do not count")
+
     apply: Callable[..., Tensor] = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(kernel) - 1]
     return apply(x, kernel, strides, padding, bool(call.get("ceil_mode", 0)), counted)
 
@@ -73,21 +90,34 @@ def _global(function: Callable[..., Tensor]) -> Callable[[Call], Tensor]:
 
 
 def _padded(
-    call: Call, x: Tensor, kernel: list[int], strides: list[int], dilations: list[int], fill: float = 0.0
+    call: Call,
+    x: Tensor,
+    kernel: list[int],
+    strides: list[int],
+    dilations: list[int],
+    fill: float = 0.0,
 ) -> tuple[Tensor, list[int]]:
-    """Return the input and the padding of an operation; the input is padded first where its two ends differ."""
+    """Return the input and the padding of an operation; the input is padded first where its two
+    ends differ.
+    """
     sides = len(kernel)
-    pads, mode = list(call.get("pads", [0] * 2 * sides)), call.get("auto_pad", "NOTSET")
+    pads = list(call.get("pads", [0] * 2 * sides))
+    mode = call.get("auto_pad", "NOTSET")
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         pads = [0] * 2 * sides
         for at in range(sides):
-            side, reach = int(x.shape[2 + at]), dilations[at] * (kernel[at] - 1) + 1
+            side = int(x.shape[2 + at])
+            reach = dilations[at] * (kernel[at] - 1) + 1
             total = max((math.ceil(side / strides[at]) - 1) * strides[at] + reach - side, 0)
-            less, more = total // 2, total - total // 2
+            less = total // 2
+            more = total - total // 2
             pads[at], pads[sides + at] = (less, more) if mode == "SAME_UPPER" else (more, less)
-    before, behind = pads[:sides], pads[sides:]
+
+    before = pads[:sides]
+    behind = pads[sides:]
     if before == behind:
         return x, before
+
     # PyTorch has the last side first.
     ends = [end for at in reversed(range(sides)) for end in (before[at], behind[at])]
     return F.pad(x, ends, value=fill), [0] * sides
@@ -99,47 +129,64 @@ def _linear(call: Call) -> Tensor:
 
 
 def _general_product(call: Call) -> Tensor:
-    a, b = call.tensor(0), call.tensor(1)
+    a = call.tensor(0)
+    b = call.tensor(1)
     a = a.T if call.get("transA", 0) else a
     product = a @ (b.T if call.get("transB", 0) else b)
-    alpha, beta, c = call.get("alpha", 1.0), call.get("beta", 1.0), call.optional(2)
+    alpha = call.get("alpha", 1.0)
+    beta = call.get("beta", 1.0)
+    c = call.optional(2)
     product = product if alpha == 1.0 else product * alpha
     if c is None:
         return product
+
     return product + (c if beta == 1.0 else c * beta)
 
 
 def _batch_norm(call: Call) -> Tensor:
     if call.get("training_mode", 0):
         raise call.fault("is in training mode: export the model in evaluation mode")
+
     x, weight, bias, mean, var = (call.tensor(at) for at in range(5))
-    # ONNX has the weight of the old statistics. PyTorch writes 1 where they are the mean of all batches.
+    # ONNX has the weight of the old statistics. PyTorch writes 1 where they are the mean of all
+    # batches.
     momentum = round(1 - call.get("momentum", 0.9), 7) or math.nan
-    return F.batch_norm(x, mean, var, weight, bias, False, momentum, _real(call.get("epsilon", 1e-5)))
+    return F.batch_norm(
+        x, mean, var, weight, bias, False, momentum, _real(call.get("epsilon", 1e-5))
+    )
 
 
 def _layer_norm(call: Call) -> Tensor:
-    x, axis = call.tensor(0), call.get("axis", -1)
+    x = call.tensor(0)
+    axis = call.get("axis", -1)
     shape = list(x.shape[axis:])
-    return F.layer_norm(x, shape, call.tensor(1), call.optional(2), _real(call.get("epsilon", 1e-5)))
+    return F.layer_norm(
+        x, shape, call.tensor(1), call.optional(2), _real(call.get("epsilon", 1e-5))
+    )
 
 
 def _group_norm(call: Call) -> Tensor:
-    x, groups, weight, bias = call.tensor(0), call.attributes["num_groups"], call.tensor(1), call.tensor(2)
+    x = call.tensor(0)
+    groups = call.attributes["num_groups"]
+    weight = call.tensor(1)
+    bias = call.tensor(2)
     if call.opset < 21:
         # Of a group, not of a channel.
         repeats = int(x.shape[1]) // groups
         weight = weight.repeat_interleave(repeats)
         bias = bias.repeat_interleave(repeats)
+
     return F.group_norm(x, groups, weight, bias, _real(call.get("epsilon", 1e-5)))
 
 
 def _response_norm(call: Call) -> Tensor:
-    x, size = call.tensor(0), call.attributes["size"]
+    x = call.tensor(0)
+    size = call.attributes["size"]
     alpha, beta, bias = (_real(call.get(name, usual)) for name, usual in _RESPONSE)
     # PyTorch has the longer part of an even window before the channel, ONNX behind it.
     if size % 2:
         return F.local_response_norm(x, size, alpha, beta, bias)
+
     squares = F.pad(x.square().flatten(2).unsqueeze(1), (0, 0, (size - 1) // 2, size // 2))
     means = F.avg_pool2d(squares, (size, 1), stride=1).squeeze(1).reshape(x.shape)
     return x / (means * alpha + bias) ** beta
@@ -149,7 +196,8 @@ _RESPONSE = (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
 
 
 def _instance_norm(call: Call) -> Tensor:
-    x, epsilon = call.tensor(0), _real(call.get("epsilon", 1e-5))
+    x = call.tensor(0)
+    epsilon = _real(call.get("epsilon", 1e-5))
     return F.instance_norm(x, None, None, call.tensor(1), call.tensor(2), True, 0.1, epsilon)
 
 
@@ -157,6 +205,7 @@ def _dropout(call: Call) -> Tensor:
     ratio: Any = call.attributes.get("ratio")
     if ratio is None:
         ratio = call.operand(1) if call.value(1) is not None else 0.5
+
     return F.dropout(call.tensor(0), _real(ratio), training=False)
 
 

@@ -1,4 +1,5 @@
-"""Torch modules of the space `torch`: networks of PyTorch's operations, built again from their graphs.
+"""Torch modules of the space `torch`: networks of PyTorch's operations, built again from their
+graphs.
 
 builder     the builder; without torch
 network     the graph as a module

@@ -1,4 +1,6 @@
-"""Builder of the space `torch`, whose architectures are imported (`archive.trainer.nn.aten.network`)."""
+"""Builder of the space `torch`, whose architectures are imported
+(`archive.trainer.nn.aten.network`).
+"""
 
 from __future__ import annotations
 

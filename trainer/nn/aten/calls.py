@@ -1,4 +1,6 @@
-"""The call of one operation: its arguments from the attributes of the layer and the layers before it."""
+"""The call of one operation: its arguments from the attributes of the layer and the layers before
+it.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,13 @@ class OperationArguments:
 
     def __init__(self, graph: fx.Graph, first: fx.Node) -> None:
         """Keep the graph; sizes are computed where they are used first."""
-        self._graph, self._first = graph, first
+        self._graph = graph
+        self._first = first
         self._shared: dict[Any, fx.Node] = {}
 
-    def arguments(self, layer: Layer, signature: Signature, inputs: Mapping[int, fx.Node]) -> dict[str, Any]:
+    def arguments(
+        self, layer: Layer, signature: Signature, inputs: Mapping[int, fx.Node]
+    ) -> dict[str, Any]:
         """Return the arguments of a layer by name, without tensors that the layer owns.
 
         Args:
@@ -40,7 +45,9 @@ class OperationArguments:
         for number, parameter in enumerate(signature.tensors):
             value = layer.attributes.get(parameter.name)
             if parameter.listed:
-                count = 1 + max((one for one in inputs if one >= number), default=number - 1) - number
+                count = (
+                    1 + max((one for one in inputs if one >= number), default=number - 1) - number
+                )
                 by_name[parameter.name] = [inputs.get(number + at) for at in range(count)]
             elif number in inputs:
                 by_name[parameter.name] = inputs[number]
@@ -48,56 +55,78 @@ class OperationArguments:
                 by_name[parameter.name] = self._one(parameter, value)
             elif not isinstance(value, tuple) and (value is not None or parameter.optional):
                 by_name[parameter.name] = value
+
         for parameter in signature.parameters:
             if parameter.kind == "tensor":
                 continue
+
             value = self._setting(layer, parameter)
             if value is not None or (parameter.optional and not parameter.default):
                 by_name[parameter.name] = value
+
         return {
-            parameter.name: by_name[parameter.name] for parameter in signature.parameters if parameter.name in by_name
+            parameter.name: by_name[parameter.name]
+            for parameter in signature.parameters
+            if parameter.name in by_name
         }
 
     def _setting(self, layer: Layer, parameter: OperationParameter) -> Any:
         """Return one setting; None leaves it to PyTorch."""
         if parameter.name == "device":
-            return self._node("device", lambda: self._graph.call_function(getattr, (self._first, "device")))
+            return self._node(
+                "device", lambda: self._graph.call_function(getattr, (self._first, "device"))
+            )
+
         if not parameter.kind:
             return None
+
         value: Any = layer.attributes.get(parameter.name)
         if value is None and parameter.name == "stride":
             value = layer.stride
+
         if value is None and parameter.name != "dtype" and parameter.default not in ("", "[]"):
             value = ast.literal_eval(parameter.default)
+
         if value is None:
             return None
+
         return self._list(parameter, value) if parameter.listed else self._one(parameter, value)
 
     def _list(self, parameter: OperationParameter, value: Any) -> list[Any]:
         if isinstance(value, (tuple, list)):
             return [self._one(parameter, one) for one in value]
+
         return [self._one(parameter, value)] * max(parameter.length, 1)
 
     def _one(self, parameter: OperationParameter, value: Any) -> Any:
         if not isinstance(value, str):
             return value
+
         if parameter.name == "dtype":
             return getattr(torch, value)
+
         if parameter.kind == "text":
             return value
+
         if value in INFINITIES:
             return float(value)
-        batch = self._node("batch", lambda: self._graph.call_function(torch.ops.aten.sym_size.int, (self._first, 0)))
+
+        batch = self._node(
+            "batch",
+            lambda: self._graph.call_function(torch.ops.aten.sym_size.int, (self._first, 0)),
+        )
         return self._node(value, lambda: evaluate(value, batch, self._computed))
 
     def _computed(self, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         if isinstance(left, fx.Node) or isinstance(right, fx.Node):
             return self._graph.call_function(function, (left, right))
+
         return function(left, right)
 
     def _node(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._shared:
             self._shared[key] = make()
+
         return self._shared[key]
 
 
@@ -105,20 +134,26 @@ def function_of(signature: Signature) -> Callable[..., Any]:
     """Return the function that a signature calls."""
     if signature.operation == "getitem":
         return operator.getitem
+
     special = _SPECIAL.get(signature.operation)
     if special is not None:
         return special
+
     packet = getattr(torch.ops.aten, signature.operation)
     function: Callable[..., Any] = getattr(packet, signature.overload or "default")
     return function
 
 
 def _view(self: torch.Tensor, size: list[int]) -> torch.Tensor:
-    """Return a tensor in another shape: a view where its layout in memory allows it, else a copy."""
+    """Return a tensor in another shape: a view where its layout in memory allows it, else a
+    copy.
+    """
     return self.reshape(size)
 
 
-def _strided(self: torch.Tensor, size: list[int], stride: list[int], storage_offset: int = 0) -> torch.Tensor:
+def _strided(
+    self: torch.Tensor, size: list[int], stride: list[int], storage_offset: int = 0
+) -> torch.Tensor:
     """Return a window on a tensor's memory, in the order that it has in the exported model."""
     return self.contiguous().as_strided(size, stride, storage_offset)
 

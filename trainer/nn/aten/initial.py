@@ -13,9 +13,10 @@
 | parameter that several layers use as a weight            | that of the first                              |
 | other parameters: tokens, tables of positions            | normal with standard deviation 0.02            |
 
-The fan in is that of the weight as the layer uses it, even where other layers compute it. A recurrent layer that is
-written out is a linear layer of its inputs and one of its state, each with a fan in of its own; `torch.nn` takes that
-of the state for both. What a model's own code draws otherwise is not part of its graph.
+The fan in is that of the weight as the layer uses it, even where other layers compute it. A
+recurrent layer that is written out is a linear layer of its inputs and one of its state, each with
+a fan in of its own; `torch.nn` takes that of the state for both. What a model's own code draws
+otherwise is not part of its graph.
 """
 
 from __future__ import annotations
@@ -41,14 +42,21 @@ _NORMS = (
 _MATRICES = {"convolution": "weight", "linear": "weight", "addmm": "mat2", "mm": "mat2"}
 
 
-def draw(layer: Layer, name: str, tensor: Tensor, shapes: Mapping[str, tuple[int, ...]], rng: torch.Generator) -> None:
+def draw(
+    layer: Layer,
+    name: str,
+    tensor: Tensor,
+    shapes: Mapping[str, tuple[int, ...]],
+    rng: torch.Generator,
+) -> None:
     """Draw the values of one tensor of a layer.
 
     Args:
         layer: The layer.
         name: Parameter of the operation that the tensor is.
         tensor: The tensor, written.
-        shapes: Shapes of the layer's weights by name: its own, and those that other layers give, where known.
+        shapes: Shapes of the layer's weights by name: its own, and those that other layers give,
+            where known.
         rng: Source of random numbers.
     """
     if layer.op in _NORMS:
@@ -88,7 +96,9 @@ def draw_parameter(
     """
     user, argument = _use(architecture, at)
     layer = architecture.layers[user]
-    names = [parameter.name for parameter in signatures().get(layer.op, signatures()["relu"])[0].tensors]
+    names = [
+        parameter.name for parameter in signatures().get(layer.op, signatures()["relu"])[0].tensors
+    ]
     name = names[argument] if argument < len(names) else ""
     if name in weights.OWNED.get(layer.op, ()):
         draw(layer, name, tensor, shapes[user], rng)
@@ -108,17 +118,33 @@ def constant(layer: Layer, dtype: torch.dtype) -> Tensor:
 
 
 def _use(architecture: Architecture, at: int) -> tuple[int, int]:
-    """Return the first layer that uses an output, behind changes of its shape, and the number of the input."""
+    """Return the first layer that uses an output, behind changes of its shape, and the number of
+    the input.
+    """
     while True:
         user = architecture.children[at][0]
-        argument = min(number for number, tail in wiring.values(architecture, user).items() if tail == at)
-        if architecture.layers[user].op not in ("view", "expand", "permute", "unsqueeze", "squeeze", "_to_copy"):
+        argument = min(
+            number for number, tail in wiring.values(architecture, user).items() if tail == at
+        )
+        if architecture.layers[user].op not in (
+            "view",
+            "expand",
+            "permute",
+            "unsqueeze",
+            "squeeze",
+            "_to_copy",
+        ):
             return user, argument
+
         at = user
 
 
 def _bound(op: str, weight: tuple[int, ...]) -> float:
-    """Return the largest initial value of a layer whose weight has a shape; 0 where that is not known."""
+    """Return the largest initial value of a layer whose weight has a shape;
+
+    0 where that is not known.
+    """
     if not weight:
         return 0.0
+
     return 1 / math.sqrt(max(weight[0] if op in ("addmm", "mm") else math.prod(weight[1:]), 1))

@@ -1,4 +1,6 @@
-"""Modules of layers: operations with tensors of their own, and operations that follow the mode of the network."""
+"""Modules of layers: operations with tensors of their own, and operations that follow the mode of
+the network.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class Weighted(nn.Module):
         first: Name of the parameter that the first input is.
         weights: Its weights by the name of their parameter.
         settings: Its other arguments.
-        units: How the units lie in its matrices, by the names of these (`archive.trainer.nn.units`).
+        units: How the units lie in its matrices, by the names of these
+            (`archive.trainer.nn.units`).
     """
 
     def __init__(
@@ -36,12 +39,17 @@ class Weighted(nn.Module):
     ) -> None:
         """Register the weights."""
         super().__init__()
-        self.call, self.first, self.settings, self.unit_axes = call, first, dict(settings), dict(units)
+        self.call = call
+        self.first = first
+        self.settings = dict(settings)
+        self.unit_axes = dict(units)
         _own(self, weights)
 
     def forward(self, x: Tensor, **computed: Any) -> Any:
         """Apply the operation; `computed` are inputs and sizes that other layers compute."""
-        return self.call(**{self.first: x}, **self._parameters, **self._buffers, **self.settings, **computed)
+        return self.call(
+            **{self.first: x}, **self._parameters, **self._buffers, **self.settings, **computed
+        )
 
 
 @final
@@ -74,11 +82,13 @@ class BatchNorm(nn.Module):
 
     Args:
         tensors: Its own tensors among weight, bias, running_mean and running_var.
-        momentum: Weight of a batch in the running statistics; NaN for the mean of all batches, which are counted then.
+        momentum: Weight of a batch in the running statistics; NaN for the mean of all batches,
+            which are counted then.
         eps: Number added to the variance.
 
     Attributes:
-        num_batches_tracked: Number of batches in a mean of all, () int64; None with another momentum.
+        num_batches_tracked: Number of batches in a mean of all, () int64; None with another
+            momentum.
     """
 
     num_batches_tracked: Tensor | None
@@ -86,31 +96,49 @@ class BatchNorm(nn.Module):
     def __init__(self, tensors: Mapping[str, Tensor], momentum: float, eps: float) -> None:
         """Register the tensors."""
         super().__init__()
-        self.momentum, self.eps = momentum, eps
+        self.momentum = momentum
+        self.eps = eps
         _own(self, tensors)
         cumulative = math.isnan(momentum) and "running_mean" in tensors
         self.register_buffer("num_batches_tracked", empty((), torch.int64) if cumulative else None)
 
     def forward(self, x: Tensor, **computed: Tensor) -> Tensor:
-        """Normalise a batch; weights that several layers share, and computed statistics, are given."""
+        """Normalise a batch; weights that several layers share, and computed statistics, are
+        given.
+        """
         own = {**computed, **self._parameters, **self._buffers}
-        mean, var = own.get("running_mean"), own.get("running_var")
-        weight, bias = own.get("weight"), own.get("bias")
-        if self.training and self.num_batches_tracked is not None and mean is not None and var is not None:
-            # Of this batch alone: PyTorch takes a momentum that is a number, which a recorded step would repeat.
+        mean = own.get("running_mean")
+        var = own.get("running_var")
+        weight = own.get("weight")
+        bias = own.get("bias")
+        if (
+            self.training
+            and self.num_batches_tracked is not None
+            and mean is not None
+            and var is not None
+        ):
+            # Of this batch alone: PyTorch takes a momentum that is a number, which a recorded step
+            # would repeat.
             of_batch = torch.zeros_like(mean), torch.zeros_like(var)
             y = F.batch_norm(x, *of_batch, weight, bias, True, 1.0, self.eps)
             with torch.no_grad():
                 share = self.num_batches_tracked.add_(1).to(mean.dtype).reciprocal()
                 mean.lerp_(of_batch[0], share)
                 var.lerp_(of_batch[1], share)
+
             return y
-        return F.batch_norm(x, mean, var, weight, bias, self.training or mean is None, self.momentum, self.eps)
+
+        return F.batch_norm(
+            x, mean, var, weight, bias, self.training or mean is None, self.momentum, self.eps
+        )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         # A file of ONNX has no number of batches.
         if self.num_batches_tracked is not None:
-            state_dict.setdefault(f"{prefix}num_batches_tracked", torch.zeros((), dtype=torch.int64))
+            state_dict.setdefault(
+                f"{prefix}num_batches_tracked", torch.zeros((), dtype=torch.int64)
+            )
+
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
@@ -121,7 +149,8 @@ class Dropout(nn.Module):
     def __init__(self, call: Callable[[Tensor, float, bool], Tensor], p: float) -> None:
         """Keep the operation and the probability."""
         super().__init__()
-        self.call, self.p = call, p
+        self.call = call
+        self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply it."""
@@ -145,14 +174,17 @@ class InstanceNorm(nn.Module):
     def __init__(self, tensors: Mapping[str, Tensor], momentum: float, eps: float) -> None:
         """Register the tensors."""
         super().__init__()
-        self.momentum, self.eps = momentum, eps
+        self.momentum = momentum
+        self.eps = eps
         _own(self, tensors)
 
     def forward(self, x: Tensor, **computed: Tensor) -> Tensor:
         """Normalise; weights that several layers share, and computed statistics, are given."""
         own = {**computed, **self._parameters, **self._buffers}
-        mean, var = own.get("running_mean"), own.get("running_var")
-        weight, bias = own.get("weight"), own.get("bias")
+        mean = own.get("running_mean")
+        var = own.get("running_var")
+        weight = own.get("weight")
+        bias = own.get("bias")
         by_image = self.training or mean is None
         return F.instance_norm(x, mean, var, weight, bias, by_image, self.momentum, self.eps)
 
@@ -169,15 +201,24 @@ class Following(nn.Module):
     """
 
     def __init__(
-        self, call: Callable[..., Tensor], name: str, modes: tuple[Any, Any], settings: Mapping[str, Any]
+        self,
+        call: Callable[..., Tensor],
+        name: str,
+        modes: tuple[Any, Any],
+        settings: Mapping[str, Any],
     ) -> None:
         """Keep the arguments."""
         super().__init__()
-        self.call, self.name, self.modes, self.settings = call, name, modes, dict(settings)
+        self.call = call
+        self.name = name
+        self.modes = modes
+        self.settings = dict(settings)
 
     def forward(self, x: Tensor, *others: Tensor, **computed: Any) -> Tensor:
         """Apply the operation."""
-        return self.call(x, *others, **self.settings, **computed, **{self.name: self.modes[self.training]})
+        return self.call(
+            x, *others, **self.settings, **computed, **{self.name: self.modes[self.training]}
+        )
 
 
 @final
@@ -212,6 +253,7 @@ class Lstm(nn.LSTM):
         if h0 is None and c0 is None:
             steps, (state, cell) = super().forward(x)
             return steps, state, cell
+
         count = self.num_layers * (2 if self.bidirectional else 1)
         batch = x.shape[0 if self.batch_first else 1]
         h0 = x.new_zeros(count, batch, self.proj_size or self.hidden_size) if h0 is None else h0
@@ -239,7 +281,9 @@ class Rnn(nn.RNN):
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return a tensor without memory, which takes its place until the shapes of the network are checked."""
+    """Return a tensor without memory, which takes its place until the shapes of the network are
+    checked.
+    """
     return torch.empty(shape, dtype=dtype, device="meta")
 
 

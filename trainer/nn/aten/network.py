@@ -3,12 +3,12 @@
     module = rebuilt(architecture)                  # a torch.fx.GraphModule
     module.load_state_dict(imported.state_dict(model))      # computes what the imported model does
 
-Weights are in `OPERATION_POSITION.NAME`, such as `convolution_3.weight`: positions in the canonical order of the
-network with its blocks written out, so that all relabellings give the same module. A grey image goes to every channel
-of a network that was imported for images of several.
+Weights are in `OPERATION_POSITION.NAME`, such as `convolution_3.weight`: positions in the canonical
+order of the network with its blocks written out, so that all relabellings give the same module. A
+grey image goes to every channel of a network that was imported for images of several.
 
-A graph may come from anywhere. Its module is made of the operations of the vocabulary alone: no module is imported and
-no file is read.
+A graph may come from anywhere. Its module is made of the operations of the vocabulary alone: no
+module is imported and no file is read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def build(architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module
     """Return the network of an architecture, if it has a form.
 
     Raises:
-        InvalidArchitectureError: It takes other inputs or gives other outputs, or is no member of the space.
+        InvalidArchitectureError: It takes other inputs or gives other outputs, or is no member of
+            the space.
     """
     whole = _whole(architecture)
     return _filled(whole, _of_form(whole, form), seed)
@@ -64,7 +65,8 @@ def check(architecture: Architecture, form: NetworkForm) -> None:
 
 
 def rebuilt(architecture: Architecture, seed: int = 0) -> fx.GraphModule:
-    """Return the network of an architecture, in training mode, with initial weights drawn from a seed.
+    """Return the network of an architecture, in training mode, with initial weights drawn from a
+    seed.
 
     Raises:
         InvalidArchitectureError: It is no member of the space.
@@ -74,12 +76,15 @@ def rebuilt(architecture: Architecture, seed: int = 0) -> fx.GraphModule:
 
 
 def without_weights(architecture: Architecture) -> fx.GraphModule:
-    """Return the network of an architecture as `rebuilt`, on the device `meta`: its tensors have no memory."""
+    """Return the network of an architecture as `rebuilt`, on the device `meta`: its tensors have no
+    memory.
+    """
     return _module(_whole(architecture))
 
 
 def output_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
-    """Return the shape of each layer's output for a batch of one, without the batch; takes no memory for weights.
+    """Return the shape of each layer's output for a batch of one, without the batch; takes no
+    memory for weights.
 
     The last layer, the output, is left out; a layer with several outputs has an empty shape.
 
@@ -99,7 +104,10 @@ def _value_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
         graph = _Graph(architecture, 1)
         shapes = shapes_of(graph.module(), graph.given)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidArchitectureError(f"PyTorch cannot build the network: {first_line(error, 200)}") from error
+        raise InvalidArchitectureError(
+            f"PyTorch cannot build the network: {first_line(error, 200)}"
+        ) from error
+
     return [shapes.get(graph.value[u].name, ()) for u in range(len(architecture.layers) - 1)]
 
 
@@ -124,7 +132,11 @@ def _of_form(architecture: Architecture, form: NetworkForm) -> fx.GraphModule:
     grey = len(imported.shape) == 3 and form.input_shape[:1] == (1,)
     module = _module(architecture, imported.shape[0] if grey else 1)
     _check_form(imported, module, form)
-    check_sides(architecture, imported, (imported.shape[0], *form.input_shape[1:]) if grey else form.input_shape)
+    check_sides(
+        architecture,
+        imported,
+        (imported.shape[0], *form.input_shape[1:]) if grey else form.input_shape,
+    )
     return module
 
 
@@ -132,7 +144,10 @@ def _one_input(architecture: Architecture) -> wiring.Input:
     imported = wiring.inputs(architecture)
     if len(imported) > 1 or imported[0].dtype != "float32":
         text = " and ".join(map(str, imported))
-        raise InvalidArchitectureError(f"the network takes {text}, and a task gives one tensor of float32")
+        raise InvalidArchitectureError(
+            f"the network takes {text}, and a task gives one tensor of float32"
+        )
+
     return imported[0]
 
 
@@ -142,7 +157,9 @@ def _module(architecture: Architecture, channels: int = 1) -> fx.GraphModule:
         return _Graph(architecture, channels).module()
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         # Such as a tensor whose size no number of 64 bits can hold.
-        raise InvalidArchitectureError(f"PyTorch cannot build the network: {first_line(error, 200)}") from error
+        raise InvalidArchitectureError(
+            f"PyTorch cannot build the network: {first_line(error, 200)}"
+        ) from error
 
 
 _STATES = ("input", "h0", "c0")
@@ -159,7 +176,8 @@ class _Graph:
 
     def __init__(self, architecture: Architecture, channels: int) -> None:
         self.architecture = architecture
-        self.graph, self.root = fx.Graph(), nn.Module()
+        self.graph = fx.Graph()
+        self.root = nn.Module()
         self.given = wiring.inputs(architecture)
         self.inputs = [self.graph.placeholder(f"x{at}") for at, _ in enumerate(self.given)]
         self.calls = OperationArguments(self.graph, self.inputs[0])
@@ -167,6 +185,7 @@ class _Graph:
         self.value: dict[int, fx.Node] = {0: self.inputs[0]}
         if channels > 1:
             self.value[0] = self.graph.call_method("expand", (self.inputs[0], -1, channels, -1, -1))
+
         self.outputs: dict[int, fx.Node] = {}
         self.matrices = matrices.given(architecture)
         self.tensors: dict[int, TrainedTensor] = {}
@@ -176,6 +195,7 @@ class _Graph:
         layers = self.architecture.layers
         for u in range(1, len(layers) - 1):
             self._add(u, layers[u])
+
         ends = wiring.values(self.architecture, len(layers) - 1)
         values = [self.value[ends[number]] for number in sorted(ends)]
         self.graph.output(values[0] if len(values) == 1 else tuple(values))
@@ -193,7 +213,9 @@ class _Graph:
         elif layer.op == "constant":
             dtype = getattr(torch, str(layer.attributes["dtype"]))
             # Not part of the state: the architecture has it.
-            self.root.register_buffer(f"{layer.op}_{u}", empty(weights.shape(layer, "shape"), dtype), persistent=False)
+            self.root.register_buffer(
+                f"{layer.op}_{u}", empty(weights.shape(layer, "shape"), dtype), persistent=False
+            )
             self.value[u] = self.graph.get_attr(f"{layer.op}_{u}")
         else:
             self._call(u, layer, {number: self.value[tail] for number, tail in used.items()})
@@ -203,6 +225,7 @@ class _Graph:
         assert isinstance(item, int)
         if tail == 0:
             return self.inputs[item]
+
         return self.graph.call_function(operator.getitem, (self.outputs[tail], item))
 
     def _call(self, u: int, layer: Layer, inputs: Mapping[int, fx.Node]) -> None:
@@ -214,26 +237,34 @@ class _Graph:
             )
             self._keep(u, self._module(f"{layer.op}_{u}", module, arguments), signature)
             return
+
         if layer.op == "by_mode":
             self._keep(u, self._module(f"{layer.op}_{u}", ByMode(), arguments), signature)
             return
+
         function = function_of(signature)
         own = {key: empty(weights.shape(layer, key)) for key in weights.owned(layer)}
         name = f"{layer.op}_{u}"
         if layer.op in ("batch_norm", "instance_norm"):
-            momentum, eps = arguments.pop("momentum"), arguments.pop("eps")
+            momentum = arguments.pop("momentum")
+            eps = arguments.pop("eps")
             # Without statistics of its own, the layer normalises by the batch in both modes.
             for buffer in weights.BUFFERS:
                 if arguments.get(buffer) is None:
                     arguments.pop(buffer, None)
+
             norm: type[nn.Module] = BatchNorm if layer.op == "batch_norm" else InstanceNorm
             node = self._module(name, norm(own, momentum, eps), arguments)
         elif layer.op == "rrelu":
             settings = {key: arguments.pop(key) for key in ("lower", "upper")}
-            node = self._module(name, Following(function, "training", (False, True), settings), arguments)
+            node = self._module(
+                name, Following(function, "training", (False, True), settings), arguments
+            )
         elif layer.op == "scaled_dot_product_attention" and arguments.pop("training_dropout_p"):
             rates = arguments.pop("dropout_p", 0.0), layer.attributes["training_dropout_p"]
-            settings = {key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])}
+            settings = {
+                key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])
+            }
             node = self._module(name, Following(function, "dropout_p", rates, settings), arguments)
         elif layer.op in MODES:
             node = self._module(name, Dropout(function, arguments.pop("p")), arguments)
@@ -241,14 +272,18 @@ class _Graph:
             computed = [key for key, value in arguments.items() if isinstance(value, fx.Node)]
             # A matrix may be given before the input, as to an embedding.
             first = min(computed, key=weights.OWNED[layer.op].__contains__)
-            fixed = {key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])}
+            fixed = {
+                key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])
+            }
             arguments = {first: arguments[first], **arguments}
             module = Weighted(function, first, own, fixed, matrices.owned(layer))
             if matrix := self.matrices.get(u):
                 self.tensors[matrix.tensor].applied_in.append(module)
+
             node = self._module(name, module, arguments)
         else:
             node = self.graph.call_function(function, (), arguments)
+
         self._keep(u, node, signature)
 
     def _keep(self, u: int, node: fx.Node, signature: Signature) -> None:
@@ -274,15 +309,18 @@ def _check_form(imported: wiring.Input, module: nn.Module, form: NetworkForm) ->
             outputs = module.eval()(torch.empty((2, *form.input_shape), device="meta"))
     except Exception as error:
         raise InvalidArchitectureError(
-            f"the network was imported for inputs {imported} and takes none of the shape {form.input_shape}: "
+            f"the network was imported for inputs {imported} and takes none of the shape "
+            f"{form.input_shape}: "
             f"{first_line(error, 200)}"
         ) from error
     finally:
         module.train()
+
     shape = tuple(outputs.shape[1:]) if isinstance(outputs, Tensor) else f"{len(outputs)} tensors"
     if shape != (form.outputs,):
         raise InvalidArchitectureError(
-            f"the network has outputs of the shape {shape}, and the task needs ({form.outputs},): import it with as "
+            f"the network has outputs of the shape {shape}, and the task needs "
+            f"({form.outputs},): import it with as "
             f"many, as with --set num_classes={form.outputs}"
         )
 
@@ -300,19 +338,31 @@ def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx
             elif layer.op == "constant":
                 buffer = module.get_buffer(f"{layer.op}_{u}")
                 buffer.copy_(initial.constant(layer, buffer.dtype))
+
             for name in weights.owned(layer):
                 full = tensor_name(layer, u, name)
-                tensor = module.get_buffer(full) if name in weights.BUFFERS else module.get_parameter(full)
+                tensor = (
+                    module.get_buffer(full)
+                    if name in weights.BUFFERS
+                    else module.get_parameter(full)
+                )
                 initial.draw(layer, name, tensor, shapes[u], rng)
+
         for part in module.children():
             if isinstance(part, BatchNorm) and part.num_batches_tracked is not None:
                 part.num_batches_tracked.zero_()
+
     return module
 
 
 def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]]]:
-    """Return the shapes of each layer's weights by name: its own, and those that other layers give, where known."""
-    shapes = [{name: weights.shape(layer, name) for name in weights.owned(layer)} for layer in architecture.layers]
+    """Return the shapes of each layer's weights by name: its own, and those that other layers give,
+    where known.
+    """
+    shapes = [
+        {name: weights.shape(layer, name) for name in weights.owned(layer)}
+        for layer in architecture.layers
+    ]
     computed = [
         (u, signature.tensors[number].name, tail)
         for u, layer in enumerate(architecture.layers)
@@ -324,12 +374,15 @@ def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]
     ]
     if not computed:
         return shapes
+
     try:
         outputs = _value_shapes(architecture)
     except InvalidArchitectureError:
         # Its tensors do not fit; a call of the module will say so.
         return shapes
+
     for u, name, tail in computed:
         if outputs[tail]:
             shapes[u][name] = outputs[tail]
+
     return shapes

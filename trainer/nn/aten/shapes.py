@@ -11,14 +11,20 @@ from archive.architecture.aten.wiring import Input
 
 
 def shapes_of(module: fx.GraphModule, inputs: Sequence[Input]) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each tensor that a module computes for a batch of one, by the name of its node.
+    """Return the shape of each tensor that a module computes for a batch of one, by the name of its
+    node.
 
     Args:
         module: A module on the device `meta`; put into evaluation mode.
         inputs: Its inputs.
     """
     run = _ShapesRun(module)
-    run.run(*(torch.empty((1, *each.shape), dtype=getattr(torch, each.dtype), device="meta") for each in inputs))
+    run.run(
+        *(
+            torch.empty((1, *each.shape), dtype=getattr(torch, each.dtype), device="meta")
+            for each in inputs
+        )
+    )
     return run.shapes
 
 
@@ -34,4 +40,5 @@ class _ShapesRun(fx.Interpreter):
         value = super().run_node(n)
         if isinstance(value, Tensor):
             self.shapes[n.name] = tuple(value.shape)
+
         return value

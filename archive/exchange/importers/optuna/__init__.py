@@ -14,8 +14,9 @@
 | numbers among the user attributes | metrics                                                                        |
 | other user attributes             | `user_attributes` in the environment of the evaluation, or the study's config  |
 
-The caller passes a function that reads a trial's architecture. A trial is added once: importing again adds the trials
-that have finished since. The storage's address is not recorded, because it may contain a password.
+The caller passes a function that reads a trial's architecture. A trial is added once: importing
+again adds the trials that have finished since. The storage's address is not recorded, because it
+may contain a password.
 """
 
 from archive.exchange.importers.optuna.storage import open_study

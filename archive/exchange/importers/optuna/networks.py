@@ -1,4 +1,6 @@
-"""Architectures of Optuna's trials, read from an attribute, from the parameters, or by a user's function."""
+"""Architectures of Optuna's trials, read from an attribute, from the parameters, or by a user's
+function.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +25,22 @@ Choose = Callable[[Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
 
 
 def reader(space: Space, otherwise: Choose) -> Read:
-    """Return a function that reads the architecture of a trial, which must be a member of the space.
+    """Return a function that reads the architecture of a trial, which must be a member of the
+    space.
 
     Args:
         space: The space.
-        otherwise: Reader of trials without the attribute; with it, all parameters are hyperparameters.
+        otherwise: Reader of trials without the attribute; with it, all parameters are
+            hyperparameters.
     """
 
-    def read(parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
+    def read(
+        parameters: Mapping[str, Any], attributes: Mapping[str, Any]
+    ) -> tuple[Architecture, Mapping[str, Any]]:
         text = attributes.get(ATTRIBUTE)
-        network, rest = (from_text(text), parameters) if isinstance(text, str) else otherwise(parameters)
+        network, rest = (
+            (from_text(text), parameters) if isinstance(text, str) else otherwise(parameters)
+        )
         space.validate(network)
         return network, rest
 
@@ -56,10 +64,15 @@ def by_function(function: Callable[[Mapping[str, Any]], Any]) -> Choose:
         except Exception as error:
             first = next(iter(str(error).splitlines()), "")
             raise UsageError(f"its function raised {type(error).__name__}: {first:.200}") from error
+
         if isinstance(made, str):
             made = from_text(made)
+
         if not isinstance(made, Architecture):
-            raise UsageError(f"its function must return an Architecture or its text, got {type(made).__name__}")
+            raise UsageError(
+                f"its function must return an Architecture or its text, got {type(made).__name__}"
+            )
+
         return made, {}
 
     return choose

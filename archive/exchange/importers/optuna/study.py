@@ -43,7 +43,8 @@ RETURN p.request AS token, e.value AS value
 """
 
 Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
-"""Function from parameters and user attributes of a trial to its architecture and the remaining parameters."""
+"""Function from parameters and user attributes of a trial to its architecture and the remaining
+parameters."""
 
 
 class TrialToAdd(NamedTuple):
@@ -61,25 +62,31 @@ class TrialToAdd(NamedTuple):
 
 
 def import_study(
-    archive: Archive, source: optuna.Study, study: Study, read: Read, notify: Callable[[str], None] | None = None
+    archive: Archive,
+    source: optuna.Study,
+    study: Study,
+    read: Read,
+    notify: Callable[[str], None] | None = None,
 ) -> dict[str, int]:
     """Add the finished trials of a study to the archive.
 
     Args:
         archive: The archive.
         source: The study of Optuna.
-        study: The study to create: name, task, protocol, space, and the names of its objectives; directions,
-            constraints and budget are those of `source`.
+        study: The study to create: name, task, protocol, space, and the names of its objectives;
+            directions, constraints and budget are those of `source`.
         read: Reads the architecture of a trial.
         notify: Receives a line on what the archive does not keep.
 
     Returns:
-        Numbers of trials that are `evaluated`, `pruned`, `failed`, and `left_out`: unfinished, or failed without an
-        architecture.
+        Numbers of trials that are `evaluated`, `pruned`, `failed`, and `left_out`: unfinished, or
+        failed without an architecture.
 
     Raises:
-        UsageError: The source has another number of objectives, or a trial's parameters describe no architecture.
-        StudyConflictError: The archive has another study of this name, or trials of another one of Optuna in it.
+        UsageError: The source has another number of objectives, or a trial's parameters describe no
+            architecture.
+        StudyConflictError: The archive has another study of this name, or trials of another one of
+            Optuna in it.
     """
     objectives = _objectives(source, study)
     finished = source.get_trials(deepcopy=False)
@@ -88,9 +95,11 @@ def import_study(
     for trial in finished:
         if (suggestion := _suggestion(trial, read)) is not None:
             suggestions[trial.number] = suggestion
+
     config: dict[str, Any] = {"optuna": source.study_name}
     if left := trials.attributes(source.user_attrs):
         config[trials.ATTRIBUTES] = left
+
     made = replace(
         study,
         objective=objectives[0].name,
@@ -102,23 +111,29 @@ def import_study(
     )
     if study.name not in archive.studies.names():
         check_new_name(study.name)
+
     chosen = [trial for trial in finished if trial.number in suggestions]
     additions = []
     for trial in chosen:
         outcome = trials.outcome(trial, objectives, named=named)
         token = f"{KIND}/{source.study_name}/{trial.number}"
         additions.append(TrialToAdd(token, suggestions[trial.number], outcome))
+
     archive.studies.create(made)
     _check_same(archive, study.name, additions)
     if archive.studies.get(study.name).budget < len(finished):
         archive.studies.set_budget(study.name, len(finished))
+
     agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
     _add(archive, study.name, agent, additions)
     if notify is not None:
         for line in _left_out(chosen, additions):
             notify(line)
+
     failed = sum(isinstance(addition.outcome, str) for addition in additions)
-    pruned = sum(isinstance(addition.outcome, Result) and addition.outcome.partial for addition in additions)
+    pruned = sum(
+        isinstance(addition.outcome, Result) and addition.outcome.partial for addition in additions
+    )
     return {
         "evaluated": len(additions) - failed - pruned,
         "pruned": pruned,
@@ -127,23 +142,31 @@ def import_study(
     }
 
 
-def objective_names(archive: Archive, source: optuna.Study, name: str, requested: Sequence[str] = ()) -> list[str]:
+def objective_names(
+    archive: Archive, source: optuna.Study, name: str, requested: Sequence[str] = ()
+) -> list[str]:
     """Return the names of the objectives of an imported study.
 
     Args:
         archive: The archive.
         source: The study of Optuna.
         name: Name of the study in the archive.
-        requested: Names that the caller prefers; empty for those of an earlier import, else those that `source` has.
+        requested: Names that the caller prefers; empty for those of an earlier import, else those
+            that `source` has.
     """
     if requested:
         return list(requested)
+
     if name in archive.studies.names():
         stored = archive.studies.get(name)
-        if stored.config.get("optuna") == source.study_name and len(stored.objectives) == len(source.directions):
+        if stored.config.get("optuna") == source.study_name and len(stored.objectives) == len(
+            source.directions
+        ):
             return [objective.name for objective in stored.objectives]
+
     if source.metric_names:
         return list(source.metric_names)
+
     count = len(source.directions)
     return ["value"] if count == 1 else [f"value_{place}" for place in range(count)]
 
@@ -155,21 +178,26 @@ def _objectives(source: optuna.Study, study: Study) -> tuple[Objective, ...]:
             f"the study {source.study_name!r} has {counted(len(source.directions), 'objective')}, "
             f"got {counted(len(names), 'name')}: {', '.join(names)}"
         )
+
     directions: list[Direction] = []
     for direction in source.directions:
         directions.append("maximise" if direction.name == "MAXIMIZE" else "minimise")
+
     return tuple(map(Objective, names, directions))
 
 
 def _suggestion(trial: FrozenTrial, read: Read) -> OptunaTrial | None:
     if not trial.state.is_finished():
         return None
+
     try:
         network, rest = read(trial.params, trial.user_attrs)
     except ArchiveError as error:
         if trial.state.name != "COMPLETE":
             return None
+
         raise UsageError(f"trial {trial.number} holds no architecture: {error}") from None
+
     return OptunaTrial(network, rest, **trials.times(trial))
 
 
@@ -178,19 +206,26 @@ def _left_out(chosen: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) ->
     back = [trial.number for trial in chosen if trials.went_back(trial)]
     if back:
         yield (
-            f"the clock went back during {counted(len(back), 'trial')}, the first of which is {back[0]}: their times "
+            f"the clock went back during {counted(len(back), 'trial')}, the first of which is "
+            f"{back[0]}: their times "
             "and durations are left out"
         )
+
     without_place = 0
     for trial, addition in zip(chosen, additions, strict=True):
         if isinstance(addition.outcome, str) and trials.attributes(trial.user_attrs):
             without_place += 1
+
     if without_place:
-        yield f"the user attributes of {counted(without_place, 'failed trial')} are left out: only results keep them"
+        yield (
+            f"the user attributes of {counted(without_place, 'failed trial')} are left out: "
+            "only results keep them"
+        )
 
 
 def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -> None:
-    """Check that trials that were added before have the values of these: two storages may have studies of one name.
+    """Check that trials that were added before have the values of these: two storages may have
+    studies of one name.
 
     Raises:
         StudyConflictError: One has another value.
@@ -200,10 +235,12 @@ def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -
     for token, _, outcome in additions:
         value = outcome.value if isinstance(outcome, Result) else None
         recorded = stored.get(token)
-        # A user may have removed a value from the archive, and earlier releases stored infinite ones.
+        # A user may have removed a value from the archive, and earlier releases stored infinite
+        # ones.
         if recorded is not None and math.isfinite(recorded) and recorded != value:
             raise StudyConflictError(
-                f"the study {study!r} has trials of another study of Optuna with this name: {token} has the value "
+                f"the study {study!r} has trials of another study of Optuna with this name: "
+                f"{token} has the value "
                 f"{recorded} in the archive, and {value} in the storage; "
                 "import it under another name with --study"
             )
@@ -231,16 +268,22 @@ def _add(archive: Archive, study: str, agent: str, additions: Sequence[TrialToAd
         )
         stored = len(admit(archive.connection, request))
         if stored == len(part):
-            total, left = total + stored, left[stored:]
+            total = total + stored
+            left = left[stored:]
             continue
+
         # Another process added to the study, or an acknowledgement was lost.
         before = total
         total, left = _missing(archive, study, additions)
         if left and total == before:
-            raise UsageError(f"the study {study!r} has no room for {len(left)} trials: raise its budget")
+            raise UsageError(
+                f"the study {study!r} has no room for {len(left)} trials: raise its budget"
+            )
 
 
-def _missing(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -> tuple[int, list[TrialToAdd]]:
+def _missing(
+    archive: Archive, study: str, additions: Sequence[TrialToAdd]
+) -> tuple[int, list[TrialToAdd]]:
     """Return the number of a study's proposals, and the additions that are not among them."""
     row = archive.connection.read(lambda tx: tx.run(ADDED, study=study).single(strict=True))
     known = set(row["tokens"])

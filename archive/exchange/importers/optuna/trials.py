@@ -1,4 +1,5 @@
-"""Finished trials of Optuna as proposals: result or reason of the failure, constraints, times, attributes.
+"""Finished trials of Optuna as proposals: result or reason of the failure, constraints, times,
+attributes.
 
 | symbol      | meaning                                                                                        |
 |-------------|------------------------------------------------------------------------------------------------|
@@ -74,27 +75,38 @@ def outcome(trial: FrozenTrial, objectives: Sequence[Objective], *, named: bool)
         value = _last_value(trial)
         if value is None:
             return "pruned by Optuna before it reported a value"
+
         return _result(trial, [value], objectives, curve, named=named, partial=True)
+
     if trial.state.name != "COMPLETE" or not trial.values:
         return str(trial.system_attrs.get("fail_reason") or "failed in Optuna")
+
     for objective, value in zip(objectives, trial.values, strict=True):
         if not math.isfinite(value):
             of = "the value" if len(objectives) == 1 else f"the value of {objective.name}"
             return f"{of} is {value}"
+
     return _result(trial, trial.values, objectives, curve, named=named)
 
 
 def is_constrained(trials: Sequence[FrozenTrial]) -> tuple[bool, bool]:
     """Return whether trials have constraints, and whether these have names."""
-    names = {name for trial in trials for name in trial.system_attrs if name == LISTED or name.startswith(NAMED)}
+    names = {
+        name
+        for trial in trials
+        for name in trial.system_attrs
+        if name == LISTED or name.startswith(NAMED)
+    }
     return bool(names), bool(names - {LISTED})
 
 
 def times(trial: FrozenTrial) -> dict[str, int | None]:
     """Return begin and end of a trial; nothing where the clock went back meanwhile."""
-    begin, end = _milliseconds(trial.datetime_start), _milliseconds(trial.datetime_complete)
+    begin = _milliseconds(trial.datetime_start)
+    end = _milliseconds(trial.datetime_complete)
     if begin is not None and end is not None and end < begin:
         return {}
+
     return {"created": begin, "started": begin, "finished": end}
 
 
@@ -103,8 +115,11 @@ def went_back(trial: FrozenTrial) -> bool:
     return trial.duration is not None and not is_duration(trial.duration.total_seconds())
 
 
-def attributes(values: Mapping[str, Any], kept: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """Return user attributes as JSON values: those that are not kept as metrics, and do not describe the network.
+def attributes(
+    values: Mapping[str, Any], kept: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """Return user attributes as JSON values: those that are not kept as metrics, and do not
+    describe the network.
 
     Args:
         values: The attributes by name.
@@ -116,6 +131,7 @@ def attributes(values: Mapping[str, Any], kept: Mapping[str, float] | None = Non
         is_metric = kept is not None and _is_metric(name, value) and kept.get(name) == value
         if not is_network and not is_metric:
             left[str(name)] = _json_value(value)
+
     return left
 
 
@@ -128,12 +144,17 @@ def _result(
     named: bool,
     partial: bool = False,
 ) -> Result:
-    numbers = {name: float(value) for name, value in trial.user_attrs.items() if _is_metric(name, value)}
-    of_objectives = {objective.name: value for objective, value in zip(objectives, values, strict=False)}
+    numbers = {
+        name: float(value) for name, value in trial.user_attrs.items() if _is_metric(name, value)
+    }
+    of_objectives = {
+        objective.name: value for objective, value in zip(objectives, values, strict=False)
+    }
     metrics = {**numbers, **_constraints(trial.system_attrs, named=named), **of_objectives}
     environment: dict[str, Any] = {"optuna": trial.number}
     if left := attributes(trial.user_attrs, metrics):
         environment[ATTRIBUTES] = left
+
     seconds = trial.duration.total_seconds() if trial.duration is not None else None
     return Result(
         value=values[0],
@@ -147,9 +168,11 @@ def _result(
 
 def _curve(trial: FrozenTrial, objectives: Sequence[Objective]) -> dict[str, list[float]]:
     """Return the intermediate values, which only a study with one objective has."""
-    steps, name = sorted(trial.intermediate_values), objectives[0].name
+    steps = sorted(trial.intermediate_values)
+    name = objectives[0].name
     if not steps or name == EPOCH:
         return {}
+
     return {EPOCH: [*steps], name: [trial.intermediate_values[step] for step in steps]}
 
 
@@ -158,6 +181,7 @@ def _last_value(trial: FrozenTrial) -> float | None:
     reported = [trial.intermediate_values[step] for step in sorted(trial.intermediate_values)]
     if trial.values and len(trial.values) == 1:
         reported.append(trial.values[0])
+
     finite = [value for value in reported if value is not None and math.isfinite(value)]
     return finite[-1] if finite else None
 
@@ -168,9 +192,13 @@ def _constraints(system: Mapping[str, Any], *, named: bool) -> dict[str, float]:
     values: dict[str, Any] = {}
     if isinstance(listed, list | tuple):
         values = {str(place): value for place, value in enumerate(listed)}
-    values |= {name.removeprefix(NAMED): value for name, value in system.items() if name.startswith(NAMED)}
+
+    values |= {
+        name.removeprefix(NAMED): value for name, value in system.items() if name.startswith(NAMED)
+    }
     if not values and not isinstance(listed, list | tuple) and not named:
         return {}
+
     numbers = {f"{PREFIX}{name}": _number(value) for name, value in values.items()}
     # `max` would drop a NaN.
     violation = sum(number for number in numbers.values() if not number <= 0.0)
@@ -186,19 +214,27 @@ def _number(value: Any) -> float:
 
 
 def _is_metric(name: Any, value: Any) -> bool:
-    """Return whether a user attribute can be a metric: a number that a float holds, with a usable name."""
+    """Return whether a user attribute can be a metric: a number that a float holds, with a usable
+    name.
+    """
     if type(value) not in (int, float) or not isinstance(name, str) or name != name.strip():
         return False
+
     if name.startswith(PREFIX) or not 0 < len(name) <= MOST_NAME:
         return False
+
     # An integer may be too large for a float.
     return type(value) is float or _number(value) == _number(value)
 
 
 def _json_value(value: Any) -> Any:
-    """Return an attribute as JSON values of limited depth; NaN and infinities, which JSON does not have, as text."""
+    """Return an attribute as JSON values of limited depth;
+
+    NaN and infinities, which JSON does not have, as text.
+    """
     if _is_deep(value):
         return json.dumps(value, default=str)
+
     return mapped(value, lambda item: str(item) if is_non_finite(item) else item)
 
 
@@ -211,7 +247,9 @@ def _is_deep(value: Any) -> bool:
                 inner += item.values()
             elif isinstance(item, list | tuple):
                 inner += item
+
         level = inner
+
     return bool(level)
 
 

@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Suggestion,
+    check_count,
+    draw_new,
+    first_of_pool,
+)
 from archive.agents.baselines.random_search import samples
 from archive.spaces.base import Space
 
@@ -16,7 +24,9 @@ class BestMutant(Agent):
     """
 
     kind = "best-mutant"
-    info = AgentInfo(summary="mutations of the best network so far", cost="milliseconds", when="an example")
+    info = AgentInfo(
+        summary="mutations of the best network so far", cost="milliseconds", when="an example"
+    )
 
     def __init__(self, space: Space, n_initial: int = 10) -> None:
         """Keep the setting."""
@@ -37,5 +47,6 @@ class BestMutant(Agent):
 
             suggestions += draw_new(mutant, n - len(suggestions), taken)
             taken |= {one.architecture.functional_key for one in suggestions}
+
         # The neighbourhood of the best may be exhausted before the space is.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]

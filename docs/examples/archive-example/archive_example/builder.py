@@ -41,4 +41,5 @@ def _operation(name: str, channels: int) -> "nn.Module":
     if name == "conv":
         convolution = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         return nn.Sequential(convolution, nn.BatchNorm2d(channels), nn.ReLU())
+
     return nn.MaxPool2d(3, stride=1, padding=1) if name == "pool" else nn.Identity()

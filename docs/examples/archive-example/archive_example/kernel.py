@@ -11,8 +11,8 @@ from archive.kernels.features.embedding import EmbeddedDistance
 class OperationCounts(EmbeddedDistance):
     """The L1 distance of counts of operations.
 
-    d(x, y) = sum over operations of |count in x - count in y|: a pseudo-metric, as wiring and units do not matter, in
-    O(layers). Choose it as a baseline.
+    d(x, y) = sum over operations of |count in x - count in y|: a pseudo-metric, as wiring and units
+    do not matter, in O(layers). Choose it as a baseline.
     """
 
     name: ClassVar[str] = "operation-counts"
@@ -24,6 +24,8 @@ class OperationCounts(EmbeddedDistance):
         return (self.name,)
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return the counts by operation; layers that no path from input to output passes do not count."""
+        """Return the counts by operation; layers that no path from input to output passes do not
+        count.
+        """
         counts = Counter(architecture.layers[at].op for at in architecture.live)
         return ({operation: float(count) for operation, count in counts.items()},)

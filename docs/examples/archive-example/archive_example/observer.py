@@ -9,7 +9,8 @@ from archive.trainer.observers.base import ObservedTrial, TrialEnd, TrialObserve
 
 
 class JsonLines(TrialObserver):
-    """Files of JSON lines: a line for the start of each trial, for the metrics of each step, and for its end.
+    """Files of JSON lines: a line for the start of each trial, for the metrics of each step, and
+    for its end.
 
     Args:
         home: Folder of the trainer's files.
@@ -39,7 +40,9 @@ class JsonLines(TrialObserver):
 
     def on_end(self, trial: ObservedTrial, end: TrialEnd) -> None:
         """Write how it ended."""
-        self._write(trial, {"state": end.state, "value": end.value, "reason": end.reason, **end.costs})
+        self._write(
+            trial, {"state": end.state, "value": end.value, "reason": end.reason, **end.costs}
+        )
 
     def _write(self, trial: ObservedTrial, content: dict[str, Any]) -> None:
         # A study's name may hold any character.

@@ -12,11 +12,16 @@ from archive.spaces.base import Mutation, check_space
 from archive.spaces.cell import CellSpace
 from archive.spaces.decisions import Decision, Decisions, Vector
 
-OPERATIONS, LENGTH = ("conv", "pool", "skip"), 5
+OPERATIONS = ("conv", "pool", "skip")
+LENGTH = 5
 
 define(
     "chains",
-    [Operation("conv", "cell", kernel=3), Operation("pool", "cell", kernel=3, pools=True), Operation("skip", "cell")],
+    [
+        Operation("conv", "cell", kernel=3),
+        Operation("pool", "cell", kernel=3, pools=True),
+        Operation("skip", "cell"),
+    ],
     longest_path=LENGTH,
 )
 
@@ -32,7 +37,9 @@ class Chains(CellSpace):
         check_space(self.name, architecture)
         operations = [layer.op for layer in architecture.layers[1:-1]]
         if len(operations) != LENGTH or architecture.key != chain(operations).key:
-            raise InvalidArchitectureError(f"{self.name} holds chains of {LENGTH} operations, got {architecture!r}")
+            raise InvalidArchitectureError(
+                f"{self.name} holds chains of {LENGTH} operations, got {architecture!r}"
+            )
 
     def members(self) -> Sequence[Architecture]:
         """Return all chains."""
@@ -72,6 +79,7 @@ class ChainDecisions(Decisions):
         """Return the operations by number."""
         if not self.space.contains(architecture):
             return None
+
         return tuple(OPERATIONS.index(layer.op) for layer in architecture.layers[1:-1])
 
     def build(self, vector: Vector) -> Architecture:

@@ -15,10 +15,14 @@ def _moons(protocol: TrainingProtocol) -> "Splits":
     # Loads torch, which naming the task must not.
     from archive.trainer.datasets.scikit_learn import split
 
-    rng, n = np.random.default_rng(0), protocol.train + protocol.valid + protocol.test
-    angles, classes = rng.uniform(0, np.pi, n), np.arange(n) % 2
+    rng = np.random.default_rng(0)
+    n = protocol.train + protocol.valid + protocol.test
+    angles = rng.uniform(0, np.pi, n)
+    classes = np.arange(n) % 2
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    points = np.where(classes[:, None] == 1, [1.0, 0.5] - points, points) + rng.normal(0, 0.2, (n, 2))
+    points = np.where(classes[:, None] == 1, [1.0, 0.5] - points, points) + rng.normal(
+        0, 0.2, (n, 2)
+    )
     return split(points, classes.astype(np.int64), protocol, per_feature=True)
 
 

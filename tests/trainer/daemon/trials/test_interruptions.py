@@ -1,4 +1,5 @@
-"""Interrupted trials: lost leases, cancelled proposals, checkpoints, and an archive that cannot be reached."""
+"""Interrupted trials: lost leases, cancelled proposals, checkpoints, and an archive that cannot be
+reached."""
 
 from __future__ import annotations
 
@@ -15,15 +16,21 @@ from tests.support.daemons import NETS, in_thread, propose, running, states
 
 
 def test_interrupted_trial_resumes_to_the_same_result(archive, trainer, tmp_path):
-    """Handed back by one daemon, killed under the next, finished by the third: the same curve and value."""
+    """Handed back by one daemon, killed under the next, finished by the third: the same curve and
+    value."""
     serve.know(serve.LONGER)
     for name in ("study", "undisturbed"):
         propose(archive, NETS[:1], "longer", name=name)
+
     happened = []
     first = trainer(study="study", checkpoint_seconds=0.0)
     first.observers.append(happened.append)
     thread = in_thread(first)
-    wait_until(lambda: any(isinstance(event, events.EpochTrained) for event in happened), 60, "the first epoch")
+    wait_until(
+        lambda: any(isinstance(event, events.EpochTrained) for event in happened),
+        60,
+        "the first epoch",
+    )
     first.stop()
     thread.join()
     (proposal,) = archive.proposals.list("study")
@@ -35,15 +42,21 @@ def test_interrupted_trial_resumes_to_the_same_result(archive, trainer, tmp_path
 
     second = trainer(study="study", checkpoint_seconds=0.0, once=True)
     second.observers.append(
-        lambda event: isinstance(event, events.EpochTrained) and os.kill(second.in_flight[0].trial.pid, 9)
+        lambda event: (
+            isinstance(event, events.EpochTrained) and os.kill(second.in_flight[0].trial.pid, 9)
+        )
     )
     assert second.run().failed == 1
 
     done = []
     third = trainer(idle_seconds=0.3)
-    third.observers.append(lambda event: isinstance(event, events.EpochTrained) and done.append(event.claim.study.name))
+    third.observers.append(
+        lambda event: isinstance(event, events.EpochTrained) and done.append(event.claim.study.name)
+    )
     assert third.run().complete == 2
-    (disturbed,), (undisturbed,) = (archive.studies.evaluations(name) for name in ("study", "undisturbed"))
+    (disturbed,), (undisturbed,) = (
+        archive.studies.evaluations(name) for name in ("study", "undisturbed")
+    )
     assert archive.proposals.list("study")[0].attempts == 1
     assert disturbed.value == undisturbed.value
     assert _without_time(disturbed) == _without_time(undisturbed)
@@ -66,6 +79,7 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
         claim = daemon.in_flight[0].claim
         archive.proposals.fail(proposal.id, claim.token, "taken away by the test")
         wait_until(lambda: daemon.tally.returned, 60, "the end of the trial")
+
     assert not psutil.pid_exists(pid)
     assert archive.proposals.get(proposal.id).reason == "taken away by the test"
 
@@ -82,13 +96,18 @@ def test_a_cancelled_proposal_stops_its_trial_and_can_be_tried_again(archive, tr
         assert not psutil.pid_exists(pid)
         assert archive.proposals.get(proposal.id).cancelled
         archive.proposals.retry(proposal.id)
-        wait_until(lambda: daemon.in_flight and daemon.in_flight[0].trial.pid != pid, 20, "the second trial")
+        wait_until(
+            lambda: daemon.in_flight and daemon.in_flight[0].trial.pid != pid,
+            20,
+            "the second trial",
+        )
 
 
 def test_second_claim_of_a_running_proposal_replaces_the_first(archive, trainer):
     serve.know(serve.SLOW)
     (proposal,) = propose(archive, NETS[:1], "slow")
-    daemon, happened = trainer(slots=2), []
+    daemon = trainer(slots=2)
+    happened = []
     daemon.observers.append(happened.append)
     daemon._arrive()
     daemon._claim()
@@ -115,10 +134,13 @@ def test_second_claim_of_a_running_proposal_replaces_the_first(archive, trainer)
     finally:
         daemon._hand_back()
         daemon.client.depart()
+
     assert states(archive) == [State.WAITING]
 
 
-def test_checkpoint_stays_while_a_kill_would_lose_the_result(archive, monkeypatch, trainer, tmp_path):
+def test_checkpoint_stays_while_a_kill_would_lose_the_result(
+    archive, monkeypatch, trainer, tmp_path
+):
     serve.know(serve.LONGER)
     propose(archive, NETS[:1], "longer")
     settle = archive.proposals.settle
@@ -140,7 +162,9 @@ def test_checkpoint_stays_while_a_kill_would_lose_the_result(archive, monkeypatc
     assert not list((home / "checkpoints").iterdir())
 
 
-def test_stale_checkpoints_are_removed_while_a_trainer_runs(archive, monkeypatch, trainer, tmp_path):
+def test_stale_checkpoints_are_removed_while_a_trainer_runs(
+    archive, monkeypatch, trainer, tmp_path
+):
     monkeypatch.setattr(paths, "SWEEP_SECONDS", 0.0)
     propose(archive, NETS[:1])
     old = tmp_path / "trainer" / "checkpoints" / "nobody.checkpoint"
@@ -180,12 +204,14 @@ def test_results_wait_for_an_unreachable_store(archive, monkeypatch, caplog, run
 def test_an_outage_of_the_archive_does_not_end_the_trial(archive, monkeypatch, run):
     serve.know(serve.DELAYED)
     propose(archive, NETS[:1], "delayed")
-    settle, failures = archive.proposals.settle, []
+    settle = archive.proposals.settle
+    failures = []
 
     def unreliable(*arguments):
         if not failures:
             failures.append(1)
             raise StoreUnavailableError("no server answers")
+
         return settle(*arguments)
 
     monkeypatch.setattr(archive.proposals, "settle", unreliable)

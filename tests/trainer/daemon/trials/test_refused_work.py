@@ -19,7 +19,11 @@ def test_unknown_protocol_is_left_to_other_workers(archive, trainer):
     daemon = trainer(idle_seconds=0.3)
     assert daemon.run() == Tally(returned=1)
     (proposal,) = archive.proposals.list("study")
-    assert (proposal.state, proposal.attempts, proposal.refused_by) == (State.WAITING, 0, (daemon.worker,))
+    assert (proposal.state, proposal.attempts, proposal.refused_by) == (
+        State.WAITING,
+        0,
+        (daemon.worker,),
+    )
     assert "unknown protocol of the task diabetes 'diabetes/99'" in proposal.reason
     assert proposal.cause == Cause.ENVIRONMENT
 
@@ -27,20 +31,27 @@ def test_unknown_protocol_is_left_to_other_workers(archive, trainer):
 def test_a_study_is_trained_by_its_recipe_for_its_objective(archive, trainer):
     protocol = "diabetes/1+recipe:mine+objective:depth"
     propose(archive, NETS[:1], protocol=protocol, objective="depth", direction="maximise")
-    cost = {"protocol": "diabetes/1+recipe:mine+objective:peak_memory_bytes", "objective": "peak_memory_bytes"}
+    cost = {
+        "protocol": "diabetes/1+recipe:mine+objective:peak_memory_bytes",
+        "objective": "peak_memory_bytes",
+    }
     propose(archive, NETS[:1], name="cost", **cost)
     assert recipe(trainer(idle_seconds=0.3)).run().complete == 2
     (evaluation,) = archive.studies.evaluations("study")
     depth = float(NETS[0].depth)
     assert (evaluation.protocol, evaluation.value) == (protocol, depth)
     reported = {"depth": depth, "epochs/2": evaluation.epochs / 2, "valid_mse": 0.5}
-    assert evaluation.metrics == {**reported, "peak_memory_bytes": evaluation.metrics["peak_memory_bytes"]}
+    assert evaluation.metrics == {
+        **reported,
+        "peak_memory_bytes": evaluation.metrics["peak_memory_bytes"],
+    }
     # What the archive measures can be an objective, too.
     (other,) = archive.studies.evaluations("cost")
     assert other.value == other.metrics["peak_memory_bytes"] > 0
     assert evaluation.curve["epochs/2"] == [epoch / 2 for epoch in evaluation.curve["epoch"]]
     rows = archive.query(
-        "MATCH (e:Evaluation)-[:ON]->(t:Task) WHERE e.`metric_epochs/2` > 1 RETURN t.protocol, e.environment"
+        "MATCH (e:Evaluation)-[:ON]->(t:Task) WHERE e.`metric_epochs/2` > 1 RETURN t.protocol, "
+        "e.environment"
     ).rows
     assert len(rows) == 2
     assert all('"recipe": "mine"' in row[1] and '"by": "depth"' in row[1] for row in rows)
@@ -48,7 +59,9 @@ def test_a_study_is_trained_by_its_recipe_for_its_objective(archive, trainer):
     network = [Suggestion(NETS[0])]
     asked = dataclasses.replace(archive.studies.get("study"), name="new")
     assert archive.answers.known(asked, network)[0].value == depth
-    assert archive.answers.known(dataclasses.replace(asked, protocol="diabetes/1"), network) == [None]
+    assert archive.answers.known(dataclasses.replace(asked, protocol="diabetes/1"), network) == [
+        None
+    ]
 
 
 @pytest.mark.parametrize("allowed", [None, ("default",)])
@@ -57,6 +70,7 @@ def test_a_recipe_that_may_not_run_here_is_left_to_others(archive, trainer, tmp_
     first = trainer(once=True, recipes=allowed)
     if allowed:
         recipe(first)
+
     assert first.run() == Tally()
     (proposal,) = archive.proposals.list("study")
     assert (proposal.state, proposal.attempts, proposal.refused_by) == (State.WAITING, 0, ())

@@ -26,7 +26,9 @@ def clock(monkeypatch):
 
 
 def test_claims_end_in_time_for_a_checkpoint(clock):
-    limit = TimeLimit(TrainerOptions(max_seconds=3600.0, parting_seconds=30.0, checkpoint_seconds=60.0))
+    limit = TimeLimit(
+        TrainerOptions(max_seconds=3600.0, parting_seconds=30.0, checkpoint_seconds=60.0)
+    )
     clock[0] = 100.0 + 3600 - 30 - 60.5
     assert limit.may_claim() and not limit.is_over(0)
     clock[0] += 1
@@ -42,7 +44,9 @@ def test_claims_end_in_time_for_a_checkpoint(clock):
 
 
 def test_the_reserve_is_a_part_of_a_short_limit(clock):
-    limit = TimeLimit(TrainerOptions(max_seconds=20.0, parting_seconds=8.0, checkpoint_seconds=60.0))
+    limit = TimeLimit(
+        TrainerOptions(max_seconds=20.0, parting_seconds=8.0, checkpoint_seconds=60.0)
+    )
     assert limit.last_claim_at == 100 + 20 - 8 - 2
 
 
@@ -54,7 +58,9 @@ def test_a_trainer_without_a_limit_stays():
 def test_a_trial_at_the_limit_is_handed_back_with_a_checkpoint(archive, tmp_path):
     serve.know(serve.SLOW)
     running, waiting = propose(archive, NETS[:2], "slow")
-    daemon = Trainer(archive, TrainerOptions(threads=1, device="cpu", max_seconds=3600.0), home=tmp_path)
+    daemon = Trainer(
+        archive, TrainerOptions(threads=1, device="cpu", max_seconds=3600.0), home=tmp_path
+    )
 
     def end(event):
         if isinstance(event, events.EpochTrained):
@@ -64,6 +70,9 @@ def test_a_trial_at_the_limit_is_handed_back_with_a_checkpoint(archive, tmp_path
     tally = daemon.run()
     assert (tally.returned, tally.all) == (1, 1)
     assert states(archive) == [State.WAITING, State.WAITING]
-    saved = {checkpoints.path_of(tmp_path / "checkpoints", proposal.id).exists() for proposal in (running, waiting)}
+    saved = {
+        checkpoints.path_of(tmp_path / "checkpoints", proposal.id).exists()
+        for proposal in (running, waiting)
+    }
     assert saved == {True, False}
     assert all(proposal.attempts == 0 for proposal in archive.proposals.list("study"))

@@ -52,7 +52,8 @@ def test_trial_with_unreadable_messages_fails_alone(archive, monkeypatch, run):
 def test_trainer_with_a_parent_does_not_back_off(archive, monkeypatch, trainer, waited_for, rested):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
     propose(archive, NETS[:1], "faulty")
-    daemon, rests = trainer(idle_seconds=0.3, parent=os.getpid() if waited_for else None), []
+    daemon = trainer(idle_seconds=0.3, parent=os.getpid() if waited_for else None)
+    rests = []
     monkeypatch.setattr(daemon.client, "back_off", lambda failures, _: rests.append(failures))
     assert daemon.run().failed == 3
     assert rests == rested
@@ -74,7 +75,11 @@ def test_hung_trial_is_killed(archive, monkeypatch, run):
 @pytest.mark.parametrize(
     ("target", "limits", "reason"),
     [
-        whole("hangs_in_native_code", {"trial_seconds": 8.0}, "the trial took longer than its limit of 8 s"),
+        whole(
+            "hangs_in_native_code",
+            {"trial_seconds": 8.0},
+            "the trial took longer than its limit of 8 s",
+        ),
         ("fills_the_disk", {"scratch_bytes": 5 << 20}, "the trial's temporary files took"),
         ("hoards", {"memory_bytes": 500 << 20}, "the trial took "),
     ],
@@ -88,14 +93,21 @@ def test_a_trial_beyond_its_limits_fails_alone(archive, trainer, tmp_path, targe
     tally = recipe(trainer(slots=2, idle_seconds=0.3, scratch=scratch, **limits), bad=target).run()
     assert (tally.complete, tally.failed) == (1, 1)
     (bad,), good = (archive.proposals.list(name) for name in ("bad", "good"))
-    assert (bad.state, bad.attempts, [each.state for each in good]) == (State.FAILED, 0, [State.COMPLETE] * 2)
+    assert (bad.state, bad.attempts, [each.state for each in good]) == (
+        State.FAILED,
+        0,
+        [State.COMPLETE] * 2,
+    )
     assert bad.reason.startswith(reason)
     assert not list(scratch.iterdir())
 
 
 def test_reason_is_valid_unicode():
     claim = SimpleNamespace(id="s#00000", token="t")
-    assert failure_notice(claim, TrialFailed("no column in caf\udce9.csv")).reason == "no column in caf?.csv"
+    assert (
+        failure_notice(claim, TrialFailed("no column in caf\udce9.csv")).reason
+        == "no column in caf?.csv"
+    )
 
 
 def test_a_killed_trial_is_tried_again(archive, trainer):

@@ -1,4 +1,5 @@
-"""The memory of a trial: pages that its processes share count once, and those of all processes together."""
+"""The memory of a trial: pages that its processes share count once, and those of all processes
+together."""
 
 from __future__ import annotations
 
@@ -19,12 +20,15 @@ from tests.support import wait_until
 
 MIB = 1 << 20
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="proportional shares of memory exist on Linux only")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="proportional shares of memory exist on Linux only"
+)
 
 
 @pytest.fixture
 def family(monkeypatch):
-    """Id of a process that leads a session, with 64 MiB that its three children share, and the pipe that ends them.
+    """Id of a process that leads a session, with 64 MiB that its three children share, and the pipe
+    that ends them.
 
     After a line on the pipe each child has 64 MiB of its own.
     """
@@ -78,7 +82,9 @@ def test_a_trial_has_a_limit_of_memory(family):
     assert each.excess(options) is None
     grow(family)
     reason = each.excess(options)
-    assert reason.startswith("the trial took ") and reason.endswith("more than its limit of 209715200 (--memory-limit)")
+    assert reason.startswith("the trial took ") and reason.endswith(
+        "more than its limit of 209715200 (--memory-limit)"
+    )
     assert each.excess(TrainerOptions()) is None
     assert InFlight(None, DelayedResult(None, 60.0)).excess(options) is None  # type: ignore[arg-type]
 
