@@ -1,12 +1,10 @@
-"""Torch modules of the space `torch`: networks of PyTorch's operations, built again from their
-graphs.
+"""Torch modules of the space `torch`: networks of PyTorch's operations, from their graphs.
 
 builder     the builder; without torch
 network     the graph as a module
 calls       the call of one operation: its arguments from attributes and edges
-layers      modules of operations with tensors of their own, and of those that follow the mode
-matrices    matrices and kernels of layers, and how their units lie
+layers      modules of operations that own tensors or follow the mode
+matrices    matrices and kernels of layers, and the axes of their units
 initial     initial weights
-shapes      shapes of what a module computes
-sizes       sizes in a graph that may be wrong for images of other sides
+shapes      shapes of all values, and sizes that hold for the imported sides only
 """

@@ -1,6 +1,4 @@
-"""Builder of the space `torch`, whose architectures are imported
-(`archive.trainer.nn.aten.network`).
-"""
+"""Builder of imported networks, the space `torch` (`archive.trainer.nn.aten.network`)."""
 
 from __future__ import annotations
 

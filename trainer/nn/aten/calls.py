@@ -1,6 +1,4 @@
-"""The call of one operation: its arguments from the attributes of the layer and the layers before
-it.
-"""
+"""Calls of operations: arguments from the attributes of a layer and from earlier layers."""
 
 from __future__ import annotations
 
@@ -45,14 +43,11 @@ class OperationArguments:
         for number, parameter in enumerate(signature.tensors):
             value = layer.attributes.get(parameter.name)
             if parameter.listed:
-                count = (
-                    1 + max((one for one in inputs if one >= number), default=number - 1) - number
-                )
-                by_name[parameter.name] = [inputs.get(number + at) for at in range(count)]
+                by_name[parameter.name] = _read_list(inputs, number)
             elif number in inputs:
                 by_name[parameter.name] = inputs[number]
             elif isinstance(value, str):
-                by_name[parameter.name] = self._one(parameter, value)
+                by_name[parameter.name] = self._read_value(parameter, value)
             elif not isinstance(value, tuple) and (value is not None or parameter.optional):
                 by_name[parameter.name] = value
 
@@ -60,7 +55,7 @@ class OperationArguments:
             if parameter.kind == "tensor":
                 continue
 
-            value = self._setting(layer, parameter)
+            value = self._read_setting(layer, parameter)
             if value is not None or (parameter.optional and not parameter.default):
                 by_name[parameter.name] = value
 
@@ -70,10 +65,10 @@ class OperationArguments:
             if parameter.name in by_name
         }
 
-    def _setting(self, layer: Layer, parameter: OperationParameter) -> Any:
+    def _read_setting(self, layer: Layer, parameter: OperationParameter) -> Any:
         """Return one setting; None leaves it to PyTorch."""
         if parameter.name == "device":
-            return self._node(
+            return self._share_node(
                 "device", lambda: self._graph.call_function(getattr, (self._first, "device"))
             )
 
@@ -90,15 +85,19 @@ class OperationArguments:
         if value is None:
             return None
 
-        return self._list(parameter, value) if parameter.listed else self._one(parameter, value)
+        return (
+            self._read_values(parameter, value)
+            if parameter.listed
+            else self._read_value(parameter, value)
+        )
 
-    def _list(self, parameter: OperationParameter, value: Any) -> list[Any]:
+    def _read_values(self, parameter: OperationParameter, value: Any) -> list[Any]:
         if isinstance(value, (tuple, list)):
-            return [self._one(parameter, one) for one in value]
+            return [self._read_value(parameter, item) for item in value]
 
-        return [self._one(parameter, value)] * max(parameter.length, 1)
+        return [self._read_value(parameter, value)] * max(parameter.length, 1)
 
-    def _one(self, parameter: OperationParameter, value: Any) -> Any:
+    def _read_value(self, parameter: OperationParameter, value: Any) -> Any:
         if not isinstance(value, str):
             return value
 
@@ -111,23 +110,32 @@ class OperationArguments:
         if value in INFINITIES:
             return float(value)
 
-        batch = self._node(
+        batch = self._share_node(
             "batch",
             lambda: self._graph.call_function(torch.ops.aten.sym_size.int, (self._first, 0)),
         )
-        return self._node(value, lambda: evaluate(value, batch, self._computed))
+        return self._share_node(value, lambda: evaluate(value, batch, self._compute))
 
-    def _computed(self, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    def _compute(self, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         if isinstance(left, fx.Node) or isinstance(right, fx.Node):
             return self._graph.call_function(function, (left, right))
 
         return function(left, right)
 
-    def _node(self, key: Any, make: Callable[[], Any]) -> Any:
+    def _share_node(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._shared:
             self._shared[key] = make()
 
         return self._shared[key]
+
+
+def _read_list(inputs: Mapping[int, fx.Node], start: int) -> list[fx.Node | None]:
+    """Return the nodes of the inputs from a number on; None for a number without an input."""
+    end = start
+    for number in inputs:
+        end = max(end, number + 1)
+
+    return [inputs.get(number) for number in range(start, end)]
 
 
 def function_of(signature: Signature) -> Callable[..., Any]:
@@ -145,32 +153,30 @@ def function_of(signature: Signature) -> Callable[..., Any]:
 
 
 def _view(self: torch.Tensor, size: list[int]) -> torch.Tensor:
-    """Return a tensor in another shape: a view where its layout in memory allows it, else a
-    copy.
-    """
+    """Return a tensor in another shape: a view where its layout allows one, else a copy."""
     return self.reshape(size)
 
 
-def _strided(
+def _view_memory(
     self: torch.Tensor, size: list[int], stride: list[int], storage_offset: int = 0
 ) -> torch.Tensor:
     """Return a window on a tensor's memory, in the order that it has in the exported model."""
     return self.contiguous().as_strided(size, stride, storage_offset)
 
 
-def _detached(self: torch.Tensor) -> torch.Tensor:
-    """Return the same values, behind which no gradient passes."""
+def _detach(self: torch.Tensor) -> torch.Tensor:
+    """Return the same values without their gradient."""
     return self.detach()
 
 
-def _copied(self: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
+def _copy(self: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
     """Return values in the shape and the type of a tensor; PyTorch's operation has no gradient."""
     return src.to(self.dtype).expand_as(self)
 
 
 _SPECIAL: Mapping[str, Callable[..., Any]] = {
     "view": _view,
-    "as_strided": _strided,
-    "detach": _detached,
-    "copy": _copied,
+    "as_strided": _view_memory,
+    "detach": _detach,
+    "copy": _copy,
 }

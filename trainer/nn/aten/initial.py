@@ -1,22 +1,22 @@
 """Initial weights of imported networks, by operation, as the layers of `torch.nn` draw theirs.
 
-| tensor                                                   | initial values                                 |
-|----------------------------------------------------------|------------------------------------------------|
-| weight and bias of convolution, linear, addmm, mm        | uniform within 1 / sqrt(fan in)                |
-| bias where the shape of the weight is not known          | 0                                              |
-| tensors of a recurrent layer                             | uniform within 1 / sqrt(size of the state)     |
-| weight of an embedding                                   | normal, 0 at the padding index                 |
-| weight and bias of a normalisation                       | 1 and 0; running mean 0, running variance 1    |
-| weight of prelu                                          | 0.25                                           |
-| parameter that multiplies, divides or is divided         | 1                                              |
-| parameter that is added or subtracted, of one long side  | 0                                              |
-| parameter that several layers use as a weight            | that of the first                              |
-| other parameters: tokens, tables of positions            | normal with standard deviation 0.02            |
+| tensor                                                  | initial values                             |
+|---------------------------------------------------------|--------------------------------------------|
+| weight and bias of convolution, linear, addmm, mm       | uniform within 1 / sqrt(fan in)            |
+| bias where the shape of the weight is not known         | 0                                          |
+| tensors of a recurrent layer                            | uniform within 1 / sqrt(size of the state) |
+| weight of an embedding                                  | normal, 0 at the padding index             |
+| weight and bias of a normalisation                      | 1 and 0; running mean 0, running variance 1 |
+| weight of prelu                                         | 0.25                                       |
+| parameter that multiplies, divides or is divided        | 1                                          |
+| parameter that is added or subtracted, of one long side | 0                                          |
+| parameter that several layers use as a weight           | values of its first use                    |
+| other parameters: tokens, tables of positions           | normal with standard deviation 0.02        |
 
-The fan in is that of the weight as the layer uses it, even where other layers compute it. A
-recurrent layer that is written out is a linear layer of its inputs and one of its state, each with
-a fan in of its own; `torch.nn` takes that of the state for both. What a model's own code draws
-otherwise is not part of its graph.
+The fan in belongs to the weight as the layer uses it, even where other layers compute the weight.
+A recurrent layer that is written out is a linear layer of its inputs and one of its state, each
+with a separate fan in; `torch.nn` takes the fan in of the state for both. Draws by a model's own
+code are not part of its graph.
 """
 
 from __future__ import annotations
@@ -36,9 +36,13 @@ TOKEN_DEVIATION = 0.02
 PRELU = 0.25
 
 _NORMS = (
-    *("batch_norm", "instance_norm", "_native_batch_norm_legit_no_training"),
-    *("native_layer_norm", "native_group_norm"),
+    "batch_norm",
+    "instance_norm",
+    "_native_batch_norm_legit_no_training",
+    "native_layer_norm",
+    "native_group_norm",
 )
+_SHAPE_CHANGES = ("view", "expand", "permute", "unsqueeze", "squeeze", "_to_copy")
 _MATRICES = {"convolution": "weight", "linear": "weight", "addmm": "mat2", "mm": "mat2"}
 
 
@@ -80,7 +84,7 @@ def draw(
 
 def draw_parameter(
     architecture: Architecture,
-    at: int,
+    position: int,
     tensor: Tensor,
     shapes: Sequence[Mapping[str, tuple[int, ...]]],
     rng: torch.Generator,
@@ -89,12 +93,12 @@ def draw_parameter(
 
     Args:
         architecture: The network.
-        at: Position of the layer.
+        position: Position of the layer.
         tensor: The tensor, written.
         shapes: Shapes of each layer's weights, as `draw` takes them.
         rng: Source of random numbers.
     """
-    user, argument = _use(architecture, at)
+    user, argument = _find_use(architecture, position)
     layer = architecture.layers[user]
     names = [
         parameter.name for parameter in signatures().get(layer.op, signatures()["relu"])[0].tensors
@@ -117,34 +121,22 @@ def constant(layer: Layer, dtype: torch.dtype) -> Tensor:
     return flat.reshape(weights.shape(layer, "shape"))
 
 
-def _use(architecture: Architecture, at: int) -> tuple[int, int]:
-    """Return the first layer that uses an output, behind changes of its shape, and the number of
-    the input.
-    """
+def _find_use(architecture: Architecture, position: int) -> tuple[int, int]:
+    """Return the first layer that uses an output, after changes of shape, and its input number."""
     while True:
-        user = architecture.children[at][0]
-        argument = min(
-            number for number, tail in wiring.values(architecture, user).items() if tail == at
-        )
-        if architecture.layers[user].op not in (
-            "view",
-            "expand",
-            "permute",
-            "unsqueeze",
-            "squeeze",
-            "_to_copy",
-        ):
+        user = architecture.children[position][0]
+        inputs = wiring.values(architecture, user)
+        argument = min(number for number, tail in inputs.items() if tail == position)
+        if architecture.layers[user].op not in _SHAPE_CHANGES:
             return user, argument
 
-        at = user
+        position = user
 
 
 def _bound(op: str, weight: tuple[int, ...]) -> float:
-    """Return the largest initial value of a layer whose weight has a shape;
-
-    0 where that is not known.
-    """
+    """Return the largest initial value for a weight's shape; 0 for an unknown shape."""
     if not weight:
         return 0.0
 
-    return 1 / math.sqrt(max(weight[0] if op in ("addmm", "mm") else math.prod(weight[1:]), 1))
+    fan_in = weight[0] if op in ("addmm", "mm") else math.prod(weight[1:])
+    return 1 / math.sqrt(max(fan_in, 1))

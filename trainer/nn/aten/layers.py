@@ -1,6 +1,4 @@
-"""Modules of layers: operations with tensors of their own, and operations that follow the mode of
-the network.
-"""
+"""Modules of layers: operations that own tensors, and operations that follow the training mode."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ class Weighted(nn.Module):
         first: Name of the parameter that the first input is.
         weights: Its weights by the name of their parameter.
         settings: Its other arguments.
-        units: How the units lie in its matrices, by the names of these
-            (`archive.trainer.nn.units`).
+        units: Axes of the units in its matrices, by tensor name (`archive.trainer.nn.units`).
     """
 
     def __init__(
@@ -43,7 +40,7 @@ class Weighted(nn.Module):
         self.first = first
         self.settings = dict(settings)
         self.unit_axes = dict(units)
-        _own(self, weights)
+        _register(self, weights)
 
     def forward(self, x: Tensor, **computed: Any) -> Any:
         """Apply the operation; `computed` are inputs and sizes that other layers compute."""
@@ -58,7 +55,7 @@ class TrainedTensor(nn.Module):
 
     Args:
         values: The tensor.
-        units: How the units lie of the layers whose matrix it is; empty if it is none.
+        units: Axes of the units of the layers that use it as their matrix; empty without one.
 
     Attributes:
         applied_in: Those layers.
@@ -98,19 +95,17 @@ class BatchNorm(nn.Module):
         super().__init__()
         self.momentum = momentum
         self.eps = eps
-        _own(self, tensors)
+        _register(self, tensors)
         cumulative = math.isnan(momentum) and "running_mean" in tensors
         self.register_buffer("num_batches_tracked", empty((), torch.int64) if cumulative else None)
 
     def forward(self, x: Tensor, **computed: Tensor) -> Tensor:
-        """Normalise a batch; weights that several layers share, and computed statistics, are
-        given.
-        """
-        own = {**computed, **self._parameters, **self._buffers}
-        mean = own.get("running_mean")
-        var = own.get("running_var")
-        weight = own.get("weight")
-        bias = own.get("bias")
+        """Normalise a batch; `computed` are shared weights and computed statistics."""
+        tensors = {**computed, **self._parameters, **self._buffers}
+        mean = tensors.get("running_mean")
+        var = tensors.get("running_var")
+        weight = tensors.get("weight")
+        bias = tensors.get("bias")
         if (
             self.training
             and self.num_batches_tracked is not None
@@ -176,15 +171,15 @@ class InstanceNorm(nn.Module):
         super().__init__()
         self.momentum = momentum
         self.eps = eps
-        _own(self, tensors)
+        _register(self, tensors)
 
     def forward(self, x: Tensor, **computed: Tensor) -> Tensor:
-        """Normalise; weights that several layers share, and computed statistics, are given."""
-        own = {**computed, **self._parameters, **self._buffers}
-        mean = own.get("running_mean")
-        var = own.get("running_var")
-        weight = own.get("weight")
-        bias = own.get("bias")
+        """Normalise each image; `computed` are shared weights and computed statistics."""
+        tensors = {**computed, **self._parameters, **self._buffers}
+        mean = tensors.get("running_mean")
+        var = tensors.get("running_var")
+        weight = tensors.get("weight")
+        bias = tensors.get("bias")
         by_image = self.training or mean is None
         return F.instance_norm(x, mean, var, weight, bias, by_image, self.momentum, self.eps)
 
@@ -226,11 +221,11 @@ class ByMode(nn.Module):
     """The first of two tensors in training, and the second in evaluation."""
 
     def forward(self, training: Tensor, evaluation: Tensor) -> Tensor:
-        """Return the one of the mode."""
+        """Return the tensor of the mode."""
         return training if self.training else evaluation
 
 
-def recurrent_layer(op: str, attributes: Mapping[str, Any]) -> nn.Module:
+def make_recurrent_layer(op: str, attributes: Mapping[str, Any]) -> nn.Module:
     """Return a recurrent layer of `torch.nn` on the device `meta`.
 
     Args:
@@ -246,7 +241,7 @@ def recurrent_layer(op: str, attributes: Mapping[str, Any]) -> nn.Module:
 
 @final
 class Lstm(nn.LSTM):
-    """`torch.nn.LSTM` with its outputs in a row: all steps, the last state, the last cell."""
+    """`torch.nn.LSTM` with three outputs: all steps, the last state, the last cell."""
 
     def forward(self, x: Tensor, h0: Tensor | None = None, c0: Tensor | None = None) -> Any:  # type: ignore[override]
         """Run over the sequence; states that are left out are zero."""
@@ -281,13 +276,11 @@ class Rnn(nn.RNN):
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return a tensor without memory, which takes its place until the shapes of the network are
-    checked.
-    """
+    """Return a tensor without memory, for the time until the network's shapes are checked."""
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def _own(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+def _register(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if name.startswith("running_"):
             module.register_buffer(name, tensor)

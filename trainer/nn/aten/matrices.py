@@ -1,7 +1,7 @@
-"""Matrices and kernels of layers: which tensors they are, and how their units lie.
+"""Matrices and kernels of layers: their tensors, and the axes of their units.
 
-A layer owns its matrix, or is given a trained tensor: a layer `parameter`, which other layers may
-share, as it is or with its axes permuted. No other tensor that is computed counts.
+A layer owns its matrix, or uses the trained tensor of a layer `parameter`, as it is or with its
+axes permuted. Several layers may share one. No other computed tensor counts.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from archive.architecture.graph import Architecture, Layer
 from archive.trainer.nn.units import Units
 
 
-class GivenMatrix(NamedTuple):
+class SharedMatrix(NamedTuple):
     """A trained tensor that is the matrix of a layer.
 
     Attributes:
         tensor: Position of the tensor.
-        units: How the layer's units lie in it.
+        units: Axis of the layer's units in it.
     """
 
     tensor: int
     units: Units
 
 
-def owned(layer: Layer) -> dict[str, tuple[Units, ...]]:
-    """Return how the units lie in the matrices that a layer owns, by the names of these."""
+def find_owned(layer: Layer) -> dict[str, tuple[Units, ...]]:
+    """Return the axes of the units in the matrices that a layer owns, by tensor name."""
     by_name: dict[str, tuple[Units, ...]] = {}
     for name in weights.owned(layer):
         axis = weights.unit_axis(layer, name)
@@ -37,8 +37,10 @@ def owned(layer: Layer) -> dict[str, tuple[Units, ...]]:
     return by_name
 
 
-def given(architecture: Architecture) -> dict[int, GivenMatrix]:
-    """Return the matrices that layers are given, by the positions of the layers."""
+def find_shared(architecture: Architecture) -> dict[int, SharedMatrix]:
+    """Return the trained tensors that serve as matrices, by the position of the layer that uses
+    them.
+    """
     by_layer = {}
     for u, layer in enumerate(architecture.layers):
         if layer.op not in weights.OWNED:
@@ -48,29 +50,26 @@ def given(architecture: Architecture) -> dict[int, GivenMatrix]:
         signature = resolve(layer.op, layer.attributes, used.keys())
         for number, tail in used.items():
             axis = weights.unit_axis(layer, signature.tensors[number].name)
-            matrix = (
-                None
-                if axis is None
-                else _source(architecture, tail, Units(axis, weights.input_groups(layer)))
-            )
+            if axis is None:
+                continue
+
+            units = Units(axis, weights.input_groups(layer))
+            matrix = _find_source(architecture, tail, units)
             if matrix is not None:
                 by_layer[u] = matrix
 
     return by_layer
 
 
-def _source(architecture: Architecture, at: int, units: Units) -> GivenMatrix | None:
-    """Return the trained tensor that a layer gives, before its axes were permuted;
+def _find_source(architecture: Architecture, position: int, units: Units) -> SharedMatrix | None:
+    """Return the trained tensor behind a layer's output, before permutations of its axes.
 
-    None if it computes another.
+    None if the layer computes another tensor.
     """
-    layer = architecture.layers[at]
+    layer = architecture.layers[position]
     if layer.op == "parameter":
-        return (
-            GivenMatrix(at, units)
-            if _is_matrix(weights.shape(layer, "shape"), units.axis)
-            else None
-        )
+        shape = weights.shape(layer, "shape")
+        return SharedMatrix(position, units) if _is_matrix(shape, units.axis) else None
 
     dims = layer.attributes.get("dims")
     # Groups are parts of the first axis.
@@ -83,8 +82,12 @@ def _source(architecture: Architecture, at: int, units: Units) -> GivenMatrix | 
         return None
 
     axis = dims[units.axis]
-    source = wiring.values(architecture, at)[0]
-    return _source(architecture, source, Units(axis % len(dims))) if isinstance(axis, int) else None
+    source = wiring.values(architecture, position)[0]
+    return (
+        _find_source(architecture, source, Units(axis % len(dims)))
+        if isinstance(axis, int)
+        else None
+    )
 
 
 def _is_matrix(shape: tuple[int, ...], axis: int) -> bool:

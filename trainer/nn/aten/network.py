@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -37,10 +38,9 @@ from archive.trainer.nn.aten.layers import (
     TrainedTensor,
     Weighted,
     empty,
-    recurrent_layer,
+    make_recurrent_layer,
 )
-from archive.trainer.nn.aten.shapes import shapes_of
-from archive.trainer.nn.aten.sizes import check_sides
+from archive.trainer.nn.aten.shapes import check_sides, compute_shapes
 from archive.trainer.protocols.networks import NetworkForm
 
 
@@ -52,7 +52,7 @@ def build(architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module
             the space.
     """
     whole = _whole(architecture)
-    return _filled(whole, _of_form(whole, form), seed)
+    return _fill(whole, _of_form(whole, form), seed)
 
 
 def check(architecture: Architecture, form: NetworkForm) -> None:
@@ -65,26 +65,22 @@ def check(architecture: Architecture, form: NetworkForm) -> None:
 
 
 def rebuilt(architecture: Architecture, seed: int = 0) -> fx.GraphModule:
-    """Return the network of an architecture, in training mode, with initial weights drawn from a
-    seed.
+    """Return the network of an architecture in training mode, with initial weights from a seed.
 
     Raises:
         InvalidArchitectureError: It is no member of the space.
     """
     whole = _whole(architecture)
-    return _filled(whole, _module(whole), seed)
+    return _fill(whole, _module(whole), seed)
 
 
 def without_weights(architecture: Architecture) -> fx.GraphModule:
-    """Return the network of an architecture as `rebuilt`, on the device `meta`: its tensors have no
-    memory.
-    """
+    """Return the network as `rebuilt`, on the device `meta`: its tensors have no memory."""
     return _module(_whole(architecture))
 
 
 def output_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
-    """Return the shape of each layer's output for a batch of one, without the batch; takes no
-    memory for weights.
+    """Return the shape of each layer's output, without the batch; takes no memory for weights.
 
     The last layer, the output, is left out; a layer with several outputs has an empty shape.
 
@@ -102,7 +98,7 @@ def _value_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
     """Return the shape of each layer's output, as `output_shapes`, with the batch."""
     try:
         graph = _Graph(architecture, 1)
-        shapes = shapes_of(graph.module(), graph.given)
+        shapes = compute_shapes(graph.module(), graph.input_types)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidArchitectureError(
             f"PyTorch cannot build the network: {first_line(error, 200)}"
@@ -111,15 +107,16 @@ def _value_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
     return [shapes.get(graph.value[u].name, ()) for u in range(len(architecture.layers) - 1)]
 
 
-def tensor_name(layer: Layer, at: int, attribute: str) -> str:
+def tensor_name(layer: Layer, position: int, attribute: str) -> str:
     """Return the name of a tensor in the module's state.
 
     Args:
         layer: Its layer.
-        at: Position of the layer in the canonical order, with blocks written out.
+        position: Position of the layer in the canonical order, with blocks written out.
         attribute: Attribute of the tensor; `shape` of a `parameter`.
     """
-    return f"{layer.op}_{at}.{'values' if layer.op == 'parameter' else attribute}"
+    name = "values" if layer.op == "parameter" else attribute
+    return f"{layer.op}_{position}.{name}"
 
 
 def _whole(architecture: Architecture) -> Architecture:
@@ -152,11 +149,11 @@ def _one_input(architecture: Architecture) -> wiring.Input:
 
 
 def _module(architecture: Architecture, channels: int = 1) -> fx.GraphModule:
-    """Return the module, whose tensors have no memory."""
+    """Return the module; its tensors have no memory."""
     try:
         return _Graph(architecture, channels).module()
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        # Such as a tensor whose size no number of 64 bits can hold.
+        # Such as a tensor with more elements than an integer of 64 bits counts.
         raise InvalidArchitectureError(
             f"PyTorch cannot build the network: {first_line(error, 200)}"
         ) from error
@@ -178,8 +175,8 @@ class _Graph:
         self.architecture = architecture
         self.graph = fx.Graph()
         self.root = nn.Module()
-        self.given = wiring.inputs(architecture)
-        self.inputs = [self.graph.placeholder(f"x{at}") for at, _ in enumerate(self.given)]
+        self.input_types = wiring.inputs(architecture)
+        self.inputs = [self.graph.placeholder(f"x{u}") for u in range(len(self.input_types))]
         self.calls = OperationArguments(self.graph, self.inputs[0])
         # The output of each layer, and all its outputs where it has several.
         self.value: dict[int, fx.Node] = {0: self.inputs[0]}
@@ -187,11 +184,11 @@ class _Graph:
             self.value[0] = self.graph.call_method("expand", (self.inputs[0], -1, channels, -1, -1))
 
         self.outputs: dict[int, fx.Node] = {}
-        self.matrices = matrices.given(architecture)
+        self.matrices = matrices.find_shared(architecture)
         self.tensors: dict[int, TrainedTensor] = {}
 
     def module(self) -> fx.GraphModule:
-        """Return the module, whose tensors have no memory."""
+        """Return the module; its tensors have no memory."""
         layers = self.architecture.layers
         for u in range(1, len(layers) - 1):
             self._add(u, layers[u])
@@ -232,9 +229,9 @@ class _Graph:
         signature = resolve(layer.op, layer.attributes, inputs.keys())
         arguments = self.calls.arguments(layer, signature, inputs)
         if layer.op in recurrent.GATES:
-            module = recurrent_layer(
-                layer.op, {key: arguments.pop(key) for key in list(arguments) if key not in _STATES}
-            )
+            settings = {key: value for key, value in arguments.items() if key not in _STATES}
+            arguments = {key: value for key, value in arguments.items() if key in _STATES}
+            module = make_recurrent_layer(layer.op, settings)
             self._keep(u, self._module(f"{layer.op}_{u}", module, arguments), signature)
             return
 
@@ -243,18 +240,18 @@ class _Graph:
             return
 
         function = function_of(signature)
-        own = {key: empty(weights.shape(layer, key)) for key in weights.owned(layer)}
+        tensors = {key: empty(weights.shape(layer, key)) for key in weights.owned(layer)}
         name = f"{layer.op}_{u}"
         if layer.op in ("batch_norm", "instance_norm"):
             momentum = arguments.pop("momentum")
             eps = arguments.pop("eps")
-            # Without statistics of its own, the layer normalises by the batch in both modes.
+            # Without own statistics, the layer normalises by the batch in both modes.
             for buffer in weights.BUFFERS:
                 if arguments.get(buffer) is None:
                     arguments.pop(buffer, None)
 
             norm: type[nn.Module] = BatchNorm if layer.op == "batch_norm" else InstanceNorm
-            node = self._module(name, norm(own, momentum, eps), arguments)
+            node = self._module(name, norm(tensors, momentum, eps), arguments)
         elif layer.op == "rrelu":
             settings = {key: arguments.pop(key) for key in ("lower", "upper")}
             node = self._module(
@@ -262,21 +259,17 @@ class _Graph:
             )
         elif layer.op == "scaled_dot_product_attention" and arguments.pop("training_dropout_p"):
             rates = arguments.pop("dropout_p", 0.0), layer.attributes["training_dropout_p"]
-            settings = {
-                key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])
-            }
+            settings = _take_settings(arguments)
             node = self._module(name, Following(function, "dropout_p", rates, settings), arguments)
         elif layer.op in MODES:
             node = self._module(name, Dropout(function, arguments.pop("p")), arguments)
-        elif own or u in self.matrices:
+        elif tensors or u in self.matrices:
             computed = [key for key, value in arguments.items() if isinstance(value, fx.Node)]
             # A matrix may be given before the input, as to an embedding.
             first = min(computed, key=weights.OWNED[layer.op].__contains__)
-            fixed = {
-                key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])
-            }
+            fixed = _take_settings(arguments)
             arguments = {first: arguments[first], **arguments}
-            module = Weighted(function, first, own, fixed, matrices.owned(layer))
+            module = Weighted(function, first, tensors, fixed, matrices.find_owned(layer))
             if matrix := self.matrices.get(u):
                 self.tensors[matrix.tensor].applied_in.append(module)
 
@@ -287,8 +280,9 @@ class _Graph:
         self._keep(u, node, signature)
 
     def _keep(self, u: int, node: fx.Node, signature: Signature) -> None:
-        """Keep the node of a layer, and that of its first output."""
-        self.outputs[u] = self.value[u] = node
+        """Keep the node of a layer, and the node of its first output."""
+        self.outputs[u] = node
+        self.value[u] = node
         if signature.outputs > 1:
             self.value[u] = self.graph.call_function(operator.getitem, (node, 0))
 
@@ -298,9 +292,19 @@ class _Graph:
         return self.graph.call_module(name, (first,), dict(others))  # type: ignore[arg-type]
 
 
-def _computed(value: object) -> bool:
+def _take_settings(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Take the arguments that no layer computes out of a layer's arguments."""
+    settings = {}
+    for name in list(arguments):
+        if not _is_computed(arguments[name]):
+            settings[name] = arguments.pop(name)
+
+    return settings
+
+
+def _is_computed(value: object) -> bool:
     """Return whether an argument is computed in the graph."""
-    return isinstance(value, fx.Node) or (isinstance(value, list) and any(map(_computed, value)))
+    return isinstance(value, fx.Node) or (isinstance(value, list) and any(map(_is_computed, value)))
 
 
 def _check_form(imported: wiring.Input, module: nn.Module, form: NetworkForm) -> None:
@@ -325,7 +329,7 @@ def _check_form(imported: wiring.Input, module: nn.Module, form: NetworkForm) ->
         )
 
 
-def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx.GraphModule:
+def _fill(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx.GraphModule:
     """Give the tensors memory and values."""
     module.to_empty(device="cpu")
     rng = torch.Generator().manual_seed(seed)
@@ -341,11 +345,8 @@ def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx
 
             for name in weights.owned(layer):
                 full = tensor_name(layer, u, name)
-                tensor = (
-                    module.get_buffer(full)
-                    if name in weights.BUFFERS
-                    else module.get_parameter(full)
-                )
+                get = module.get_buffer if name in weights.BUFFERS else module.get_parameter
+                tensor = get(full)
                 initial.draw(layer, name, tensor, shapes[u], rng)
 
         for part in module.children():
@@ -356,22 +357,21 @@ def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx
 
 
 def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]]]:
-    """Return the shapes of each layer's weights by name: its own, and those that other layers give,
-    where known.
-    """
-    shapes = [
-        {name: weights.shape(layer, name) for name in weights.owned(layer)}
-        for layer in architecture.layers
-    ]
-    computed = [
-        (u, signature.tensors[number].name, tail)
-        for u, layer in enumerate(architecture.layers)
-        if layer.op in weights.OWNED
-        for used in [wiring.values(architecture, u)]
-        for signature in [resolve(layer.op, layer.attributes, used.keys())]
-        for number, tail in used.items()
-        if signature.tensors[number].name in weights.OWNED[layer.op]
-    ]
+    """Return the shapes of each layer's weights by name, owned and computed, where known."""
+    shapes: list[dict[str, tuple[int, ...]]] = []
+    computed: list[tuple[int, str, int]] = []
+    for u, layer in enumerate(architecture.layers):
+        shapes.append({name: weights.shape(layer, name) for name in weights.owned(layer)})
+        if layer.op not in weights.OWNED:
+            continue
+
+        inputs = wiring.values(architecture, u)
+        signature = resolve(layer.op, layer.attributes, inputs.keys())
+        for number, tail in inputs.items():
+            name = signature.tensors[number].name
+            if name in weights.OWNED[layer.op]:
+                computed.append((u, name, tail))
+
     if not computed:
         return shapes
 

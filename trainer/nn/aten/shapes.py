@@ -1,4 +1,11 @@
-"""Shapes of the values that a module computes, without memory for them."""
+"""Shapes in imported networks: of all values, without memory for them; and fixed sides.
+
+A graph may fix sizes that are wrong for images of other sides than at the import. The graph of a
+model that interpolates to a multiple of the sides of its input holds the resulting numbers, and so
+does the graph of a model that always interpolates to the same sides. The two cannot be
+distinguished: both take inputs of the imported sides only. Interpolation by a scale factor suits
+all sides.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +15,24 @@ import torch
 from torch import Tensor, fx
 
 from archive.architecture.aten.wiring import Input
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError
 
 
-def shapes_of(module: fx.GraphModule, inputs: Sequence[Input]) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each tensor that a module computes for a batch of one, by the name of its
-    node.
+def compute_shapes(module: fx.GraphModule, inputs: Sequence[Input]) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor that a module computes for a batch of one, by node name.
 
     Args:
         module: A module on the device `meta`; put into evaluation mode.
         inputs: Its inputs.
     """
+    tensors = []
+    for expected in inputs:
+        dtype = getattr(torch, expected.dtype)
+        tensors.append(torch.empty((1, *expected.shape), dtype=dtype, device="meta"))
+
     run = _ShapesRun(module)
-    run.run(
-        *(
-            torch.empty((1, *each.shape), dtype=getattr(torch, each.dtype), device="meta")
-            for each in inputs
-        )
-    )
+    run.run(*tensors)
     return run.shapes
 
 
@@ -42,3 +50,28 @@ class _ShapesRun(fx.Interpreter):
             self.shapes[n.name] = tuple(value.shape)
 
         return value
+
+
+def check_sides(architecture: Architecture, imported: Input, shape: tuple[int, ...]) -> None:
+    """Check that no interpolation of a network has the sides of another input.
+
+    Args:
+        architecture: The network.
+        imported: Input that the network was imported for.
+        shape: Shape of the input that it would get; a grey image has all channels.
+
+    Raises:
+        InvalidArchitectureError: An interpolation has fixed sides; the message names it and the
+            remedy.
+    """
+    if shape == imported.shape:
+        return
+
+    for layer in architecture.layers:
+        sides = layer.attributes.get("output_size")
+        if "upsample" in layer.op and sides is not None:
+            raise InvalidArchitectureError(
+                f"the network was imported for inputs {imported}, and its {layer.op} to the "
+                f"sides {sides} may depend on them: import it for {Input(shape)}, or interpolate by a scale_factor without "
+                "recompute_scale_factor"
+            )
