@@ -1,1 +1,1 @@
-"""`archive bench`: a module for each comparison of searches, and one for the speed of the parts."""
+"""`archive bench`: comparison of agents on tables, and the speed of this machine."""

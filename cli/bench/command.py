@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import click
 
-from archive.cli.bench import first, objectives, search, speed, transfer
+from archive.cli.bench.machine import machine
+from archive.cli.bench.search import search
 from archive.cli.groups import CommandGroup
 
 
 @click.group(cls=CommandGroup)
 def bench() -> None:
-    """Measure speed and search quality on this machine, each figure beside its goal or a reference
-    of the same run.
-    """
+    """Compare agents on tables, and measure the speed of this machine."""
 
 
-COMMANDS = (
-    *(first.first, search.search, objectives.objectives, transfer.transfer),
-    *(
-        speed.agents,
-        speed.dashboard,
-        speed.drawing,
-        speed.kernels,
-        speed.morphism,
-        speed.store,
-        speed.surrogates,
-    ),
-    *(speed.fleet, speed.throughput, speed.trainer),
-)
-
-for each in COMMANDS:
-    bench.add_command(each)
+bench.add_command(machine)
+bench.add_command(search)

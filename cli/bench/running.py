@@ -16,8 +16,8 @@ from archive.cli.render import animation, console, print_message
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.search.plan import Problem, StudyJob
-    from archive.agents.benchmarks.search.regret import Trace
+    from archive.searches.comparison.plan import Problem, StudyJob
+    from archive.searches.comparison.regret import Trace
     from archive.settings import Settings
 
 FOLDER = "bench"
@@ -45,7 +45,7 @@ def table_problem(name: str) -> Problem:
     """
     import numpy as np
 
-    from archive.agents.benchmarks.search.plan import Problem
+    from archive.searches.comparison.plan import Problem
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.tabular import TabularTask
 
@@ -93,7 +93,7 @@ def finish(
         processes: Maximum number of searches at a time.
         what: The jobs in words, for the first line of the report.
     """
-    from archive.agents.benchmarks.search.pool import search_all
+    from archive.searches.comparison.pool import search_all
     from archive.searches.interruption import Interruption
 
     unfinished = [

@@ -21,12 +21,12 @@ from archive.queue.capabilities import NOISE
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
-    from archive.agents.benchmarks.search.contestants import Contestant
-    from archive.agents.benchmarks.search.plan import ComparisonPlan, Problem
-    from archive.agents.benchmarks.search.regret import Trace
-    from archive.agents.benchmarks.search.standings import ContestantResult
-    from archive.agents.benchmarks.search.suite import Suite
     from archive.api import Archive
+    from archive.searches.comparison.contestants import Contestant
+    from archive.searches.comparison.plan import ComparisonPlan, Problem
+    from archive.searches.comparison.regret import Trace
+    from archive.searches.comparison.standings import ContestantResult
+    from archive.searches.comparison.suite import Suite
     from archive.settings import Settings
 
 AgentIds = dict[tuple[str, str], set[str]]
@@ -138,11 +138,11 @@ def search(
     The same command again continues an interrupted run, and reuses finished searches. Seconds are
     processor time on one thread. Name another run after a change of an agent's code.
     """
-    from archive.agents.benchmarks.search import plot as plots
-    from archive.agents.benchmarks.search.contestants import contestant
-    from archive.agents.benchmarks.search.plan import ComparisonPlan
-    from archive.agents.benchmarks.search.suite import Suite
     from archive.api import connect
+    from archive.searches.comparison import plot as plots
+    from archive.searches.comparison.contestants import contestant
+    from archive.searches.comparison.plan import ComparisonPlan
+    from archive.searches.comparison.suite import Suite
 
     if plot is not None:
         plots.check(plot)
@@ -187,7 +187,7 @@ def search(
 
 
 def _suite(whole: bool, quick: bool) -> Suite | None:
-    from archive.agents.benchmarks.search.suite import FULL, QUICK
+    from archive.searches.comparison.suite import FULL, QUICK
 
     if quick and not whole:
         raise UsageError("--quick is a part of the suite: write --suite --quick")
@@ -220,7 +220,7 @@ def _registered(archive: Archive, agents: Iterable[tuple[Contestant, Problem, Ag
     """Store the records of agents; return their ids by problem and contestant, of which a team has
     several.
     """
-    from archive.agents.benchmarks.search.run import register
+    from archive.searches.comparison.run import register
 
     ids: AgentIds = defaultdict(set)
     for contestant, problem, agent in agents:
@@ -237,8 +237,8 @@ def _compare(
     processes: int,
 ) -> tuple[list[ContestantResult], list[str]]:
     """Run the unfinished searches; return the rows of the table, and the reasons of failures."""
-    from archive.agents.benchmarks.search.regret import traces
-    from archive.agents.benchmarks.search.standings import standings
+    from archive.searches.comparison.regret import traces
+    from archive.searches.comparison.standings import standings
 
     recorded = traces(archive, plan.jobs)
     _check_same_agents(plan, recorded, registered)

@@ -9,13 +9,13 @@ from archive.cli.render import print_json, print_line, print_table
 from archive.measurement import mean_and_error
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.search.plan import ComparisonPlan
-    from archive.agents.benchmarks.search.standings import ContestantResult, Regret
+    from archive.searches.comparison.plan import ComparisonPlan
+    from archive.searches.comparison.standings import ContestantResult, Regret
 
 
 def show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
     """Print the results of a comparison, each task by itself."""
-    from archive.agents.benchmarks.search.standings import by_problem
+    from archive.searches.comparison.standings import by_problem
 
     problems = by_problem(rows)
     if as_json:
@@ -98,8 +98,8 @@ def _show_errors(problem: str, standings: Sequence[ContestantResult]) -> None:
 
 def show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
     """Print the results of a suite, all tasks in one table."""
-    from archive.agents.benchmarks.search import suite
-    from archive.agents.benchmarks.search.standings import by_problem
+    from archive.searches.comparison import suite
+    from archive.searches.comparison.standings import by_problem
 
     if as_json:
         print_json({**_numbers(plan), "rows": suite.rows(rows)})

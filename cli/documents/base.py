@@ -22,13 +22,3 @@ class Document(JsonObject):
     """
 
     schema_version: int
-
-
-class Figures(Document):
-    """Figures of a benchmark.
-
-    Attributes:
-        figures: Rows of numbers and texts by subject; all rows of a subject have the same keys.
-    """
-
-    figures: dict[str, list[dict[str, object]]]

@@ -1,4 +1,4 @@
-"""Documents of `archive bench first`, `archive bench search` and `archive bench transfer`.
+"""Documents of `archive bench`.
 
 Shapes are declared apart from the records that fill them: a renamed field of a record must not
 change the output.
@@ -9,68 +9,28 @@ from __future__ import annotations
 from archive.cli.documents.base import Document, JsonObject
 
 
-class SeedItem(JsonObject):
-    """Gain of one search over its initial networks.
+class FigureItem(JsonObject):
+    """One measured number.
 
     Attributes:
-        seed: Seed of the study.
-        initial: Number of initial networks that were evaluated.
-        initial_best: The best value among them.
-        best: The best value of all.
-        gain: Difference of the two, positive where the last is better.
-        found_at: Position of the best among all evaluations, from 1.
-        evaluations: Number of evaluations.
-        seconds: Wall-clock time of all trainings.
+        name: The measured quantity.
+        value: The number.
+        unit: Its unit.
     """
 
-    seed: int
-    initial: int
-    initial_best: float
-    best: float
-    gain: float
-    found_at: int
-    evaluations: int
-    seconds: float
+    name: str
+    value: float
+    unit: str
 
 
-class MediansItem(JsonObject):
-    """Medians over the seeds.
+class MachineFigures(Document):
+    """Speed of a machine.
 
     Attributes:
-        seeds: Number of searches.
-        better: Searches that found a better network than all initial ones.
-        initial_best: Median of the best of the initial networks.
-        best: Median of the best of all.
-        gain: Median of the gains.
+        figures: The measured numbers.
     """
 
-    seeds: int
-    better: int
-    initial_best: float
-    best: float
-    gain: float
-
-
-class GainComparison(Document):
-    """Gains of searches over their initial networks.
-
-    Attributes:
-        agent: The agent, with its settings.
-        task: Name of the task.
-        protocol: How the task is trained and measured.
-        space: Name of the space.
-        budget: Evaluations of a search.
-        seeds: One row a search.
-        medians: Over the seeds; null where there are no rows.
-    """
-
-    agent: str
-    task: str
-    protocol: str
-    space: str
-    budget: int
-    seeds: list[SeedItem]
-    medians: MediansItem | None
+    figures: list[FigureItem]
 
 
 class RegretItem(JsonObject):
@@ -221,53 +181,3 @@ class SuiteComparison(Document):
     batch: int
     starts: int
     rows: list[SuiteItem]
-
-
-class ScenarioItem(JsonObject):
-    """How searches went that started warm from one kind of source.
-
-    Attributes:
-        target: Task of the searches.
-        scenario: The kind of source; `cold` for none.
-        seeds: Number of searches.
-        to_best: Median number of queries until the best network was found.
-        slowest: The largest such number.
-        regret: Mean regret by number of queries; with noise, of the networks that `study best`
-            would recommend.
-        excess: Largest mean regret beyond that of cold starts, after ten queries or more; null for
-            fewer queries.
-        errors: Largest such excess in standard errors of the differences, seed by seed; null for
-            fewer queries, for one seed, and where all seeds are behind by the same.
-        own_errors: Largest such excess in standard errors of the mean regret; null likewise.
-        coupling: Estimated correlation of the task with its sources, in [-1, 1], mean over the
-            searches; null without.
-    """
-
-    target: str
-    scenario: str
-    seeds: int
-    to_best: float | None
-    slowest: float | None
-    regret: dict[str, float]
-    excess: float | None
-    errors: float | None
-    own_errors: float | None
-    coupling: float | None
-
-
-class TransferComparison(Document):
-    """Effect of warm starts.
-
-    Attributes:
-        agent: The agent, with its settings.
-        run: Name of the run.
-        seeds: Studies of each scenario.
-        budget: Evaluations of a study.
-        scenarios: One row a kind of source.
-    """
-
-    agent: str
-    run: str
-    seeds: int
-    budget: int
-    scenarios: list[ScenarioItem]

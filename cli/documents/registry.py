@@ -12,12 +12,10 @@ from archive.cli.documents.architectures import (
     NeighbourList,
     ProxyList,
 )
-from archive.cli.documents.base import Figures
 from archive.cli.documents.benchmarks import (
-    GainComparison,
+    MachineFigures,
     SearchComparison,
     SuiteComparison,
-    TransferComparison,
 )
 from archive.cli.documents.catalogues import (
     AgentDocument,
@@ -53,7 +51,6 @@ from archive.cli.documents.files import (
 from archive.cli.documents.fleets import FleetDocument, FleetList, StoppedFleets
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
 from archive.cli.documents.models import ExportedModel
-from archive.cli.documents.objectives import FeasibleComparisonDocument, FrontComparisonDocument
 from archive.cli.documents.servers import (
     CheckList,
     CollectionDocument,
@@ -121,27 +118,8 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "import optuna": (StudyImport,),
     "import model": (ModelImport,),
     "import onnx": (ModelImport,),
-    **{
-        f"bench {subject}": (Figures,)
-        for subject in (
-            *(
-                "store",
-                "dashboard",
-                "throughput",
-                "fleet",
-                "trainer",
-                "morphism",
-                "kernels",
-                "surrogates",
-                "agents",
-            ),
-            "drawing",
-        )
-    },
-    "bench first": (GainComparison,),
-    "bench objectives": (FrontComparisonDocument, FeasibleComparisonDocument),
+    "bench machine": (MachineFigures,),
     "bench search": (SearchComparison, SuiteComparison),
-    "bench transfer": (TransferComparison,),
     "db start": (ServerDocument,),
     "db stop": (ServerStop,),
     "db status": (ServerDocument,),

@@ -12,7 +12,7 @@ scores.
 |            | median                                                                                         |
 
 The evaluations are those of `portfolio` on the target without a source. Sources are searches by
-regularized evolution, as of `archive bench transfer --matrix`.
+regularized evolution, as of `python -m tests.benchmarks transfer --matrix`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ epochs.
     python docs/scripts/fidelity.py nb101 --seeds 5 --epochs 2000
     python docs/scripts/fidelity.py nb101 --errors
 
-| contestant     | proposals | trainings (`archive.agents.benchmarks.rungs`)                                      |
+| contestant     | proposals | trainings (`tests.benchmarks.rungs`)                                      |
 |----------------|-----------|------------------------------------------------------------------------------------|
 | `random`       | random    | whole                                                                              |
 | `AGENT`        | the agent | whole                                                                              |
@@ -38,16 +38,6 @@ import numpy as np
 
 from archive import agents, kernels
 from archive.agents.bayesopt.model_based import ModelBased
-from archive.agents.benchmarks.rungs.dyhpo import dyhpo
-from archive.agents.benchmarks.rungs.simulation import (
-    OBJECTIVE,
-    EpochsSpentError,
-    Projection,
-    RungSearch,
-    by_regression,
-    proposals,
-)
-from archive.agents.benchmarks.rungs.trainings import halving, halving_by_model, hyperband, whole
 from archive.agents.rungs.scores import ProjectedScore, score_after
 from archive.kernels.gram import Gram
 from archive.measurement import significant
@@ -56,6 +46,16 @@ from archive.spaces.base import Space
 from archive.store.records import Evaluation
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.tabular import TabularTask
+from tests.benchmarks.rungs.dyhpo import dyhpo
+from tests.benchmarks.rungs.simulation import (
+    OBJECTIVE,
+    EpochsSpentError,
+    Projection,
+    RungSearch,
+    by_regression,
+    proposals,
+)
+from tests.benchmarks.rungs.trainings import halving, halving_by_model, hyperband, whole
 
 COLUMNS = {
     "nb101": {4: "val_acc_4ep", 12: "val_acc_12ep", 36: "val_acc_36ep", 108: "val_acc_108ep"},

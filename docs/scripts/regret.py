@@ -62,11 +62,11 @@ def collect(run: str, machine: str, date: str, commit: str) -> None:
     from dataclasses import replace
 
     from archive import connect, settings
-    from archive.agents.benchmarks.search.contestants import contestant
-    from archive.agents.benchmarks.search.plan import ComparisonPlan
-    from archive.agents.benchmarks.search.regret import traces
-    from archive.agents.benchmarks.search.standings import standings
     from archive.cli.bench.running import FOLDER, table_problem
+    from archive.searches.comparison.contestants import contestant
+    from archive.searches.comparison.plan import ComparisonPlan
+    from archive.searches.comparison.regret import traces
+    from archive.searches.comparison.standings import standings
 
     plan = ComparisonPlan(
         contestants=[contestant(name) for name in AGENTS],

@@ -21,7 +21,7 @@ from archive import connect, settings
 from archive.api import Archive
 from archive.server import embedded
 from archive.store.records import Result, Study
-from archive.trainer.benchmarks.throughput import SuggestedCell, networks
+from tests.benchmarks.trainer.throughput import SuggestedCell, networks
 
 PART = 400
 LOOKS = 40

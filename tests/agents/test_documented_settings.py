@@ -11,8 +11,8 @@ from dataclasses import fields
 import pytest
 
 from archive import agents, spaces
-from archive.agents.benchmarks.search.contestants import PEERS, contestant
 from archive.agents.registry import registry
+from archive.searches.comparison.contestants import PEERS, contestant
 from tests.support import ROOT
 
 FOLDERS = ("archive", "agents", "kernels", "trainer", "cli")

@@ -52,7 +52,6 @@ def nobody(tmp_path):
         ),
         ("archive search --agent zz", list),
         ("archive bench search --agent ", agents.names),
-        ("archive bench transfer --agent ", agents.names),
         ("archive trainer st", lambda: ["start", "status"]),
         ("archive trainer --metrics-", lambda: ["--metrics-port", "--metrics-address"]),
         ("archive query --li", lambda: ["--limit"]),

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib import import_module
-from typing import NamedTuple
 
 import click
 import optuna
@@ -18,6 +16,7 @@ from archive.cli.documents.registry import DOCUMENTS
 from archive.cli.documents.studies import StudyList
 from archive.cli.main import archive as root
 from archive.cli.study.items import study_item
+from archive.measurement import Figure
 from archive.store.records import Result, Weights
 from archive.trainer.daemon import logs
 from tests.support.commands import serving, shell, table
@@ -264,27 +263,10 @@ def test_a_comparison_of_agents(user, tmp_path):
     assert compared["standings"]
 
 
-def test_gains_over_the_initial_networks(capsys):
-    from archive.agents.benchmarks.gains import SeedGain
-
-    first = import_module("archive.cli.bench.first")
-
-    for rows in ([SeedGain(0, 10, 0.5, 0.75, 0.25, 12, 20, 30.0)], []):
-        first._show(study(), "nasbot", 20, rows, True)
-        check("bench first", capsys.readouterr().out)
-
-
-def test_figures(user, monkeypatch):
-    class Figure(NamedTuple):
-        what: str
-        seconds: float
-        goal: float | None
-
-    monkeypatch.setattr(
-        "archive.benchmarks.store.measure", lambda *_: [Figure("start", 0.5, float("nan"))]
-    )
-    (measured,) = check("bench store", user.types("bench", "store", "--json").stdout)
-    assert measured["figures"] == {"store": [{"what": "start", "seconds": 0.5, "goal": None}]}
+def test_the_speed_of_a_machine(user, monkeypatch):
+    monkeypatch.setattr("archive.machine.measure", lambda *_: [Figure("query", float("nan"), "ms")])
+    (measured,) = check("bench machine", user.types("bench", "machine", "--json").stdout)
+    assert measured["figures"] == [{"name": "query", "value": None, "unit": "ms"}]
 
 
 def test_an_error_is_a_line_on_stderr_and_nothing_on_stdout(archive, user):

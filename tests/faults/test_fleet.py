@@ -21,10 +21,10 @@ from archive.database.connection import Connection
 from archive.queue.proposals import Proposals
 from archive.settings import environment
 from archive.store.records import Result, State
-from archive.trainer.benchmarks.simulated_trainers import Agenda, simulated
 from archive.trainer.daemon import events
 from archive.trainer.daemon import trainer as daemon
 from archive.trainer.daemon.options import TrainerOptions
+from tests.benchmarks.trainer.simulated_trainers import Agenda, simulated
 from tests.support import ROOT, daemons, data_dir, serve, wait_until
 from tests.support.faults.proxy import Proxy
 from tests.support.stores import cells, propose

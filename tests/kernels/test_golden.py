@@ -7,10 +7,10 @@ import pytest
 
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
-from archive.kernels.benchmarks.otmann import VARIANTS, read_golden
 from archive.kernels.distances.otmann import MASSES, OTMANN
 from archive.kernels.distances.path_lengths import path_lengths
 from archive.kernels.distances.penalties import penalties
+from tests.benchmarks.kernels.otmann import VARIANTS, read_golden
 from tests.support import data_dir, golden
 
 

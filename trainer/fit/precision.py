@@ -11,8 +11,8 @@ convolutions, but not for products of matrices: both are set here, so that the r
 the one that was used.
 
 A CPU uses float32 even if it has instructions for bfloat16, so that a seed's result is the same on
-all CPUs. Wide convolutions are faster in `bf16` there, small networks slower (`archive bench
-trainer` prints both). Networks are not
+all CPUs. Wide convolutions are faster in `bf16` there, small networks slower (`python -m
+tests.benchmarks trainer` prints both). Networks are not
 compiled: compilation takes a minute of a processor, longer than most trials, for steps that are a
 third faster at best.
 """

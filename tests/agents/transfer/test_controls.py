@@ -9,14 +9,14 @@ import zlib
 import numpy as np
 import pytest
 
-from archive.agents.benchmarks.search import contestants
-from archive.agents.benchmarks.search.plan import Problem
-from archive.agents.benchmarks.search.run import search
-from archive.agents.benchmarks.transfer.plan import TransferPlan, copy_starts
-from archive.agents.benchmarks.transfer.rows import FROM, Excess, rows
-from archive.agents.benchmarks.transfer.scenarios import TARGET, scenarios
 from archive.agents.transfer.evidence import FIRST
+from archive.searches.comparison import contestants
+from archive.searches.comparison.plan import Problem
+from archive.searches.comparison.run import search
 from archive.store.records import Result
+from tests.benchmarks.transfer.plan import TransferPlan, copy_starts
+from tests.benchmarks.transfer.rows import FROM, Excess, rows
+from tests.benchmarks.transfer.scenarios import TARGET, scenarios
 from tests.support.listed import score, small_table
 
 BUDGET = FIRST + 4

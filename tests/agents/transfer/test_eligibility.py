@@ -10,13 +10,6 @@ import pytest
 from scipy.stats import sem
 
 from archive import agents, spaces
-from archive.agents.benchmarks.search import contestants, plan
-from archive.agents.benchmarks.search.run import search as run_job
-from archive.agents.benchmarks.transfer import rows as of_rows
-from archive.agents.benchmarks.transfer.matrix import matrix
-from archive.agents.benchmarks.transfer.plan import TransferPlan, alter
-from archive.agents.benchmarks.transfer.rows import Excess, rows
-from archive.agents.benchmarks.transfer.scenarios import scenarios
 from archive.agents.loop import history_of, run
 from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
@@ -24,8 +17,15 @@ from archive.agents.study_setup import open_study
 from archive.agents.transfer.coordinator import DESIGN, TOP
 from archive.agents.transfer.report import contributed
 from archive.errors import UnknownNameError, UsageError
+from archive.searches.comparison import contestants, plan
+from archive.searches.comparison.run import search as run_job
 from archive.spaces import stored_spaces
 from archive.store.records import Result, Study
+from tests.benchmarks.transfer import rows as of_rows
+from tests.benchmarks.transfer.matrix import matrix
+from tests.benchmarks.transfer.plan import TransferPlan, alter
+from tests.benchmarks.transfer.rows import Excess, rows
+from tests.benchmarks.transfer.scenarios import scenarios
 from tests.support.listed import score, small_table
 from tests.support.stores import suggest
 

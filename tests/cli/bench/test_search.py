@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from archive import settings, spaces
-from archive.agents.benchmarks.search import suite
-from archive.agents.benchmarks.search.contestants import contestant
 from archive.agents.replay import recheck
 from archive.api import connect
 from archive.architecture import codec
 from archive.cli import main
+from archive.searches.comparison import suite
+from archive.searches.comparison.contestants import contestant
 from archive.server import embedded
 from archive.settings import environment
 from tests.support import java_only, wait_until

@@ -1,3 +1,0 @@
-"""Searches of a table for several objectives, and under constraints: an agent's own loop in this
-process.
-"""

@@ -1,1 +1,0 @@
-"""Benchmarks of the store and the spaces, for `archive bench`."""

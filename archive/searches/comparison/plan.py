@@ -1,0 +1,238 @@
+"""Plan of a comparison: contestants on problems, one study of the archive for each of them and each
+seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from archive import spaces
+from archive.agents.base import Agent
+from archive.architecture.graph import Architecture
+from archive.argument_checks import require_at_least
+from archive.errors import UsageError
+from archive.searches.comparison.contestants import Contestant
+from archive.spaces.base import Space
+from archive.store.records import Direction, Result, Study
+
+STARTER = "random"
+"""The agent that draws the random starts of a study."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A task with known results; picklable.
+
+    Attributes:
+        label: Short name.
+        task: Name of the task, as studies record it.
+        protocol: Name of the protocol.
+        space: Name of the space.
+        space_config: The space's settings.
+        objective: Name of the value.
+        direction: Which values are better.
+        best: Best value of the table; NaN without a table.
+        size: Number of networks with a value; 0 without a table.
+        points: Factor of a difference of values: 100 converts fractions to accuracy points.
+        unit: Unit of the product.
+        answer: Evaluation of a network; raises TrainingError where it has no value. With noise, it
+            takes the identity of the query as `query`.
+        noise: Standard deviation of the noise of an evaluation, in the unit of the values; 0 for
+            none.
+        truth: Noise-free value and test accuracy (NaN if unknown) of a network by its functional
+            key; None if unknown.
+    """
+
+    label: str
+    task: str
+    protocol: str
+    space: str
+    space_config: Mapping[str, Any]
+    objective: str
+    direction: Direction
+    best: float
+    size: int
+    points: float
+    unit: str
+    answer: Callable[..., Result]
+    noise: float = 0.0
+    truth: Callable[[str], tuple[float, float]] | None = None
+
+    def evaluated(self, architecture: Architecture, query: str) -> Result:
+        """Return the result of a query; with noise, another one for each query.
+
+        Raises:
+            TrainingError: The network has no value.
+        """
+        return self.answer(architecture, query=query) if self.noise else self.answer(architecture)
+
+    def search_space(self) -> Space:
+        """Return the space."""
+        return spaces.get(self.space, **self.space_config)
+
+    def regret(self, value: float) -> float:
+        """Return the difference of a value from the best one, in units of `unit`."""
+        return self.points * (
+            self.best - value if self.direction == "maximise" else value - self.best
+        )
+
+
+@dataclass(frozen=True)
+class StudyJob:
+    """One study of a comparison: a contestant on a problem, with one seed.
+
+    Attributes:
+        contestant: The searching agents.
+        problem: The task with its known results.
+        seed: Seed of the study: contestants of one seed have the same random starts.
+        budget: Total number of evaluations, the starts included.
+        batch: Proposals of one call, made with the results of all earlier ones; agents of a team
+            take turns.
+        starts: Number of random networks that come first; 0 for the agent's own initial design.
+        run: Name of the run; a new name starts new studies.
+        until_best: Whether the search ends with the best network of the table, which no later one
+            can exceed.
+        warm: Kind of the warm-start sources, as a part of the study's name; empty for a cold start.
+        sources: Names of the source studies, which must exist before the search.
+    """
+
+    contestant: Contestant
+    problem: Problem
+    seed: int
+    budget: int
+    batch: int
+    starts: int
+    run: str
+    until_best: bool = False
+    warm: str = ""
+    sources: tuple[str, ...] = ()
+
+    def is_finished(self, values: Sequence[float]) -> bool:
+        """Return whether a study with evaluations of these values is complete."""
+        if len(values) >= self.budget:
+            return True
+
+        # With noise, a value above the best one says nothing.
+        return (
+            self.until_best
+            and not self.problem.noise
+            and any(self.problem.regret(value) <= 0 for value in values)
+        )
+
+    def turn(self, total: int) -> int:
+        """Return the position of the next agent in the contestant's team after so many
+        proposals.
+        """
+        # It depends on the archive alone, so that a continued search calls the same agent.
+        return max(total - self.starts, 0) // self.batch % len(self.contestant.members)
+
+    @property
+    def study(self) -> Study:
+        """The record of the new study."""
+        problem = self.problem
+        where = f"{problem.label}@{problem.protocol}"
+        name = f"bench/{self.run}/{where}/{self.contestant.name}/starts{self.starts}/batch{self.batch}/seed{self.seed}"
+        return Study(
+            name=f"{name}/warm-{self.warm}" if self.warm else name,
+            task=problem.task,
+            protocol=problem.protocol,
+            space=problem.space,
+            objective=problem.objective,
+            direction=problem.direction,
+            budget=self.budget,
+            config={
+                "agent": self.contestant.kind,
+                "batch": self.batch,
+                "starts": self.starts,
+                "run": self.run,
+            },
+            space_config=problem.space_config,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """A whole comparison.
+
+    Attributes:
+        contestants: The compared agents and teams.
+        problems: The tasks with known results.
+        seeds: Number of repetitions, with the seeds 0, 1, …
+        budget: Evaluations of a study.
+        batch: Proposals of one call of an agent.
+        starts: Number of random networks that come first.
+        run: Name of the run.
+        until_best: Whether a search ends with the best network of the table.
+
+    Raises:
+        UsageError: A number is out of range: a budget below the starts or a batch, or above the
+            size of a table without noise, where repeats of a network say nothing; more starts than
+            a table has networks.
+    """
+
+    contestants: Sequence[Contestant]
+    problems: Sequence[Problem]
+    seeds: int
+    budget: int
+    batch: int
+    starts: int
+    run: str
+    until_best: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("contestants", "problems"):
+            if not getattr(self, name):
+                raise UsageError(f"a comparison needs {name}, got none")
+
+        require_at_least(1, seeds=self.seeds, budget=self.budget, batch=self.batch)
+        require_at_least(0, starts=self.starts)
+        if self.budget < self.starts:
+            raise UsageError(
+                f"the budget must be at least the {self.starts} random starts, got {self.budget}"
+            )
+
+        if self.budget < self.batch:
+            raise UsageError(
+                f"the budget must be at least one batch of {self.batch}, got {self.budget}"
+            )
+
+        for problem in self.problems:
+            name, most = (
+                ("random starts", self.starts) if problem.noise else ("budget", self.budget)
+            )
+            if problem.size < most:
+                raise UsageError(
+                    f"the {name} must be at most the {problem.size:,} networks of "
+                    f"{problem.label}, got {most}"
+                )
+
+    @cached_property
+    def jobs(self) -> tuple[StudyJob, ...]:
+        """All studies, seed by seed, so that an interrupted run has compared all contestants on the
+        same seeds.
+        """
+        return tuple(self._jobs())
+
+    def agents(self) -> Iterator[tuple[Contestant, Problem, Agent]]:
+        """Yield every agent of the contestants on each problem.
+
+        Raises:
+            UsageError: An agent cannot search a space, or a setting is invalid.
+        """
+        for problem in self.problems:
+            space = problem.search_space()
+            for contestant in self.contestants:
+                for agent in contestant.agents(space):
+                    yield contestant, problem, agent
+
+    def _jobs(self) -> Iterator[StudyJob]:
+        for seed in range(self.seeds):
+            for problem in self.problems:
+                for contestant in self.contestants:
+                    numbers = (seed, self.budget, self.batch, self.starts)
+                    yield StudyJob(contestant, problem, *numbers, self.run, self.until_best)

@@ -1,0 +1,5 @@
+"""`python -m tests.benchmarks NAME …`."""
+
+from tests.benchmarks.programs import main
+
+main()

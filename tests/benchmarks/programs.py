@@ -1,0 +1,43 @@
+"""Measuring programs of the maintainers: `python -m tests.benchmarks NAME …`, from the root.
+
+They take the options of `archive` before their name, such as `--db`, and report errors as it does.
+"""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+from archive.cli import main as command_line
+
+PARTS = "tests.benchmarks.parts"
+
+PROGRAMS = {
+    "agents": (PARTS, "agents", "Measure mutations and proposals."),
+    "dashboard": (PARTS, "dashboard", "Measure the page with many evaluations."),
+    "drawing": (PARTS, "drawing", "Measure pictures of networks."),
+    "first": (
+        "tests.benchmarks.searches.first",
+        "first",
+        "Measure the first command over several seeds.",
+    ),
+    "fleet": (PARTS, "fleet", "Measure a server with a simulated fleet of trainers."),
+    "kernels": (PARTS, "kernels", "Measure the kernels: exactness, axioms, speed."),
+    "morphism": (PARTS, "morphism", "Measure weight inheritance."),
+    "objectives": (
+        "tests.benchmarks.searches.objectives",
+        "objectives",
+        "Compare agents on several objectives, or under constraints.",
+    ),
+    "store": (PARTS, "store", "Measure the embedded server."),
+    "surrogates": (PARTS, "surrogates", "Measure exactness, speed and rank correlation."),
+    "throughput": (PARTS, "throughput", "Measure life cycles a second beside Optuna's storages."),
+    "trainer": (PARTS, "trainer", "Measure trials beside a plain training loop."),
+    "transfer": ("tests.benchmarks.transfer.command", "transfer", "Measure warm starts."),
+}
+"""Module, command and summary of each program."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a program, and exit as `archive` does."""
+    with patch.dict(command_line.COMMANDS, PROGRAMS, clear=True):
+        command_line.main(arguments)
