@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from archive.errors import SettingsError
 from archive.launchers.fleet import TrainerFleet
+from archive.trainer.storage.log_tail import last_lines
 
 if TYPE_CHECKING:
     from archive.settings import Settings
+
 
 FRUITLESS_CODE = 3
 """Exit code of a trainer that ended in order after trials that failed
@@ -177,3 +180,27 @@ def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
                 "each machine itself: "
                 "set ARCHIVE_DB to the name of the database's machine"
             )
+
+
+LOG_LINES = 3
+
+
+def describe_log(path: Path, code: int | None) -> str:
+    """Return the place of a log and its last lines, as one line.
+
+    Args:
+        path: The log.
+        code: Exit code of the trainer; None where it is unknown.
+    """
+    # The last line of a trainer on a machine where trials cannot begin has the reason, and those
+    # before it have not.
+    number = 1 if code == UNFIT_CODE else LOG_LINES
+    try:
+        lines = last_lines(path, number)
+    except FileNotFoundError:
+        lines = []
+    except OSError as error:
+        # The failure of the trainer is the message; it must not get lost for its log.
+        lines = [f"the log cannot be read: {error.strerror or error}"]
+
+    return f"see {path}: " + " | ".join(lines)

@@ -17,11 +17,9 @@ import psutil
 
 from archive import cpu_count
 from archive.errors import LaunchError
-from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure
-from archive.launchers.fleet import TrainerFleet
-from archive.launchers.logs import tail
+from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, describe_log
+from archive.launchers.fleet import TrainerFleet, shell_script
 from archive.launchers.options import launch_option
-from archive.launchers.preview import shell_script
 from archive.server.run_file import process_alive
 from archive.trainer.storage.atomic import write_atomically
 from archive.trainer.storage.file_names import file_name
@@ -197,7 +195,7 @@ def _reap() -> None:
             del _CHILDREN[pid]
             if code := child.process.returncode:
                 failures = _FAILURES.setdefault(child.fleet, deque(maxlen=MOST_FAILURES))
-                failures.append(TrainerFailure(str(pid), code, tail(child.log, code)))
+                failures.append(TrainerFailure(str(pid), code, describe_log(child.log, code)))
 
 
 def _end(fleet: TrainerFleet, processes: Sequence[psutil.Process]) -> None:

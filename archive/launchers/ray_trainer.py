@@ -23,8 +23,8 @@ from pathlib import Path
 
 import ray
 
+from archive.launchers.base import describe_log
 from archive.launchers.fleet import WITHOUT_LOGIN
-from archive.launchers.logs import tail
 from archive.trainer.storage.atomic import write_atomically
 
 PYTHON = "{python}"
@@ -108,7 +108,10 @@ class RayTrainer:
         code = self._process.wait()
         # A process that still starts has no handler of SIGTERM, and ends by the signal.
         if code and not self._stopping.is_set():
-            content = {"code": code, "reason": f"on {platform.node()}; {tail(self._log, code)}"}
+            content = {
+                "code": code,
+                "reason": f"on {platform.node()}; {describe_log(self._log, code)}",
+            }
             write_atomically(
                 failure_path(self._job.folder, self._name), json.dumps(content).encode()
             )

@@ -19,12 +19,13 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from archive.errors import SettingsError, UnknownNameError
+from archive.launchers.base import LaunchedTrainer, Launcher
 from archive.launchers.fleet import TrainerFleet, fleets_folder
 from archive.ownership import check_obeyed
 from archive.settings import Settings
@@ -269,3 +270,17 @@ def _all(settings: Settings) -> Iterator[TrainerFleet]:
             raise SettingsError(
                 f"cannot read the fleet {path}: {error}; delete {path.parent}"
             ) from None
+
+
+def running_or_ended(
+    launcher: Launcher, fleet: TrainerFleet
+) -> tuple[Sequence[LaunchedTrainer], bool]:
+    """Return the trainers of a fleet that are pending or running_or_ended, and whether the fleet has ended.
+
+    Raises:
+        LaunchError: The engine does not answer.
+    """
+    # First: a process that ends now has started its trainers before the engine is asked.
+    attended = is_attended(fleet)
+    trainers = launcher.running(fleet)
+    return trainers, not (attended or trainers or launcher.has_unlisted(fleet))

@@ -9,13 +9,15 @@ same request again resumes its study.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from archive import settings as settings_module
 from archive.argument_checks import check_whole
-from archive.errors import SearchError, UsageError
+from archive.errors import SearchError, StudyConflictError, UsageError
 from archive.searches.events import (
     Listener,
     NothingToDo,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from archive.settings import Settings
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
+
 
 TABLE_PAUSE = 0.01
 """Seconds between two polls of a study on a tabular task."""
@@ -135,8 +138,8 @@ class Search:
     def _search(
         self, archive: Archive, launcher: Launcher, request: SearchRequest | None
     ) -> SearchResult:
-        from archive.searches.opening import open_study_of
         from archive.searches.outcome import evaluated, nothing_left, outcome
+        from archive.searches.running import open_study_of
         from archive.trainer.tasks import registry as tasks
 
         budget = self.run.budget
@@ -180,12 +183,10 @@ class Search:
         """
         from archive import __version__
         from archive.agents import loop
-        from archive.searches.first_proxies import await_proxies
         from archive.searches.interruption import Interruption
         from archive.searches.outcome import evaluated
-        from archive.searches.trainers import SearchTrainers
-        from archive.searches.unreported import reported
-        from archive.searches.waiting import ClaimWatch, trainer_command
+        from archive.searches.trainers import SearchTrainers, await_proxies
+        from archive.searches.waiting import ClaimWatch, check_reports, trainer_command
         from archive.store.records import State
         from archive.trainer.tasks.tabular import TabularProtocol
 
@@ -226,7 +227,7 @@ class Search:
                 pause=TABLE_PAUSE if isinstance(request.protocol, TabularProtocol) else loop.PAUSE,
                 wait=interruption.wait,
             )
-            for snapshot in reported(snapshots, request.costs):
+            for snapshot in check_reports(snapshots, request.costs):
                 interruption.check()
                 self.notify(SearchProgress(snapshot, claims.reason(snapshot)))
                 trainers.keep_alive(evaluated(snapshot.counts), study.budget)
@@ -299,3 +300,63 @@ def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
         return False
 
     return evaluated(archive.studies.counts(name)) > budget
+
+
+def open_study_of(
+    archive: Archive,
+    request: SearchRequest,
+    options: SearchOptions,
+    *,
+    budget: int | None,
+    seed: int | None,
+    sources: Sequence[str] | Literal["all"],
+) -> Study:
+    """Return the study of a search, created if there is none of its name.
+
+    Args:
+        archive: The archive of the study.
+        request: The search.
+        options: The options that it was requested by.
+        budget: As of `archive.agents.study_setup.open_study`, as are the others.
+        seed: Seed.
+        sources: Studies to start warm from.
+
+    Raises:
+        StudyConflictError: The options contradict a study of this name; the message suggests
+            another name where the options have none.
+        SettingsError: The study's file has changed.
+        UsageError: As of `open_study`.
+    """
+    from archive.agents.study_setup import open_study
+
+    _check_file(request, options, named(archive, request.study.name))
+    try:
+        return open_study(
+            archive, request.study, budget=budget, seed=seed, sources=sources, agent=request.agent
+        )
+    except StudyConflictError as error:
+        if options.study is not None:
+            raise
+
+        free = _free_name(request.study.name, archive.studies.names())
+        raise StudyConflictError(f"{error}, such as --study {shlex.quote(free)}") from None
+
+
+def _check_file(request: SearchRequest, options: SearchOptions, stored: Study | None) -> None:
+    """Check that a file of the user is still the one of the study: its digest is the protocol that
+    no option names.
+    """
+    from archive.trainer.tasks.file_access import check_content, reference_of
+
+    reference = reference_of(request.task.name)
+    if (
+        reference is not None
+        and options.protocol is None
+        and stored is not None
+        and stored.task == request.task.name
+    ):
+        check_content(reference[0], stored.protocol)
+
+
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    return next(each for at in count(2) if (each := f"{name}-{at}") not in taken)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, NoReturn
 
-from archive.errors import StoreError
+from archive.errors import SearchError, StoreError
 from archive.queue import workers
 from archive.store.records import State
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.store.records import Study
     from archive.store.snapshots import ProposalView, Snapshot
+
 
 QUIET_SECONDS = 10.0
 """Time without a change after which a search looks for the reason: a local trainer needs less to
@@ -130,3 +132,90 @@ def _named(trainers: list[workers.WorkerStatus], one: str, several: str) -> str:
         return f"the trainer {trainers[0].id} {one}"
 
     return f"{len(trainers)} trainers {several}"
+
+
+ENOUGH = 3
+"""Trainings after which a quantity that none of them reported is not expected any more."""
+
+
+def check_reports(snapshots: Iterable[Snapshot], computed: Collection[str]) -> Iterator[Snapshot]:
+    """Yield the snapshots of a search while its trainings report the quantities that it needs.
+
+    A recipe reports metrics of any name, so that a misspelt one is noticed in its results at the
+    earliest.
+
+    Args:
+        snapshots: Snapshots of one study.
+        computed: Names of the quantities that need no training.
+
+    Raises:
+        SearchError: No training of the study has reported an objective, or the quantity of a
+            constraint.
+    """
+    former: set[str] | None = None
+    for snapshot in snapshots:
+        yield snapshot
+        if former is None:
+            # The recipe may have been corrected since an earlier search of the study.
+            former = {view.id for view in snapshot.proposals if view.state is State.FAILED}
+
+        study = snapshot.study
+        names = {objective.name for objective in study.objectives}
+        names |= {constraint.name for constraint in study.constraints}
+        _check_objective(snapshot, former)
+        for name in names - {study.objective, *computed}:
+            _check_quantity(snapshot, name)
+
+
+def _check_objective(snapshot: Snapshot, former: Collection[str]) -> None:
+    """Check the first objective: a training that does not report it fails."""
+    from archive.trainer.recipes.run import metrics_in_reason
+
+    study = snapshot.study
+    if any(view.state.evaluated for view in snapshot.proposals):
+        return
+
+    trainings = 0
+    metrics: set[str] = set()
+    for view in snapshot.proposals:
+        if view.state is State.FAILED and view.id not in former:
+            reported = metrics_in_reason(view.reason, study.objective)
+            if reported is not None:
+                trainings += 1
+                metrics.update(reported)
+
+    if trainings >= ENOUGH:
+        _end(study, study.objective, trainings, metrics)
+
+
+def _check_quantity(snapshot: Snapshot, name: str) -> None:
+    """Check a further objective or the quantity of a constraint: results may lack it."""
+    study = snapshot.study
+    complete = [view for view in snapshot.proposals if view.state is State.COMPLETE]
+    if any(name in view.metrics for view in complete):
+        return
+
+    # Results that other studies had, or that were imported, may have fewer metrics.
+    trained = [view for view in complete if view.worker is not None]
+    if len(trained) < ENOUGH:
+        return
+
+    metrics = {study.objective}
+    for view in trained:
+        metrics.update(view.metrics)
+
+    _end(study, name, len(trained), metrics)
+
+
+def _end(study: Study, name: str, trainings: int, metrics: Collection[str]) -> NoReturn:
+    if name != study.objective:
+        way_out = "the results are kept: search for one of these with another --study"
+    elif metrics:
+        way_out = "correct the recipe, or search for one of these with another --study"
+    else:
+        way_out = "correct the recipe"
+
+    raise SearchError(
+        f"none of the {trainings} trainings of the study {study.name} reported {name!r}, which the "
+        f"search needs; they reported {', '.join(sorted(metrics)) or 'nothing'}: {way_out}"
+    )

@@ -69,7 +69,7 @@ def proxies(
     DARTS. Scores are stored with network and task, measured once, and used by all searches on the
     task. Published scores are imported by `archive import proxies`.
     """
-    from archive.trainer.proxies import stored
+    from archive.trainer.proxies import measurement
     from archive.trainer.proxies.measurement import SOURCE
 
     named = [architecture_of(ctx, key) for key in keys]
@@ -82,7 +82,9 @@ def proxies(
         )
         networks += [*named, *_drawn(task, space, count or 0)]
         progress = _MeasurementProgress()
-        measured = stored.measure(archive, task, rules, networks, device=device, progress=progress)
+        measured = measurement.measure(
+            archive, task, rules, networks, device=device, progress=progress
+        )
         scores = archive.proxies.of_networks(
             task.name, rules.name, SOURCE, {each.key for each in networks}
         )
@@ -106,7 +108,7 @@ def proxies(
 
 def _trained(name: str | None, protocol: str | None, space: str | None) -> Measured:
     """Return a task with a protocol."""
-    from archive.trainer.proxies.studies import with_inputs
+    from archive.trainer.proxies.measurement import with_inputs
     from archive.trainer.tasks import registry
 
     if name is None:
@@ -120,7 +122,7 @@ def _trained(name: str | None, protocol: str | None, space: str | None) -> Measu
 
 def _studied(archive: Archive, name: str) -> Measured:
     """Return the task and the protocol of a study, and the networks that it evaluated."""
-    from archive.trainer.proxies.studies import subject_of
+    from archive.trainer.proxies.measurement import subject_of
     from archive.trainer.tasks.file_access import FileAccess
 
     study = archive.studies.get(name)
@@ -134,7 +136,7 @@ def _studied(archive: Archive, name: str) -> Measured:
 
 def _drawn(task: Task, space: str | None, count: int) -> list[Architecture]:
     """Return random networks of a space: more of them begin with the same ones."""
-    from archive.trainer.proxies.studies import sample_of
+    from archive.trainer.proxies.measurement import sample_of
 
     return sample_of(task.search_space(space), count) if count else []
 

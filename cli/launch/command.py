@@ -210,10 +210,10 @@ def fleet_item(
 
 
 def _item(settings: Settings, fleet: TrainerFleet) -> dict[str, Any]:
-    from archive.launchers import ending, registry
+    from archive.launchers import records, registry
 
     try:
-        return fleet_item(fleet, *ending.running(registry.of_fleet(fleet), fleet))
+        return fleet_item(fleet, *records.running_or_ended(registry.of_fleet(fleet), fleet))
     except (LaunchError, UsageError) as error:
         return fleet_item(fleet, (), problem=str(error))
 

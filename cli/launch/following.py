@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from archive.cli.render import print_message
 from archive.errors import TrainingError
-from archive.launchers import queue_length, records
-from archive.launchers.keeper import FleetKeeper
-from archive.launchers.passed_over import TRUST_SECONDS, passed_over
+from archive.launchers import records
+from archive.launchers.keeper import TRUST_SECONDS, FleetKeeper, passed_over, queue_length
 from archive.searches.interruption import InterruptedBySignal, Interruption
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def _follow(archive: Archive, keeper: FleetKeeper, fleet: TrainerFleet) -> None:
     shown: list[str] = []
     with Interruption(partial(print_message, "no longer following the queue")) as interruption:
         while True:
-            work, progress = queue_length.queue_length(archive, fleet.study)
+            work, progress = queue_length(archive, fleet.study)
             # A trainer that leaves although proposals wait may lack what they need; so would the
             # next one.
             left = keeper.left_seconds

@@ -7,8 +7,7 @@ import yaml
 
 from archive.errors import LaunchError
 from archive.launchers.fleet import TrainerFleet
-from archive.launchers.kubernetes import KubernetesLauncher
-from archive.launchers.kubernetes_objects import label_of
+from archive.launchers.kubernetes import KubernetesLauncher, label_of
 from archive.settings import Settings
 from tests.support.clusters.launchers import fleet
 from tests.support.commands import parsed

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from archive.launchers.fleet import TrainerFleet
-from archive.launchers.passed_over import passed_over
+from archive.launchers.keeper import passed_over
 from archive.queue import workers
 from tests.support.stores import cells, propose
 

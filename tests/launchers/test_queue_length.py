@@ -4,7 +4,7 @@ import pytest
 
 from archive.database.user_query import run_query
 from archive.errors import UnknownNameError
-from archive.launchers.queue_length import queue_length
+from archive.launchers.keeper import queue_length
 from archive.store.studies.studies import COUNTS_OF
 from archive.store.studies.summary import COUNTS
 from tests.support.stores import cells, evaluate, propose

@@ -1,8 +1,9 @@
 """Zero-cost proxies: scores of an untrained network on one batch of its task, which rank
 architectures.
 
-`measurement` builds the network, draws the batch and computes all proxies of the `registry`; a
-module for each has its formula and its paper. A proxy is a function of a `probe.NetworkProbe`,
+`measurement` builds the network, draws the batch and computes all proxies of the `registry`.
+`gradients` and `activations` define them, each with its formula and paper. A proxy is a function of
+a `probe.NetworkProbe`,
 which shares the passes that several proxies need. Parameters and operations are those of
 `archive.trainer.nn.costs`.
 

@@ -12,18 +12,26 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
 from archive.errors import UsageError
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 from archive.trainer.proxies import registry
+from archive.trainer.tasks import registry as task_registry
+from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
+    from archive.api import Archive
     from archive.architecture.graph import Architecture
+    from archive.spaces.base import Space
+    from archive.store.records import Study
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.proxies.probe import NetworkProbe
-    from archive.trainer.tasks.base import Task
+    from archive.trainer.tasks.file_access import FileAccess
+    from archive.trainer.tasks.tabular import TabularTask
+
 
 log = logging.getLogger("archive.trainer")
 
@@ -107,3 +115,120 @@ def _score(name: str, probe: NetworkProbe, key: str) -> float:
         return math.nan
 
     return value if math.isfinite(value) else math.nan
+
+
+Measure = Callable[["Architecture"], Mapping[str, float] | None]
+"""Returns the scores of a network; None where it has none now, so that nothing is stored."""
+
+STORE_BATCH = 10
+"""Networks that are stored at a time: an interruption loses the measurements of fewer."""
+
+
+def measure(
+    archive: Archive,
+    task: Task,
+    protocol: TrainingProtocol,
+    networks: Iterable[Architecture],
+    *,
+    measured: Measure | None = None,
+    device: str = "cpu",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> int:
+    """Store the proxies of networks on a task; those that the archive has are not measured again.
+
+    Args:
+        archive: The archive; networks that it does not have are added.
+        task: The task.
+        protocol: Its protocol.
+        networks: Networks of spaces that suit the task.
+        measured: Measures a network; None measures in this process.
+        device: Device of a measurement in this process, in torch's notation.
+        progress: Receives the number of networks done and in all, after each.
+
+    Returns:
+        Number of measured networks.
+
+    Raises:
+        InvalidArchitectureError: A network cannot have the task's form; those before it are stored.
+        UsageError: The protocol has a recipe.
+        SettingsError: The data are missing.
+    """
+    new = unmeasured(archive, task, protocol, networks)
+    if not new:
+        return 0
+
+    measured = measured or ProxyMeasurement(task, protocol, device)
+    archive.architectures.add(new)
+    count = 0
+    for begin in range(0, len(new), STORE_BATCH):
+        scores: dict[str, Mapping[str, float]] = {}
+        for done, network in enumerate(new[begin : begin + STORE_BATCH], begin + 1):
+            if (own := measured(network)) is not None:
+                scores[network.key] = own
+
+            progress(done, len(new))
+
+        if scores:
+            archive.proxies.add(task.name, protocol.name, SOURCE, scores)
+
+        count += len(scores)
+
+    return count
+
+
+def unmeasured(
+    archive: Archive, task: Task, protocol: TrainingProtocol, networks: Iterable[Architecture]
+) -> list[Architecture]:
+    """Return the networks, sorted by key, of which the archive lacks a proxy."""
+    by_key = {network.key: network for network in networks}
+    known = archive.proxies.of_networks(task.name, protocol.name, SOURCE, by_key)
+    # A package may have added a proxy since.
+    return [
+        network
+        for key, network in sorted(by_key.items())
+        if {*registry.names()} - known.get(key, {}).keys()
+    ]
+
+
+def subject_of(study: Study, access: FileAccess) -> tuple[Task, TrainingProtocol]:
+    """Return the task of a study, and the protocol without what comes after the initialisation of a
+    network.
+
+    Inherited weights and objectives do.
+
+    Raises:
+        UsageError: The study is on a table, or its protocol has a recipe.
+        ArchiveError: The task is not known here, or its file may not be opened or used.
+    """
+    task = with_inputs(task_registry.of_study(study, access))
+    protocol = task.protocol(
+        str(replace(ProtocolName.parse(study.protocol), morph=False, objective=None))
+    )
+    check_recipe(protocol)
+    return task, protocol
+
+
+def with_inputs(task: Task | TabularTask) -> Task:
+    """Return a task whose networks get inputs.
+
+    Raises:
+        UsageError: A table answers it.
+    """
+    if not isinstance(task, Task):
+        raise UsageError(
+            f"the networks of the table {task.name!r} get no inputs: archive import proxies "
+            "reads published scores"
+        )
+
+    return task
+
+
+def sample_of(space: Space, count: int) -> list[Architecture]:
+    """Return random networks of a space: everywhere the same ones, and the first ones of any larger
+    count.
+    """
+    import numpy as np
+
+    from archive.spaces.sampling import distinct_sample
+
+    return distinct_sample(space, count, np.random.default_rng(SEED))

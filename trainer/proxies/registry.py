@@ -10,17 +10,14 @@ registry = Registry(
     "proxy",
     "archive.proxies",
     {
-        name: f"archive.trainer.proxies.{name}:{name}"
-        for name in (
-            "expressivity",
-            "fisher",
-            "grad_norm",
-            "jacov",
-            "naswot",
-            "snip",
-            "synflow",
-            "zen",
-        )
+        "expressivity": "archive.trainer.proxies.activations:expressivity",
+        "fisher": "archive.trainer.proxies.gradients:fisher",
+        "grad_norm": "archive.trainer.proxies.gradients:grad_norm",
+        "jacov": "archive.trainer.proxies.activations:jacov",
+        "naswot": "archive.trainer.proxies.activations:naswot",
+        "snip": "archive.trainer.proxies.gradients:snip",
+        "synflow": "archive.trainer.proxies.gradients:synflow",
+        "zen": "archive.trainer.proxies.activations:zen",
     },
 )
 

@@ -14,7 +14,7 @@ command must not touch its folder again, since the trainer reads it later. When 
 continues, the files are in the folder that its input names.
 
 Commands are named in `HOME/recipes.toml` of the trainer's machine
-(`archive.trainer.recipes.machine`), without a shell.
+(`archive.trainer.recipes.registry`), without a shell.
 """
 
 from __future__ import annotations

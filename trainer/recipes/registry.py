@@ -3,29 +3,49 @@
     default                         the loop of `archive.trainer.fit`
     entry points of the group       recipes of installed packages:   resnet-sgd = "some_package.training:fit"
       `archive.recipes`               a name of two packages, or of the built-in recipe, is not used
-    HOME/recipes.toml               recipes of this machine (`archive.trainer.recipes.machine`)
+    HOME/recipes.toml               recipes of this machine, written by its user
 
 The name of a recipe comes from the database, where every writer of the archive could choose it. It
-is only looked up
-here: nothing that the database holds is imported or started. `archive trainer --recipes` narrows
-the choice further.
+is only looked up here: nothing that the database holds is imported or started. `archive trainer
+--recipes` narrows the choice further.
+
+The file of this machine has a table for each recipe:
+
+    [resnet-sgd]
+    fit = "train.py:fit"             a function in a file; relative paths begin at the file's folder
+    [lstm]
+    fit = "my_package.lstm:fit"      a function in an installed module
+    [in-fortran]
+    command = ["./train", "--json"]  a program (`archive.trainer.recipes.command`), relative to the file's folder
+    data = true                      whether it gets the task's data
+
+It must belong to the trainer's user or to root, without write access for others, because it names
+code to run. A file or program that it names may have another owner and a group with write access,
+since the user chose it; only write access for all users is refused
+(`archive.trainer.recipes.source`).
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import os
+import shlex
+import stat
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from archive.errors import SettingsError, UnknownNameError
+from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
-from archive.store.protocol_names import DEFAULT_RECIPE
-from archive.trainer.recipes import machine
-from archive.trainer.recipes.source import RecipeSource
+from archive.store.protocol_names import DEFAULT_RECIPE, check_word
+from archive.trainer.recipes.command import CommandRecipe
+from archive.trainer.recipes.source import FILE_SUFFIX, MACHINE, RecipeSource
+from archive.user_paths import expanded
 
 GROUP = "archive.recipes"
 
@@ -60,11 +80,11 @@ class RecipeAccess:
         }
         # A package replaces no built-in recipe, and the file replaces none at all: names in studies
         # keep their meaning.
-        for source in machine.read(self.home):
+        for source in read(self.home):
             if source.name in registry.names():
                 built_in = source.name == DEFAULT_RECIPE
                 raise SettingsError(
-                    f"the recipe {source.name!r} in {self.home / machine.FILE} has the name of "
+                    f"the recipe {source.name!r} in {self.home / MACHINE} has the name of "
                     f"{'the built-in one' if built_in else f'one of {registry.package(source.name)}'}: "
                     "choose another name"
                 )
@@ -120,7 +140,7 @@ class RecipeAccess:
             raise SettingsError(
                 f"the recipe {name!r} is not on this machine: {guess}install its package, or "
                 "name it in "
-                f"{machine.FILE} of the trainer's home (archive recipes)"
+                f"{MACHINE} of the trainer's home (archive recipes)"
             )
 
         if with_file:
@@ -134,3 +154,98 @@ def _installed() -> Iterable[RecipeSource]:
         # A name of two packages is left out.
         with suppress(SettingsError):
             yield RecipeSource(name, registry.target(name), registry.package(name))
+
+
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def read(home: Path) -> Iterator[RecipeSource]:
+    """Yield the recipes of this machine; none without the file.
+
+    Raises:
+        SettingsError: The file cannot be read, can be written by others, or has an entry that is no
+            recipe.
+    """
+    path = home / MACHINE
+    try:
+        _check_owner(path)
+        content = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"cannot read {path}: {reason}") from None
+
+    for name, entry in content.items():
+        yield _source(path, name, entry)
+
+
+def _check_owner(path: Path) -> None:
+    status = path.stat()
+    if status.st_uid not in (0, os.geteuid()) or status.st_mode & _OTHERS_MAY_WRITE:
+        raise SettingsError(
+            f"other users may write to {path}, which names code to run: run chmod 600 {path}"
+        )
+
+
+def _source(path: Path, name: str, entry: Any) -> RecipeSource:
+    where = f"the recipe {name!r} in {path}"
+    try:
+        check_word("recipe", name)
+    except UsageError as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+    keys = set(entry) if isinstance(entry, dict) else set()
+    if keys == {"fit"}:
+        return RecipeSource(name, _function(path, where, entry["fit"]), MACHINE)
+
+    if keys in ({"command"}, {"command", "data"}):
+        command = _command(path, where, entry)
+        return RecipeSource(name, shlex.join(command.command), MACHINE, command)
+
+    if table := next((key for key in sorted(keys) if isinstance(entry[key], dict)), None):
+        raise SettingsError(
+            f"{path} has a table for each recipe: write [{table}] in place of [{name}.{table}]"
+        )
+
+    got = (", ".join(sorted(keys)) or "no key") if isinstance(entry, dict) else repr(entry)
+    raise SettingsError(
+        f'{where} must have either fit = "…", or command = […] and perhaps data = true, got {got}'
+    )
+
+
+def _function(path: Path, where: str, fit: Any) -> str:
+    module, separator, attribute = fit.rpartition(":") if isinstance(fit, str) else ("", "", "")
+    if not (module and separator and attribute):
+        raise SettingsError(
+            f"{where} must have fit = 'module:function' or 'file.py:function', got {fit!r}"
+        )
+
+    if "\0" in fit:
+        raise SettingsError(f"{where} must have fit without NUL bytes, got {fit!r}")
+
+    if module.endswith(FILE_SUFFIX):
+        module = str(path.parent.joinpath(expanded(module)))
+
+    return f"{module}:{attribute}"
+
+
+def _command(path: Path, where: str, entry: dict[str, Any]) -> CommandRecipe:
+    words = entry["command"]
+    data = entry.get("data", False)
+    if not (isinstance(words, list) and words and all(isinstance(word, str) for word in words)):
+        raise SettingsError(
+            f'{where} must have command = ["program", "argument", …], got {words!r}'
+        )
+
+    if word := next((word for word in words if "\0" in word), None):
+        raise SettingsError(f"{where} must have a command without NUL bytes, got {word!r}")
+
+    if not isinstance(data, bool):
+        raise SettingsError(f"{where} must have data = true or false, got {data!r}")
+
+    program, *arguments = words
+    if os.sep in program:
+        program = str(path.parent.joinpath(expanded(program)))
+
+    return CommandRecipe((program, *arguments), data)

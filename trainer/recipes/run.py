@@ -8,17 +8,16 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import TrainingError
-from archive.trainer.recipes import unreported
 from archive.trainer.recipes.base import Fit, FitResult, Stop
+from archive.trainer.recipes.checkpoint import as_tensors
 from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.curve import Metrics, checked
-from archive.trainer.recipes.tensors import as_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -113,7 +112,7 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
     )
     metrics = {**(also(outcome) if also else {}), **outcome.metrics}
     if trial.objective not in metrics:
-        raise TrainingError(unreported.reason(trial.objective, metrics))
+        raise TrainingError(unreported_reason(trial.objective, metrics))
 
     return replace(outcome, value=metrics[trial.objective], metrics=metrics)
 
@@ -175,3 +174,32 @@ def _json_values(environment: Mapping[str, Any]) -> dict[str, Any]:
         raise TrainingError(f"the environment of a result must be JSON values: {error}") from error
 
     return values
+
+
+def unreported_reason(objective: str, metrics: Iterable[str]) -> str:
+    """Return the reason of the failure of a recipe that does not report the study's objective.
+
+    Args:
+        objective: Name of the study's objective.
+        metrics: Names of the metrics that the recipe reports.
+    """
+    return _beginning(objective) + (", ".join(metrics) or "none")
+
+
+def metrics_in_reason(reason: str | None, objective: str) -> list[str] | None:
+    """Return the metrics that a failed trial reported; None where it failed for another reason.
+
+    Args:
+        reason: Reason of the failure.
+        objective: Name of the study's objective.
+    """
+    beginning = _beginning(objective)
+    if reason is None or not reason.startswith(beginning):
+        return None
+
+    metrics = reason.removeprefix(beginning)
+    return [] if metrics == "none" else metrics.split(", ")
+
+
+def _beginning(objective: str) -> str:
+    return f"the recipe reports no metric {objective!r}, the study's objective; the training has "

@@ -17,7 +17,7 @@ from archive.constraints import parse
 from archive.errors import InfeasibleError, SearchError, UnknownNameError, UsageError
 from archive.searches.outcome import SearchResult
 from archive.searches.request import SearchOptions, request_of
-from archive.searches.unreported import reported
+from archive.searches.waiting import check_reports
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from archive.trainer.tasks import known_costs, registry
@@ -236,7 +236,7 @@ def test_results_of_other_studies_may_lack_what_a_search_needs():
         snapshot({}, {}),
         snapshot({}, {}, {}, {"latency_ms": 4.0}),
     ):
-        assert list(reported([fine], ["params"])) == [fine]
+        assert list(check_reports([fine], ["params"])) == [fine]
 
     with pytest.raises(SearchError, match=r"'latency_ms'.*they reported accuracy, depth"):
-        list(reported([snapshot({"depth": 1.0}, {}, {})], ["params"]))
+        list(check_reports([snapshot({"depth": 1.0}, {}, {})], ["params"]))

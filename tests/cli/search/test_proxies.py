@@ -11,8 +11,7 @@ from archive import spaces
 from archive.agents import initial_design
 from archive.agents.proxies import knowledge
 from archive.agents.replay import recheck
-from archive.trainer.proxies.measurement import SOURCE
-from archive.trainer.proxies.studies import sample_of
+from archive.trainer.proxies.measurement import SOURCE, sample_of
 from tests.support.commands import parsed, shell, table
 
 COUNT = 6

@@ -16,8 +16,7 @@ from archive.trainer.daemon.options import Tally, TrainerOptions
 from archive.trainer.daemon.proxies import process
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.proxies import registry as proxies
-from archive.trainer.proxies.measurement import SOURCE, ProxyMeasurement
-from archive.trainer.proxies.studies import sample_of
+from archive.trainer.proxies.measurement import SOURCE, ProxyMeasurement, sample_of
 from archive.trainer.tasks import registry
 from tests.support import faulty, wait_until
 from tests.support.commands import CELLS, serving, table

@@ -8,7 +8,7 @@ import pytest
 
 from archive import spaces
 from archive.errors import UsageError
-from archive.trainer.proxies.studies import sample_of, subject_of
+from archive.trainer.proxies.measurement import sample_of, subject_of
 from archive.trainer.tasks.file_access import FileAccess
 from tests.support.stores import study
 

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from archive.trainer.recipes.module_version import version_of
-from archive.trainer.recipes.source import RecipeSource
+from archive.trainer.recipes.source import RecipeSource, version_of
 
 CODE = "raise SystemExit('imported')\n"
 DIGEST = f"sha256:{hashlib.sha256(CODE.encode()).hexdigest()[:16]}"

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load, save
 
 from archive.errors import TrainingError
-from archive.trainer.recipes.tensors import as_tensors
+from archive.trainer.recipes.checkpoint import as_tensors
 
 
 def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -29,7 +29,7 @@ from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.daemon.proxies.process import MeasurementProcess
 from archive.trainer.daemon.proxies.work import ProxyWork
 from archive.trainer.daemon.shutdown import StopSignal
-from archive.trainer.proxies import stored, studies
+from archive.trainer.proxies import measurement
 from archive.trainer.trial import failures
 
 if TYPE_CHECKING:
@@ -181,9 +181,9 @@ class ProxyMeasurer:
             from archive.spaces import stored_spaces
 
             try:
-                task, protocol = studies.subject_of(study, self._paths.access)
+                task, protocol = measurement.subject_of(study, self._paths.access)
                 space = stored_spaces.of_record(study.space, study.space_config, self._paths.home)
-                sample = studies.sample_of(space, self._options.proxies or 0)
+                sample = measurement.sample_of(space, self._options.proxies or 0)
             except Exception as error:  # A task of another package may raise anything.
                 log.warning(
                     "proxies not measured study=%s reason=%r",
@@ -237,11 +237,13 @@ class ProxyMeasurer:
 
             return answer.scores
 
-        return stored.measure(self._archive, work.task, work.protocol, networks, measured=measured)
+        return measurement.measure(
+            self._archive, work.task, work.protocol, networks, measured=measured
+        )
 
     def _note(self, work: ProxyWork, count: int, seconds: float) -> None:
         if count:
-            self._batch = max(1, min(stored.BATCH, int(STORE_SECONDS * count / seconds)))
+            self._batch = max(1, min(measurement.STORE_BATCH, int(STORE_SECONDS * count / seconds)))
             log.info(
                 "proxies measured task=%s networks=%d left=%d", work.task.name, count, len(work)
             )
