@@ -1,17 +1,17 @@
-"""The contract of a builder: an architecture of one space becomes a torch module.
+"""Contract of a builder: an architecture of one space becomes a torch module.
 
-    form = task.form(protocol)                          # input shape, outputs, options: `NetworkForm`
-    builders.get("cnn").check(form)                     # by the name of the space; loads no torch
+    form = task.form(protocol)                  # input shape, outputs, options: `NetworkForm`
+    builders.get("cnn").check(form)             # by the name of the space; loads no torch
     module = builders.build(architecture, form, seed=0)
-    module(x)                                           # (n, *form.input_shape) -> (n, form.outputs)
+    module(x)                                   # (n, *form.input_shape) -> (n, form.outputs)
 
 A module may have three things more, which the default recipe uses where they are present:
 
-| attribute or method | meaning                                                                                 |
-|---------------------|-----------------------------------------------------------------------------------------|
-| `weighted`          | list of its layers with weights; hyperparameters with a value a layer follow its order  |
-| `set_progress`      | called before each step with the share of the training that is done (`HasProgress`)     |
-| `with_auxiliary`    | the outputs, and those of a second head, whose loss is added (`HasAuxiliaryHead`)       |
+| attribute or method | meaning                                                          |
+|---------------------|------------------------------------------------------------------|
+| `weighted`          | layers with weights; hyperparameters of layers follow its order  |
+| `set_progress`      | called before each step with the finished share (`HasProgress`)  |
+| `with_auxiliary`    | outputs of the network and of a second head (`HasAuxiliaryHead`) |
 
 A builder may count the costs of networks without building them (`KnowsCosts`).
 
@@ -22,7 +22,7 @@ name of the space, and a subclass of `Builder` without arguments:
     motifs = "some_package.builder:MotifBuilder"
 
 The module of the class must not import torch at its top: a search checks before it starts whether
-its networks can be built, and starts faster without. `build` imports what it needs.
+its networks can be built, and starts faster without. `build` has the imports.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Builder(ABC):
         """Return the network of an architecture, on the CPU, in training mode.
 
         The module maps a batch (n, *form.input_shape) to (n, form.outputs): in a classification,
-        logits, whose softmax is the classes' probabilities; in a regression, predictions. In
+        logits (their softmax is the classes' probabilities); in a regression, predictions. In
         evaluation mode an output depends on its own input alone. Any random numbers of the forward
         pass come from torch's default generators, which the default recipe seeds, and saves with
         its checkpoints. Layers are in the order of the architecture, so callers that want one
@@ -77,7 +77,7 @@ class Builder(ABC):
 
 @runtime_checkable
 class HasAuxiliaryHead(Protocol):
-    """A module with a second head, whose loss is added to that of the outputs in training.
+    """A module with a second head: its loss is added to the loss of the outputs in training.
 
     Attributes:
         auxiliary: The head; its parameters are not counted as the network's.
@@ -93,11 +93,10 @@ class HasAuxiliaryHead(Protocol):
 
 @runtime_checkable
 class HasProgress(Protocol):
-    """A module whose forward pass changes with the progress of its training."""
+    """A module with a forward pass that changes with the progress of its training."""
 
     def set_progress(self, share: float) -> None:
-        """Set the share of the training that is done, in [0, 1), in tensors of the module and in
-        place.
+        """Set the share of the training that is done, in [0, 1), in place in the module's tensors.
 
         A GPU replays recorded steps (`archive.trainer.fit.step_graphs`), which see tensors alone.
         """
@@ -105,9 +104,7 @@ class HasProgress(Protocol):
 
 @runtime_checkable
 class KnowsCosts(Protocol):
-    """A builder that knows the costs of a network without building it, for tables of many
-    networks.
-    """
+    """A builder that knows the costs of a network without building it."""
 
     def costs(self, architecture: Architecture, form: NetworkForm) -> Costs:
         """Return the costs that `archive.trainer.nn.costs.measure` returns of the built network.
@@ -117,20 +114,18 @@ class KnowsCosts(Protocol):
 
 
 def weighted_layers(module: nn.Module) -> list[nn.Module]:
-    """Return the layers of a network that hyperparameters a layer belong to.
+    """Return the layers of a network to which hyperparameters by layer belong.
 
-    They are the module's `weighted`, or else all its submodules with a matrix or a kernel of their
-    own, in the order of `modules`. A matrix that several layers share is one such layer: the first
-    of them, or a trained tensor whose attribute `applied_in` has those layers. A trained tensor
-    that is no layer's matrix, such as a table of positions, is none.
+    They are the module's `weighted`, or else all its submodules that own a matrix or a kernel, in
+    the order of `modules`. A matrix that several layers share counts once: as the first of the
+    layers, or as a trained tensor with these layers in its attribute `applied_in`. A trained tensor
+    that is no layer's matrix, such as a table of positions, does not count.
     """
     return [layers[0] for layers in _by_weights(module)]
 
 
 def applied_layers(module: nn.Module) -> list[list[nn.Module]]:
-    """Return the layers that apply the weights of each of `weighted_layers`: several where they
-    share a matrix.
-    """
+    """Return for each of `weighted_layers` the layers that apply its weights."""
     return [list(getattr(layers[0], "applied_in", layers)) for layers in _by_weights(module)]
 
 
@@ -138,9 +133,9 @@ def _by_weights(module: nn.Module) -> list[list[nn.Module]]:
     """Return each of `weighted_layers` with the later layers that share its matrix and add none."""
     from archive.trainer.nn.units import unit_weights
 
-    own = getattr(module, "weighted", None)
-    if isinstance(own, list):
-        return [[layer] for layer in own]
+    weighted = getattr(module, "weighted", None)
+    if isinstance(weighted, list):
+        return [[layer] for layer in weighted]
 
     groups: list[list[nn.Module]] = []
     owner: dict[int, list[nn.Module]] = {}
@@ -148,7 +143,8 @@ def _by_weights(module: nn.Module) -> list[list[nn.Module]]:
         matrices = [id(weights.parameter) for weights in unit_weights(part, recurse=False)]
         layers = next((owner[matrix] for matrix in matrices if matrix in owner), [])
         if not owner.keys() >= set(matrices):
-            groups.append(layers := [])
+            layers = []
+            groups.append(layers)
 
         if matrices:
             layers.append(part)

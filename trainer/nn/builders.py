@@ -53,8 +53,7 @@ def get(space: str) -> Builder:
     kind = registry.load(space)
     if not (isinstance(kind, type) and issubclass(kind, Builder)):
         raise SettingsError(
-            f"the builder {space!r} of {registry.package(space)} must be a subclass of "
-            "Builder, "
+            f"the builder {space!r} of {registry.package(space)} must be a subclass of Builder, "
             f"got {kind!r}"
         )
 
@@ -82,8 +81,7 @@ def build(architecture: Architecture, form: NetworkForm, seed: int = 0) -> nn.Mo
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of the network of an architecture; it is built only if its builder does not
-    know them.
+    """Return the costs of a network; it is built only if its builder does not know them.
 
     Raises:
         InvalidArchitectureError: The space has no builder, or the architecture cannot have the

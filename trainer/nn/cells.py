@@ -1,16 +1,15 @@
-"""Builders of the spaces of cells: a cell is repeated in a skeleton, whose size is an option of the
-protocol.
+"""Builders of the spaces of cells: the protocol sets the size of the skeleton around the cell.
 
-| option          | meaning                                                | `nasbench101` | `nasbench201` | `darts` |
-|-----------------|--------------------------------------------------------|---------------|---------------|---------|
-| `channels`      | channels of the first stack                            | 128           | 16            | 36      |
-| `cells`         | cells in each of three stacks                          | 3             | 5             | 6       |
-| `norm_momentum` | share of a batch in the running statistics of a step   | 0.003         | 0.1           | 0.1     |
-| `auxiliary`     | weight of the loss of an auxiliary head; 0: no head    |               |               | 0.4     |
-| `drop_path`     | share of dropped operations at the end of the training |               |               | 0.2     |
+| option          | meaning                                   | nasbench101 | nasbench201 | darts |
+|-----------------|-------------------------------------------|-------------|-------------|-------|
+| `channels`      | channels of the first stack               | 128         | 16          | 36    |
+| `cells`         | cells in each of three stacks             | 3           | 5           | 6     |
+| `norm_momentum` | share of a batch in running statistics    | 0.003       | 0.1         | 0.1   |
+| `auxiliary`     | weight of an auxiliary loss; 0: no head   |             |             | 0.4   |
+| `drop_path`     | share of dropped operations at the end    |             |             | 0.2   |
 
-The defaults are the published values; `nasnet` has those of `darts`. Normalisation is part of the
-operations, whatever `normalisation` of the protocol says.
+The defaults are the published values; `nasnet` has the values of `darts`. Normalisation is part of
+the operations, whatever `normalisation` of the protocol says.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Costs of a network: parameters, and floating point operations of one forward pass.
 
-| quantity | definition                                                                                              |
-|----------|---------------------------------------------------------------------------------------------------------|
-| `params` | elements of all parameters, except those of an auxiliary head                                           |
-| `flops`  | multiply-adds of convolutions, matrix products, recurrent layers and attention, for one input in        |
-|          | evaluation mode, and one addition for each output of a convolution or a linear layer with a bias        |
+| quantity | definition                                                                            |
+|----------|---------------------------------------------------------------------------------------|
+| `params` | elements of all parameters outside of an auxiliary head                               |
+| `flops`  | multiply-adds of convolutions, matrix products, recurrent layers and attention, and   |
+|          | one addition for each output of a convolution or a linear layer with a bias; for one  |
+|          | input in evaluation mode                                                              |
 
 A multiply-add counts once, as in the files of NAS-Bench-201 and most papers of the field.
 Normalisations, activations, pools and sums do not count. Every evaluation that the archive trains
@@ -47,7 +48,7 @@ def measure(module: nn.Module, input_shape: Sequence[int]) -> Costs:
 
 
 def params(module: nn.Module) -> int:
-    """Return the number of parameters, without those of an auxiliary head."""
+    """Return the number of parameters outside of an auxiliary head."""
     total = sum(parameter.numel() for parameter in module.parameters())
     if isinstance(module, HasAuxiliaryHead):
         total -= sum(parameter.numel() for parameter in module.auxiliary.parameters())
@@ -58,9 +59,8 @@ def params(module: nn.Module) -> int:
 def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
     """Return the multiply-adds of one input."""
     first = next(iter(module.parameters()), torch.empty(()))
-    device = next(
-        (each.device for each in chain(module.parameters(), module.buffers())), first.device
-    )
+    tensors = chain(module.parameters(), module.buffers())
+    device = next((tensor.device for tensor in tensors), first.device)
     x = torch.zeros((1, *input_shape), dtype=first.dtype, device=device)
     modes = [(part, part.training) for part in module.modules()]
     counter = _Counter()
@@ -99,7 +99,8 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         out = func(*args, **(kwargs or {}))
-        if (count := _COUNTS.get(func.overloadpacket)) is not None:
+        count = _COUNTS.get(func.overloadpacket)
+        if count is not None:
             self.total += count(out, *args)
 
         return out
@@ -112,9 +113,9 @@ def _convolution(
     # *kernel).
     transposed = settings[3]
     pixels = x if transposed else out
-    return pixels.shape[0] * math.prod(pixels.shape[2:]) * weight.numel() + (
-        0 if bias is None else out.numel()
-    )
+    products = pixels.shape[0] * math.prod(pixels.shape[2:]) * weight.numel()
+    additions = 0 if bias is None else out.numel()
+    return products + additions
 
 
 def _product(out: Tensor, a: Tensor, b: Tensor) -> int:
@@ -137,15 +138,18 @@ def _bilinear(out: Tensor, a: Tensor, weight: Tensor, b: Tensor, *_: Any) -> int
     return a.shape[0] * weight.numel()
 
 
-def _recurrent_layer(out: Sequence[Tensor], x: Tensor, *settings: Any) -> int:
+def _count_recurrent_layer(out: Sequence[Tensor], x: Tensor, *settings: Any) -> int:
     # The first four settings are the matrices of the input and of the state, and their biases,
     # which may be absent.
     weights: Sequence[Tensor] = settings[:4]
     biased = settings[11]
-    return _steps(x) * sum(weight.numel() for weight in weights[: 4 if biased else 2])
+    used = weights if biased else weights[:2]
+    return _steps(x) * sum(weight.numel() for weight in used)
 
 
-def _recurrent_layers(out: Sequence[Tensor], x: Tensor, weights: Sequence[Tensor], *_: Any) -> int:
+def _count_recurrent_layers(
+    out: Sequence[Tensor], x: Tensor, weights: Sequence[Tensor], *_: Any
+) -> int:
     return _steps(x) * sum(weight.numel() for weight in weights)
 
 
@@ -166,6 +170,6 @@ _COUNTS: dict[Any, Callable[..., int]] = {
     _aten._scaled_dot_product_efficient_attention: _attention,
     _aten._scaled_dot_product_cudnn_attention: _attention,
     _aten._trilinear: _bilinear,
-    _aten.mkldnn_rnn_layer: _recurrent_layer,
-    _aten._cudnn_rnn: _recurrent_layers,
+    _aten.mkldnn_rnn_layer: _count_recurrent_layer,
+    _aten._cudnn_rnn: _count_recurrent_layers,
 }

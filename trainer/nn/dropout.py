@@ -12,11 +12,11 @@ from torch import Tensor, nn
 class InputDropout:
     """Dropout of the inputs of some layers: zeros a share of the values and scales the others up.
 
-    Each layer has a generator of its own, so that a trial does not depend on other draws in its
+    Each layer has a separate generator, so that a trial does not depend on other draws in its
     process.
 
     Args:
-        layers: Layers of a network, those with one rate in a list
+        layers: Layers of a network, with one list for each rate
             (`archive.trainer.nn.base.applied_layers`). The first argument of their forward pass is
             dropped out; indices stay as they are.
         rates: One rate for each list, in [0, 1).
@@ -28,9 +28,10 @@ class InputDropout:
     ) -> None:
         """Register a hook for each layer with a rate above zero."""
         self._drops: dict[str, _Dropout] = {}
-        for at, (applied, rate) in enumerate(zip(layers, rates, strict=True), start=1):
+        for number, (applied, rate) in enumerate(zip(layers, rates, strict=True), start=1):
             if rate > 0.0:
-                self._drops[str(at)] = drop = _Dropout(rate, seed + at)
+                drop = _Dropout(rate, seed + number)
+                self._drops[str(number)] = drop
                 for layer in applied:
                     layer.register_forward_pre_hook(drop)
 
@@ -39,12 +40,14 @@ class InputDropout:
         return len(self._drops)
 
     def states(self) -> dict[str, Tensor]:
-        """Return the states of the generators that were used, by the numbers of the rates from
-        1.
-        """
-        return {
-            name: state for name, drop in self._drops.items() if (state := drop.state()) is not None
-        }
+        """Return the states of the used generators, by the number of the rate from 1."""
+        states = {}
+        for name, drop in self._drops.items():
+            state = drop.state()
+            if state is not None:
+                states[name] = state
+
+        return states
 
     def restore(self, states: Mapping[str, Tensor], device: torch.device) -> None:
         """Restore the generators saved by `states` on a device."""

@@ -1,16 +1,18 @@
-"""Networks of the spaces `darts` and `nasnet`: their cells in the CIFAR skeleton of Liu, Simonyan,
-Yang: DARTS (2019).
+"""Networks of the spaces `darts` and `nasnet`: cells in the CIFAR skeleton of DARTS.
+
+Source: Liu, Simonyan, Yang: DARTS (2019).
 
     stem            3x3 convolution to 3 C channels, normalisation
-    cells           N normal cells with C channels; a reduction cell, N normal cells with 2 C; the same with 4 C
+    cells           N normal cells with C channels; a reduction cell and N normal cells with 2 C;
+                    a reduction cell and N normal cells with 4 C
     head            mean over the image, linear layer
     auxiliary head  after the second reduction cell, in training only
 
-    cell k          its states 0 and 1 are the outputs of cells k - 2 and k - 1, brought to C channels by a relu, a
-                    pointwise convolution and a normalisation; state 0 also to the size of state 1
-                    where cell k - 1 is a reduction cell (`FactorizedReduce`) a node is the sum of
-                    two operations; the output concatenates nodes in a reduction cell, operations on
-                    the states 0 and 1 have stride 2
+    cell k          states 0 and 1 are the outputs of cells k - 2 and k - 1, brought to C channels
+                    by a relu, a pointwise convolution and a normalisation; state 0 also to the size
+                    of state 1 where cell k - 1 is a reduction cell (`FactorizedReduce`);
+                    a node is the sum of two operations; the output concatenates nodes;
+                    in a reduction cell, operations on the states 0 and 1 have stride 2
 
 Published are C = 36 and N = 6, which are 20 cells, an auxiliary loss with weight 0.4, and drop path
 with a probability that rises from zero to 0.2 in the course of the training. The options
@@ -75,7 +77,7 @@ class GenotypeNetwork(nn.Module):
         widths = [STEM * channels] * 2
         reduced = False
         for stack in range(STACKS):
-            for reduces in (*([True] if stack else []), *[False] * cells):
+            for reduces in _stack_cells(stack, cells):
                 choices, concat = genotype[2:] if reduces else genotype[:2]
                 cell = GenotypeCell(
                     choices,
@@ -107,7 +109,7 @@ class GenotypeNetwork(nn.Module):
         return self._outputs(x)[0]
 
     def with_auxiliary(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the outputs and those of the auxiliary head, each (n, outputs)."""
+        """Return the outputs and the auxiliary head's outputs, each (n, outputs)."""
         outputs, features = self._outputs(x)
         return outputs, self.auxiliary(features)
 
@@ -150,24 +152,22 @@ class GenotypeCell(nn.Module):
         self.concat = concat
         self.width = len(concat) * channels
         self.stride = 2 if reduces else 1
-        self.first = (FactorizedReduce if reduced else relu_conv_norm)(
-            inputs[0], channels, momentum
-        )
+        preprocess = FactorizedReduce if reduced else relu_conv_norm
+        self.first = preprocess(inputs[0], channels, momentum)
         self.second = relu_conv_norm(inputs[1], channels, momentum)
         self.operations = nn.ModuleDict()
         self.nodes: list[list[tuple[str, int]]] = []
-        for at, (name, state) in enumerate(choices):
-            if at % 2 == 0:
+        for index, (name, state) in enumerate(choices):
+            if index % 2 == 0:
                 self.nodes.append([])
 
             if name != NONE:
-                self.nodes[-1].append((str(at), state))
-                self.operations[str(at)] = operation(
-                    name, channels, self.stride if state < INPUTS else 1, momentum
-                )
+                stride = self.stride if state < INPUTS else 1
+                self.nodes[-1].append((str(index), state))
+                self.operations[str(index)] = operation(name, channels, stride, momentum)
 
     def forward(self, before: Tensor, last: Tensor, kept: Tensor | None) -> Tensor:
-        """Return the output of cell k from those of cells k - 2 and k - 1.
+        """Return the output of cell k from the outputs of cells k - 2 and k - 1.
 
         Args:
             before: (n, inputs[0], h, w), or of twice the size if cell k - 1 is a reduction cell.
@@ -176,7 +176,7 @@ class GenotypeCell(nn.Module):
         """
         states = [self.first(before), self.second(last)]
         for node in self.nodes:
-            summands = [self._operated(name, states[state], kept) for name, state in node]
+            summands = [self._operate(name, states[state], kept) for name, state in node]
             if not summands:
                 # A node of two operations `none` is zero.
                 summands = [torch.zeros_like(states[0][:, :, :: self.stride, :: self.stride])]
@@ -185,7 +185,7 @@ class GenotypeCell(nn.Module):
 
         return torch.cat([states[state] for state in self.concat], dim=1)
 
-    def _operated(self, name: str, x: Tensor, kept: Tensor | None) -> Tensor:
+    def _operate(self, name: str, x: Tensor, kept: Tensor | None) -> Tensor:
         layer = self.operations[name]
         value: Tensor = layer(x)
         if kept is None or isinstance(layer, nn.Identity):
@@ -196,8 +196,9 @@ class GenotypeCell(nn.Module):
 
 @final
 class AuxiliaryHead(nn.Module):
-    """The head of DARTS for images of 8 x 8 pixels after the second reduction; smaller ones are
-    pooled to 2 x 2 evenly.
+    """The auxiliary head of DARTS, on images of 8 x 8 pixels after the second reduction.
+
+    Smaller images are pooled to 2 x 2 evenly.
 
     Args:
         channels: Channels of the features.
@@ -226,6 +227,12 @@ class AuxiliaryHead(nn.Module):
         return logits
 
 
+def _stack_cells(stack: int, cells: int) -> list[bool]:
+    """Return whether each cell of a stack is a reduction cell."""
+    normal = [False] * cells
+    return [True, *normal] if stack else normal
+
+
 def _stem(inputs: int, outputs: int, momentum: float) -> nn.Sequential:
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
@@ -234,9 +241,7 @@ def _stem(inputs: int, outputs: int, momentum: float) -> nn.Sequential:
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of a network without building it: those of its parts, each kind measured
-    once.
-    """
+    """Return the costs of a network without building it: each kind of part is measured once."""
     genotype = to_genotype(architecture)
     channels = form.count("channels", CHANNELS)
     cells = form.count("cells", CELLS)
@@ -245,16 +250,15 @@ def costs(architecture: Architecture, form: NetworkForm) -> Costs:
     params, flops = _stem_costs(form.input_shape, STEM * channels)
     reduced = False
     for stack in range(STACKS):
-        for reduces in (*([True] if stack else []), *[False] * cells):
+        for reduces in _stack_cells(stack, cells):
             choices, concat = genotype[2:] if reduces else genotype[:2]
-            for own in _cell_costs(
-                choices, (states[-2], states[-1]), channels << stack, sides, reduces, reduced
-            ):
-                params = params + own.params
-                flops = flops + own.flops
+            inputs = (states[-2], states[-1])
+            for part in _cell_costs(choices, inputs, channels << stack, sides, reduces, reduced):
+                params = params + part.params
+                flops = flops + part.flops
 
             states.append(len(concat) * (channels << stack))
-            sides = _halved(sides) if reduces else sides
+            sides = _halve(sides) if reduces else sides
             reduced = reduces
 
     last = (states[-1] + 1) * form.outputs
@@ -269,7 +273,7 @@ def _cell_costs(
     reduces: bool,
     reduced: bool,
 ) -> Iterator[Costs]:
-    """Yield the costs of the parts of a cell; `sides` are those of the output of cell k - 1."""
+    """Yield the costs of the parts of a cell; `sides` are the sides of cell k - 1's output."""
     if reduced:
         # Cell k - 2 has images of about twice the side, of which the parity changes no count.
         yield _preprocessing_costs(inputs[0], channels, tuple(2 * side for side in sides), True)
@@ -277,7 +281,7 @@ def _cell_costs(
         yield _preprocessing_costs(inputs[0], channels, sides, False)
 
     yield _preprocessing_costs(inputs[1], channels, sides, False)
-    inner = _halved(sides) if reduces else sides
+    inner = _halve(sides) if reduces else sides
     for name, state in choices:
         if name != NONE:
             strided = reduces and state < INPUTS
@@ -286,7 +290,7 @@ def _cell_costs(
             )
 
 
-def _halved(sides: Shape) -> Shape:
+def _halve(sides: Shape) -> Shape:
     return tuple(-(-side // 2) for side in sides)
 
 

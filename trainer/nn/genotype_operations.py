@@ -1,11 +1,12 @@
 """Operations of the networks of genotypes, as in `cnn/operations.py` of DARTS' repository.
 
     operation        module, from C channels to C channels with stride s
-    sep_conv_kxk     twice: relu, depthwise k x k, pointwise, normalisation; the first depthwise one with stride s
+    sep_conv_kxk     twice: relu, depthwise k x k, pointwise, normalisation; stride s in the first
     dil_conv_kxk     relu, depthwise k x k with dilation 2 and stride s, pointwise, normalisation
-    conv_7x1_1x7     relu, 1x7 with stride s along the rows, 7x1 with stride s along the columns, normalisation
+    conv_7x1_1x7     relu, 1x7 with stride s along the rows, 7x1 with stride s along the columns,
+                     normalisation
     max_pool_3x3     maximum of the pixels of the window that are inside the image
-    avg_pool_3x3     mean of them
+    avg_pool_3x3     mean of the pixels of the window that are inside the image
     skip_connect     identity; with stride 2, `FactorizedReduce`
     none             zero: no module
 
@@ -61,8 +62,7 @@ def relu_conv_norm(inputs: int, outputs: int, momentum: float) -> nn.Sequential:
 
 @final
 class FactorizedReduce(nn.Module):
-    """Halves the image: half of the channels from the pixels at even rows and columns, half from
-    those at odd ones.
+    """Halves the image: half of the channels from even rows and columns, half from odd ones.
 
     Beyond an image of odd side, the next row and column are zero.
     """

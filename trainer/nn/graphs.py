@@ -1,6 +1,4 @@
-"""Builders of the spaces `mlp` and `cnn`, whose architectures are whole networks
-(`archive.trainer.nn.network`).
-"""
+"""Builders of whole networks, the spaces `mlp` and `cnn` (`archive.trainer.nn.network`)."""
 
 from __future__ import annotations
 

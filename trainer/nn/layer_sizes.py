@@ -1,6 +1,4 @@
-"""Sizes of the layers of a network: shape of the output and number of parameters, of the module
-that is trained.
-"""
+"""Sizes of the layers of a built network: output shapes and numbers of parameters."""
 
 from __future__ import annotations
 
@@ -25,21 +23,25 @@ class LayerSize(NamedTuple):
 
 
 def layer_sizes(architecture: Architecture, form: NetworkForm) -> list[LayerSize]:
-    """Return the sizes of each layer but those of the output.
+    """Return the sizes of each layer but the output.
 
     Args:
         architecture: A network of `mlp`, `cnn` or `torch` in canonical order; without blocks.
         form: Input and outputs of the network; networks of `torch` have their own.
 
     Raises:
-        InvalidArchitectureError: The architecture is a cell, whose layers have other sizes at each
-            of its places in a network; or the network cannot have the form.
+        InvalidArchitectureError: The architecture is a cell, with other sizes at each place in a
+            network; or the network cannot have the form.
     """
     if architecture.space == TORCH:
+        from archive.architecture.aten.weights import trained
         from archive.trainer.nn.aten.network import output_shapes
 
-        shapes = output_shapes(architecture)
-        return [LayerSize(shape, _trained(architecture, u)) for u, shape in enumerate(shapes)]
+        sizes = []
+        for u, shape in enumerate(output_shapes(architecture)):
+            sizes.append(LayerSize(shape, trained(architecture.layers[u])))
+
+        return sizes
 
     if architecture.space not in ("cnn", "mlp"):
         raise InvalidArchitectureError(
@@ -51,16 +53,10 @@ def layer_sizes(architecture: Architecture, form: NetworkForm) -> list[LayerSize
 
     network = builders.build(architecture, form)
     first = form.input_shape if architecture.space == "cnn" else ()
-    return [
-        LayerSize(
-            tuple(getattr(module, "shape", first)),
-            sum(parameter.numel() for parameter in module.parameters()),
-        )
-        for module in network.layers  # type: ignore[union-attr]
-    ][:-1]
+    sizes = []
+    for module in network.layers[:-1]:  # type: ignore[index]
+        shape = tuple(getattr(module, "shape", first))
+        params = sum(parameter.numel() for parameter in module.parameters())
+        sizes.append(LayerSize(shape, params))
 
-
-def _trained(architecture: Architecture, u: int) -> int:
-    from archive.architecture.aten.weights import trained
-
-    return trained(architecture.layers[u])
+    return sizes

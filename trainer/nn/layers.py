@@ -2,10 +2,11 @@
 
     op                      module        output, for an input of C channels (or F features), side s
     conv3/5/7               Convolution   relu(norm(W * x)), units channels, side ceil(s / stride)
-    res3/5/7                Residual      relu(norm(W2 * relu(norm(W1 * x))) + x), units channels; where the channels
-                                          or the side change, a normalised 1x1 convolution stands in
-                                          for the last x
-    max-pool, avg-pool      Pool          C channels, side ceil(s / 2); an average ignores pixels outside the image
+    res3/5/7                Residual      relu(norm(W2 * relu(norm(W1 * x))) + x), units channels;
+                                          where the channels or the side change, a normalised 1x1
+                                          convolution stands in for the last x
+    max-pool, avg-pool      Pool          C channels, side ceil(s / 2); an average ignores pixels
+                                          outside the image
     fc                      Dense         relu(norm(W x + b)), units features; an image is flattened
     relu … tanh             Dense         activation(norm(W x + b)), units features
     crelu                   Dense         relu and relu of the negative, 2 * units features
@@ -14,12 +15,12 @@
 `norm` is batch normalisation if the task's protocol has it. NASBOT trains without it, for 24,000
 iterations. Its initial pools of plain networks, up to 25 layers deep, learn little of images in the
 few epochs of a search on a small data set; with batch normalisation they all learn at one learning
-rate. A regression on a few hundred rows does better
-without: there the noise of the batches' means costs more than it helps, and weights drawn to suit
-each activation carry the signal through 24 sigmoidal and rectifying layers.
+rate. A regression on a few hundred rows does better without: there the noise of the batches' means
+costs more than it helps, and weights drawn to suit each activation carry the signal through 24
+sigmoidal and rectifying layers.
 
-The units of a crelu layer are its neurons, the rows of W, which its mass and its cost count; each
-emits two features.
+The units of a crelu layer are its neurons, the rows of W. Mass and cost count them; each emits two
+features.
 """
 
 from __future__ import annotations
@@ -118,12 +119,11 @@ class Dense(nn.Module):
 
 
 class Filter(nn.Module):
-    """A convolution with zero padding and normalisation, without activation; only its stride
-    shrinks the image.
+    """A zero-padded convolution with normalisation; only its stride shrinks the image.
 
     On a small image some taps of the kernel (on one pixel all but the centre) meet nothing but the
-    padding, so they can neither change the output nor be learned: they are left out. The result is
-    that of the full kernel, at a ninth of the memory and the time for a 3 x 3 kernel on one pixel.
+    padding, so they can neither change the output nor be learned: they are left out. The result
+    equals the full kernel, at a ninth of the memory and the time for a 3 x 3 kernel on one pixel.
     """
 
     def __init__(
@@ -177,8 +177,9 @@ class Convolution(nn.Module):
 
 
 class Residual(nn.Module):
-    """Two convolutions, the first with the stride, and the input added before the last relu (He et
-    al. 2016).
+    """Two convolutions, and the input added before the last relu (ResNet, 2016).
+
+    The first convolution has the stride.
     """
 
     def __init__(

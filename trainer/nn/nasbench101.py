@@ -1,8 +1,10 @@
-"""Networks of the space `nasbench101`: its cells in the skeleton of Ying et al., NAS-Bench-101
-(2019), section 2.
+"""Networks of the space `nasbench101`: cells in the published skeleton.
+
+Source: Ying et al., NAS-Bench-101 (2019), section 2.
 
     stem                3x3 convolution to C channels, normalisation, relu
-    3 stacks            N cells each, with C, 2 C and 4 C channels, and a maximum of 2 x 2 pixels between stacks
+    3 stacks            N cells each, with C, 2 C and 4 C channels; a maximum of 2 x 2 pixels
+                        between stacks
     head                mean over the image, linear layer
 
 Published are C = 128 and N = 3; the options `channels` and `cells` change them.
@@ -58,10 +60,11 @@ class NasBench101Network(nn.Module):
         channels = form.count("channels", CHANNELS)
         momentum = form.share("norm_momentum", MOMENTUM)
         self.stem = conv_norm_relu(form.input_shape[0], channels, 3, momentum)
-        self.stacks = nn.ModuleList(
-            nn.Sequential(*(NasBench101Cell(one, momentum) for one in stack))
-            for stack in _plans(architecture, form)
-        )
+        self.stacks = nn.ModuleList()
+        for plans in _plans(architecture, form):
+            cells = [NasBench101Cell(plan, momentum) for plan in plans]
+            self.stacks.append(nn.Sequential(*cells))
+
         self.classifier = nn.Linear(channels << (STACKS - 1), form.outputs)
         nn.init.xavier_uniform_(self.classifier.weight)
         nn.init.zeros_(self.classifier.bias)
@@ -69,8 +72,8 @@ class NasBench101Network(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, *input_shape) to (n, outputs)."""
         features = self.stem(x)
-        for at, stack in enumerate(self.stacks):
-            if at:
+        for index, stack in enumerate(self.stacks):
+            if index:
                 window = [min(2, side) for side in features.shape[2:]]
                 features = F.max_pool2d(features, window, 2, ceil_mode=True)
 
@@ -88,16 +91,14 @@ class NasBench101Cell(nn.Module):
         """Build the projections and the operations."""
         super().__init__()
         self.plan = plan
-        self.projections = nn.ModuleDict(
-            {
-                str(v): conv_norm_relu(plan.channels[0], plan.channels[v], 1, momentum)
-                for v in plan.projected
-            }
-        )
-        self.operations = nn.ModuleList(
-            _operation(name, channels, momentum)
-            for name, channels in zip(plan.operations, plan.channels[1:-1], strict=True)
-        )
+        self.projections = nn.ModuleDict()
+        for v in plan.projected:
+            projection = conv_norm_relu(plan.channels[0], plan.channels[v], 1, momentum)
+            self.projections[str(v)] = projection
+
+        self.operations = nn.ModuleList()
+        for name, channels in zip(plan.operations, plan.channels[1:-1], strict=True):
+            self.operations.append(_operation(name, channels, momentum))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, inputs, h, w) to (n, outputs, h, w)."""
@@ -108,9 +109,10 @@ class NasBench101Cell(nn.Module):
 
         last = len(values)
         ends = [values[u] for u in self.plan.inner_parents(last)]
-        return self._with_projection(
-            last, x, [ends[0] if len(ends) == 1 else torch.cat(ends, dim=1)] if ends else []
-        )
+        if len(ends) > 1:
+            ends = [torch.cat(ends, dim=1)]
+
+        return self._with_projection(last, x, ends)
 
     def _with_projection(self, v: int, x: Tensor, summands: list[Tensor]) -> Tensor:
         if v in self.plan.projected:
@@ -134,36 +136,35 @@ def conv_norm_relu(inputs: int, outputs: int, kernel: int, momentum: float) -> n
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of a network without building it: those of its convolutions, each kind
-    measured once.
+    """Return the costs of a network without building it.
+
+    Each kind of convolution is measured once.
     """
     channels = form.count("channels", CHANNELS)
     sides = form.input_shape[1:]
     params, flops = _conv_costs(form.input_shape[0], channels, 3, sides)
-    for at, stack in enumerate(_plans(architecture, form)):
-        if at:
+    for stack, plans in enumerate(_plans(architecture, form)):
+        if stack:
             sides = tuple(-(-side // 2) for side in sides)
 
-        for one in stack:
-            for inputs, outputs, kernel in one.convolutions():
-                own = _conv_costs(inputs, outputs, kernel, sides)
-                params = params + own.params
-                flops = flops + own.flops
+        for cell in plans:
+            for inputs, outputs, kernel in cell.convolutions():
+                convolution = _conv_costs(inputs, outputs, kernel, sides)
+                params = params + convolution.params
+                flops = flops + convolution.flops
 
     last = ((channels << (STACKS - 1)) + 1) * form.outputs
     return Costs(params + last, flops + last)
 
 
 def _plans(architecture: Architecture, form: NetworkForm) -> list[list[CellPlan]]:
-    """Return the plan of each cell, stack by stack; only the first cell of a stack differs from the
-    others.
-    """
+    """Return the plan of each cell, by stack; only the first cell of a stack may differ."""
     order = published_order(architecture)
     channels = form.count("channels", CHANNELS)
     inputs = form.count("channels", CHANNELS)
     stacks = []
-    for at in range(STACKS):
-        outputs = channels << at
+    for stack in range(STACKS):
+        outputs = channels << stack
         first = plan(architecture, order, inputs, outputs)
         others = first if inputs == outputs else plan(architecture, order, outputs, outputs)
         stacks.append([first, *[others] * (form.count("cells", CELLS) - 1)])

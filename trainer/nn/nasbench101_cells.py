@@ -1,11 +1,12 @@
-"""Channels of the vertices of a NAS-Bench-101 cell, as in `nasbench/lib/model_builder.py` of
-google-research/nasbench.
+"""Channels of the vertices of a NAS-Bench-101 cell.
+
+Source: `nasbench/lib/model_builder.py` of google-research/nasbench.
 
 The output's channels are divided evenly among the inner vertices that feed it; where that leaves a
 remainder, the first of them get one channel more. Any other inner vertex has as many channels as
 the largest of the inner vertices it feeds.
 
-"First" depends on the order of the vertices, in which isomorphic cells differ. The published cell
+"First" depends on the order of the vertices, and isomorphic cells differ in it. The published cell
 of each class is the first that `nasbench/scripts/generate_graphs.py` enumerates: by the bits of its
 matrix, column by column, the last column highest; then by the labels. `published_order` finds it,
 so that all relabellings of a cell have the parameters of the publication. Nothing here needs torch.
@@ -20,7 +21,7 @@ from archive.architecture.graph import Architecture, Neighbours
 from archive.architecture.operations import NASBENCH101
 from archive.errors import InvalidArchitectureError
 
-_LABELS = {name: at for at, name in enumerate(NASBENCH101.of_group("cell"))}
+_LABELS = {name: index for index, name in enumerate(NASBENCH101.of_group("cell"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class CellPlan:
         return parents[1:] if parents and parents[0] == 0 else parents
 
     def convolutions(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (inputs, outputs, kernel) of each convolution, those of projections first."""
+        """Yield (inputs, outputs, kernel) of each convolution, projections first."""
         for v in self.projected:
             yield self.channels[0], self.channels[v], 1
 
@@ -59,7 +60,7 @@ def plan(architecture: Architecture, order: Sequence[int], inputs: int, outputs:
 
     Args:
         architecture: The cell.
-        order: Its vertices in the order that channels are given in (`published_order`).
+        order: Its vertices in the order in which channels are assigned (`published_order`).
         inputs: Channels of its input.
         outputs: Channels of its output.
 
@@ -78,11 +79,10 @@ def published_order(architecture: Architecture) -> tuple[int, ...]:
     last = len(architecture.layers) - 1
     needs = [frozenset(parents) - {0} for parents in architecture.parents]
     orders = [(0, *inner, last) for inner in _topological(frozenset(range(1, last)), needs)]
-    return (
-        orders[0]
-        if len(orders) == 1
-        else min(orders, key=lambda order: _number(architecture, order))
-    )
+    if len(orders) == 1:
+        return orders[0]
+
+    return min(orders, key=lambda order: _number(architecture, order))
 
 
 def _channels(parents: Neighbours, inputs: int, outputs: int) -> tuple[int, ...]:
@@ -92,12 +92,11 @@ def _channels(parents: Neighbours, inputs: int, outputs: int) -> tuple[int, ...]
     if len(ends) > outputs:
         raise InvalidArchitectureError(
             f"{len(ends)} vertices of the cell share the {outputs} channels of its output: set "
-            f"channels to {len(ends)} "
-            "or more in the protocol's network"
+            f"channels to {len(ends)} or more in the protocol's network"
         )
 
-    for at, v in enumerate(ends):
-        channels[v] = outputs // len(ends) + (at < outputs % len(ends))
+    for index, v in enumerate(ends):
+        channels[v] = outputs // len(ends) + (index < outputs % len(ends))
 
     for v in range(last - 1, 0, -1):
         # A vertex comes after all that it feeds: its channels are final.
@@ -111,9 +110,7 @@ def _channels(parents: Neighbours, inputs: int, outputs: int) -> tuple[int, ...]
 def _topological(
     left: frozenset[int], needs: Sequence[frozenset[int]]
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the orders of the vertices that are left in which each comes after those that it
-    needs.
-    """
+    """Yield the orders of the remaining vertices in which each follows the vertices it needs."""
     if not left:
         yield ()
 

@@ -1,9 +1,10 @@
-"""Networks of the space `nasbench201`: its cells in the skeleton of Dong and Yang, NAS-Bench-201
-(2020), section 2.1.
+"""Networks of the space `nasbench201`: cells in the published skeleton.
+
+Source: Dong and Yang, NAS-Bench-201 (2020), section 2.1.
 
     stem                3x3 convolution to C channels, normalisation
     3 stacks            N cells each, with C, 2 C and 4 C channels
-    2 reductions        residual blocks between the stacks, which halve the side and double the channels
+    2 reductions        residual blocks between the stacks: half the side, twice the channels
     head                normalisation, relu, mean over the image, linear layer
 
     operation           module
@@ -96,7 +97,7 @@ class NasBench201Cell(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, channels, h, w) to (n, channels, h, w)."""
         values = [x]
-        # Operations that begin in one node have the same parents, whose sum is computed once.
+        # Operations that begin in one node have the same parents: their sum is computed once.
         nodes: dict[tuple[int, ...], Tensor] = {}
         for parents, layer in zip(self.parents[1:-1], self.operations, strict=True):
             values.append(layer(_node(nodes, parents, values)))
@@ -106,8 +107,9 @@ class NasBench201Cell(nn.Module):
 
 @final
 class Reduction(nn.Module):
-    """A residual block with stride 2 that doubles the channels; its shortcut is a mean of 2 x 2 and
-    a 1x1 convolution.
+    """A residual block with stride 2 that doubles the channels.
+
+    Its shortcut is a mean of 2 x 2 pixels and a 1x1 convolution.
 
     Args:
         shape: (channels, height, width) of the input.
@@ -134,7 +136,7 @@ class Reduction(nn.Module):
 
 
 def operation(name: str, channels: int, momentum: float) -> nn.Module:
-    """Return the module of an operation, from so many channels to as many."""
+    """Return the module of an operation; it keeps the number of channels."""
     if name == "skip_connect":
         return nn.Identity()
 
@@ -158,10 +160,10 @@ def relu_conv_norm(
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of a network without building it: those of the skeleton and of each
-    operation, measured once.
+    """Return the costs of a network without building it.
 
-    They depend on the numbers of its operations alone.
+    The skeleton and each operation are measured once. The costs depend on
+    the numbers of its operations alone.
     """
     operations = tuple(sorted(layer.op for layer in architecture.layers[1:-1]))
     channels = form.count("channels", CHANNELS)
@@ -177,9 +179,9 @@ def _costs(
     sides = input_shape[1:]
     for stack in range(STACKS):
         for name, count in Counter(operations).items():
-            own = _operation_costs(name, channels << stack, sides)
-            params = params + cells * count * own.params
-            flops = flops + cells * count * own.flops
+            operation_costs = _operation_costs(name, channels << stack, sides)
+            params = params + cells * count * operation_costs.params
+            flops = flops + cells * count * operation_costs.flops
 
         sides = tuple(-(-side // 2) for side in sides)
 

@@ -42,8 +42,7 @@ class Network(nn.Module):
         seed: Seed of the initial weights.
 
     Attributes:
-        layers: One module for each layer, by position; those of the input and the output are
-            identities.
+        layers: One module for each layer, by position; input and output are identities.
         weighted: The modules with weights, in the order of the layers.
     """
 
@@ -66,7 +65,7 @@ class Network(nn.Module):
                 shapes.append(first)
                 continue
 
-            incoming = _concatenated([shapes[p] for p in parents])
+            incoming = _concatenate([shapes[p] for p in parents])
             if operation.group == "decision":
                 module: nn.Module = Affine(incoming, form.outputs, generator, gain=DECISION_GAIN)
             else:
@@ -77,14 +76,10 @@ class Network(nn.Module):
             self.layers.append(module)
             shapes.append(module.shape)  # type: ignore[arg-type]
 
-        self.weighted = [
-            layer for layer in self.layers if next(layer.parameters(), None) is not None
-        ]
+        self.weighted = [layer for layer in self.layers if any(True for _ in layer.parameters())]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (n, *input_shape) to logits (n, classes), or to predictions (n, 1) in a
-        regression.
-        """
+        """Map (n, *input_shape) to logits (n, classes); in a regression to predictions (n, 1)."""
         values: list[Tensor] = [x.flatten(1) if self.flattens else x]
         for parents, layer, unused in zip(
             self.parents[1:-1], self.layers[1:-1], self._last_uses[1:-1], strict=True
@@ -111,16 +106,21 @@ class Network(nn.Module):
 
 
 def _last_uses(parents: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return for each layer the layers whose outputs it is the last to use."""
-    last = {parent: at for at, own in enumerate(parents) for parent in own}
-    return [[parent for parent, user in last.items() if user == at] for at in range(len(parents))]
+    """Return for each layer the parents that no later layer uses."""
+    last_user: dict[int, int] = {}
+    for layer, layer_parents in enumerate(parents):
+        for parent in layer_parents:
+            last_user[parent] = layer
+
+    freed: list[list[int]] = [[] for _ in parents]
+    for parent, user in last_user.items():
+        freed[user].append(parent)
+
+    return freed
 
 
-def _concatenated(shapes: list[Shape]) -> Shape:
-    """Return the shape of concatenated outputs;
-
-    `Architecture` guarantees that their sides agree.
-    """
+def _concatenate(shapes: list[Shape]) -> Shape:
+    """Return the shape of concatenated outputs; `Architecture` guarantees equal sides."""
     return (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 

@@ -1,4 +1,4 @@
-"""Units of a weight: which of its numbers one output feature or channel is computed with."""
+"""Units of a weight: the numbers that compute one output feature or channel."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch.nn.modules.conv import _ConvTransposeNd
 
 
 class Units(NamedTuple):
-    """How the units of a weight lie.
+    """Axis and groups of the units of a weight.
 
     Attributes:
         axis: Axis of the units. All other axes are of the numbers of one unit.
-        groups: Number of parts of the first axis, each with as many units of its own: groups of a
-            transposed convolution, whose first axis is of the inputs; else 1.
+        groups: Number of parts of the first axis, each with equally many units: the groups of a
+            transposed convolution (its first axis is the inputs); else 1.
     """
 
     axis: int = 0
@@ -41,21 +41,19 @@ class UnitWeights(NamedTuple):
 def unit_weights(layer: nn.Module, recurse: bool = True) -> Iterator[UnitWeights]:
     """Yield the matrices and kernels of a layer.
 
-    A module says by its attribute `unit_axes` how the units lie, by the name of each matrix. In
-    others, the first axis of each tensor with several is that of the units, as in `torch.nn`, but
-    for transposed convolutions.
+    The attribute `unit_axes` of a module has the axes of the units, by the name of each matrix. In
+    other modules the units are the first axis of each tensor with several axes, as in `torch.nn`,
+    except in transposed convolutions.
 
     Args:
         layer: The layer.
-        recurse: Whether to yield those of its submodules as well.
+        recurse: Whether to yield the weights of its submodules as well.
     """
     for part in layer.modules() if recurse else (layer,):
-        known = getattr(part, "unit_axes", None)
+        axes = getattr(part, "unit_axes", None)
         for name, parameter in part.named_parameters(recurse=False):
-            if known is not None:
-                yield from (UnitWeights(parameter, units) for units in known.get(name, ()))
+            if axes is not None:
+                yield from (UnitWeights(parameter, units) for units in axes.get(name, ()))
             elif parameter.ndim > 1:
-                yield UnitWeights(
-                    parameter,
-                    Units(1, part.groups) if isinstance(part, _ConvTransposeNd) else Units(),
-                )
+                units = Units(1, part.groups) if isinstance(part, _ConvTransposeNd) else Units()
+                yield UnitWeights(parameter, units)

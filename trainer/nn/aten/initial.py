@@ -1,17 +1,17 @@
 """Initial weights of imported networks, by operation, as the layers of `torch.nn` draw theirs.
 
-| tensor                                                  | initial values                             |
-|---------------------------------------------------------|--------------------------------------------|
-| weight and bias of convolution, linear, addmm, mm       | uniform within 1 / sqrt(fan in)            |
-| bias where the shape of the weight is not known         | 0                                          |
-| tensors of a recurrent layer                            | uniform within 1 / sqrt(size of the state) |
-| weight of an embedding                                  | normal, 0 at the padding index             |
-| weight and bias of a normalisation                      | 1 and 0; running mean 0, running variance 1 |
-| weight of prelu                                         | 0.25                                       |
-| parameter that multiplies, divides or is divided        | 1                                          |
-| parameter that is added or subtracted, of one long side | 0                                          |
-| parameter that several layers use as a weight           | values of its first use                    |
-| other parameters: tokens, tables of positions           | normal with standard deviation 0.02        |
+| tensor                                            | initial values                              |
+|---------------------------------------------------|---------------------------------------------|
+| weight and bias of convolution, linear, addmm, mm | uniform within 1 / sqrt(fan in)             |
+| bias where the shape of the weight is not known   | 0                                           |
+| tensors of a recurrent layer                      | uniform within 1 / sqrt(size of the state)  |
+| weight of an embedding                            | normal, 0 at the padding index              |
+| weight and bias of a normalisation                | 1 and 0; running mean 0, running variance 1 |
+| weight of prelu                                   | 0.25                                        |
+| parameter in a product or a quotient              | 1                                           |
+| parameter in a sum, of one long side              | 0                                           |
+| parameter that several layers use as a weight     | values of its first use                     |
+| other parameters: tokens, position tables         | normal with standard deviation 0.02         |
 
 The fan in belongs to the weight as the layer uses it, even where other layers compute the weight.
 A recurrent layer that is written out is a linear layer of its inputs and one of its state, each

@@ -38,9 +38,7 @@ def find_owned(layer: Layer) -> dict[str, tuple[Units, ...]]:
 
 
 def find_shared(architecture: Architecture) -> dict[int, SharedMatrix]:
-    """Return the trained tensors that serve as matrices, by the position of the layer that uses
-    them.
-    """
+    """Return the trained tensors that serve as matrices, by the position of their user."""
     by_layer = {}
     for u, layer in enumerate(architecture.layers):
         if layer.op not in weights.OWNED:

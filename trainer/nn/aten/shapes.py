@@ -72,6 +72,6 @@ def check_sides(architecture: Architecture, imported: Input, shape: tuple[int, .
         if "upsample" in layer.op and sides is not None:
             raise InvalidArchitectureError(
                 f"the network was imported for inputs {imported}, and its {layer.op} to the "
-                f"sides {sides} may depend on them: import it for {Input(shape)}, or interpolate by a scale_factor without "
-                "recompute_scale_factor"
+                f"sides {sides} may depend on them: import it for {Input(shape)}, or interpolate "
+                "by a scale_factor without recompute_scale_factor"
             )
