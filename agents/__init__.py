@@ -15,7 +15,7 @@ from archive.agents.ask_tell.opening import study
 from archive.agents.registry import configured, get, names, settings
 
 if TYPE_CHECKING:
-    from archive.agents.nearest.search import Similar
+    from archive.agents.nearest import Similar
     from archive.api import Archive
     from archive.architecture.graph import Architecture
 
@@ -30,9 +30,9 @@ def similar(
     **how: Any,
 ) -> Similar:
     """Return the architectures of an archive that are nearest to one; see
-    `archive.agents.nearest.search.similar`.
+    `archive.agents.nearest.similar`.
     """
     # Imported lazily: it imports the kernels.
-    from archive.agents.nearest import search
+    from archive.agents import nearest
 
-    return search.similar(archive, architecture, k, kernel, **how)
+    return nearest.similar(archive, architecture, k, kernel, **how)

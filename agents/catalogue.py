@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from archive.agents import registry
-from archive.agents.info import AgentInfo
+from archive.agents.base import AgentInfo
 from archive.docstrings import read_summary
 from archive.errors import SettingsError
 

@@ -1,4 +1,4 @@
-"""Objects that record the arguments of their constructor, so that they can be created again.
+"""Settings of agents: recorded arguments of constructors, shared settings, and checks of types.
 
     class Mine(Recreatable):
         def __init__(self, space, alpha=0.5): ...
@@ -8,22 +8,44 @@
 The arguments are recorded from the call, not read from attributes: a class may store them under any
 name or not at all.
 
-An argument whose default is a dataclass (`archive.agents.options`) is expanded to its fields: each
-field is a setting by its own name, like the other arguments.
+Agents with a surrogate share settings, which are one argument of their constructors:
+
+    class Mine(ModelBased):
+        def __init__(self, space: Space, options: BatchOptions = BATCH, alpha: float = 1.0) -> None:
+        ...
+
+    agents.get("mine", space, kappa=2.0, alpha=0.5)        the same as Mine(space, BatchOptions(kappa=2.0), alpha=0.5)
+    agents.settings("mine")                                {"preset": "default", …, "kappa": None, …, "alpha": 1.0}
+
+An argument whose default is a dataclass is expanded to its fields: the names of the fields are the
+names of the settings on the command line, in `agents.get` and in the record of a study.
+
+Types are checked by the annotations of the constructor. A setting may come from a command line, a
+file or the record of a study. A value of another type would fail deep in a surrogate, or not at
+all: a `kappa` that no acquisition of the search reads.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, Self
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from inspect import Parameter, signature
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from archive.errors import UsageError
+from archive.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Preset = TypeVar("Preset", bound=DataclassInstance)
 
 _KEPT = "_constructor_arguments"
 """Entry for the arguments in an object's `__dict__`, because frozen dataclasses refuse
@@ -172,3 +194,117 @@ def _check(title: str, name: str, value: Any) -> None:
             "false, none, or a list or "
             f"mapping of these, got {value!r}"
         ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class BayesOptOptions:
+    """Settings of a search with a surrogate; None means the preset's value.
+
+    Attributes:
+        preset: `default` or `paper`; the agent's module defines both.
+        n_initial: Number of evaluations of the space's initial pool before the first of the model.
+        acquisition: `ei`, `pi`, `ucb`, `its`; or `ts`: joint samples among the best by UCB.
+        kappa: Weight of the uncertainty in UCB.
+        transform: A name of `archive.agents.surrogates.outcome_transforms`.
+        candidates: A name of `archive.agents.acquisition.candidate_generators`.
+    """
+
+    preset: str = "default"
+    n_initial: int = 10
+    acquisition: str | None = None
+    kappa: float | None = None
+    transform: str | None = None
+    candidates: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(BayesOptOptions):
+    """Settings of a search with a surrogate and a choice of the batch rule.
+
+    Attributes:
+        batch_rule: A name of `archive.agents.acquisition.batch`.
+    """
+
+    batch_rule: str | None = None
+
+
+SEQUENTIAL = BayesOptOptions()
+BATCH = BatchOptions()
+"""Defaults of constructors."""
+
+
+def choose(presets: Mapping[str, Preset], options: BayesOptOptions, **others: Any) -> Preset:
+    """Return the preset of the options, with its values replaced by the settings that are not None.
+
+    Args:
+        presets: Presets by name; their fields have the names of the settings.
+        options: The shared settings.
+        **others: Further settings of the agent.
+
+    Raises:
+        UnknownNameError: No preset has this name.
+    """
+    own = {**asdict(options), **others}
+    preset = own.pop("preset")
+    own.pop("n_initial")
+    if preset not in presets:
+        raise UnknownNameError("preset", preset, presets)
+
+    return replace(
+        presets[preset], **{name: value for name, value in own.items() if value is not None}
+    )
+
+
+Check = Callable[[Any], bool]
+
+TYPES: Mapping[str, tuple[str, Check]] = MappingProxyType(
+    {
+        "bool": ("true or false", lambda value: isinstance(value, bool)),
+        "int": ("a whole number", lambda value: _is_number(value, Integral)),
+        "float": ("a number", lambda value: _is_number(value, Real) and not math.isnan(value)),
+        "str": ("a text", lambda value: isinstance(value, str)),
+        "None": ("none", lambda value: value is None),
+    }
+)
+"""Name and check of each type that is checked, by its annotation; other annotations are left to the
+constructor."""
+
+
+def check_types(make: Callable[..., Any], title: str, settings: Mapping[str, Any]) -> None:
+    """Check the types of settings.
+
+    Args:
+        make: The class of an agent.
+        title: Its name in errors.
+        settings: Settings by name; those without an annotation are not checked.
+
+    Raises:
+        UsageError: One has another type than its annotation.
+    """
+    annotations = _annotations(make)
+    for name, value in settings.items():
+        allowed = [part.strip() for part in annotations.get(name, "").split("|")]
+        if all(part in TYPES for part in allowed) and not any(
+            TYPES[part][1](value) for part in allowed
+        ):
+            words = " or ".join(TYPES[part][0] for part in allowed)
+            raise UsageError(f"{name} of {title} must be {words}, got {value!r:.80}")
+
+
+def _annotations(make: Callable[..., Any]) -> dict[str, str]:
+    """Return the annotation of each setting as text: modules postpone the evaluation of theirs."""
+    known: dict[str, Any] = {}
+    for parameter in signature(make).parameters.values():
+        if is_dataclass(parameter.default):
+            known |= {field.name: field.type for field in fields(parameter.default)}
+        elif parameter.annotation is not Parameter.empty:
+            known[parameter.name] = parameter.annotation
+
+    return {
+        name: one.__name__ if isinstance(one, type) else str(one) for name, one in known.items()
+    }
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    """Return whether a value is a number of this kind; booleans are numbers to Python alone."""
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -42,8 +42,7 @@ import numpy as np
 
 from archive.agents.base import Observation
 from archive.agents.kept_estimates import Estimates, EstimatesFile, digest
-from archive.agents.noise import has_replicates, is_noisy, replicates
-from archive.agents.outliers import is_score
+from archive.agents.observations import has_replicates, is_noisy, is_score, replicates
 from archive.agents.surrogates.base import Array
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture

@@ -122,9 +122,8 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         UsageError: A setting has an invalid value, or the space has no networks to draw.
         SettingsError: Another package's agent cannot be loaded or made.
     """
-    from archive.agents import setting_types
     from archive.agents.base import Agent
-    from archive.agents.constructor_arguments import keywords, settings_of
+    from archive.agents.constructor_arguments import check_types, keywords, settings_of
 
     if not space.searchable:
         raise UsageError(
@@ -139,7 +138,7 @@ def get(name: str, space: Space, **config: Any) -> Agent:
                 f"setting of agent {name}", setting, known, f"agent {name} has no settings"
             )
 
-    setting_types.check(make, f"agent {name}", config)
+    check_types(make, f"agent {name}", config)
     try:
         return registry.make(name, Agent, space, **keywords(make, config))  # type: ignore[type-abstract]
     except TypeError as error:

@@ -39,7 +39,7 @@ import numpy as np
 from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.acquisition.evolution import Candidate, Rank, Ranked
 from archive.agents.base import History
-from archive.agents.baselines.neighbourhood import Neighbourhood
+from archive.agents.baselines.local_search import Neighbourhood
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary

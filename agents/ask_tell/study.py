@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
-from archive.agents.ask_tell.told import checked
+from archive.agents.ask_tell.run import checked
 from archive.agents.ask_tell.types import (
     Batch,
     EnqueuedArchitecture,

@@ -19,7 +19,7 @@ from archive.agents.base import (
     first_of_pool,
     keys_of,
 )
-from archive.agents.baselines.neighbourhood import Neighbourhood
+from archive.agents.baselines.local_search import Neighbourhood
 from archive.agents.baselines.random_search import samples
 from archive.argument_checks import require_at_least
 from archive.spaces.base import Space

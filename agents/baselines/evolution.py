@@ -10,8 +10,7 @@ import numpy as np
 
 from archive.agents.acquisition.evolution import selection_probabilities
 from archive.agents.base import AgentInfo, History, Suggestion, draw_new, keys_of
-from archive.agents.baselines.pooled import Pooled
-from archive.agents.baselines.random_search import samples
+from archive.agents.baselines.random_search import Pooled, samples
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 

@@ -31,7 +31,7 @@ from archive.agents.base import (
     keys_of,
 )
 from archive.agents.baselines.random_search import samples
-from archive.agents.encodings.decisions import ABSENT, Decision, Vector, decisions_of
+from archive.agents.encodings import ABSENT, Decision, Vector, decisions_of
 from archive.agents.surrogates.base import Array
 from archive.errors import UsageError
 from archive.spaces.base import Space

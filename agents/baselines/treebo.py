@@ -30,7 +30,7 @@ from archive.agents.base import (
     keys_of,
 )
 from archive.agents.baselines.random_search import samples
-from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
+from archive.agents.encodings import ABSENT, Vector, decisions_of
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.tree import FittedTree, TreeFeatures, fit
 from archive.argument_checks import require_at_least

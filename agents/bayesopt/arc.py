@@ -23,12 +23,12 @@ import numpy as np
 from archive.agents.acquisition import functions as acquisitions
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, keys_of
 from archive.agents.baselines.random_search import samples as draw_samples
-from archive.agents.encodings.mlp_configurations import Perceptrons
+from archive.agents.encodings import Perceptrons
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.conditional import FittedConditional, learn, learn_separately
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
-from archive.agents.surrogates.outcome_scale import Scale
+from archive.agents.surrogates.outcome_transforms import Scale
 from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel

@@ -28,10 +28,10 @@ from archive.agents.acquisition.functions import Acquisition
 from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.gp_presets import PRESETS, GPPreset
 from archive.agents.bayesopt.model_based import Method, ModelBased
-from archive.agents.options import BATCH, BatchOptions, choose
+from archive.agents.constructor_arguments import BATCH, BatchOptions, choose
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
+from archive.agents.surrogates.gp.nugget import DimensionScaledPrior
 from archive.kernels.base import Distance
 from archive.kernels.covariance.base import exponential
 from archive.spaces.base import Space

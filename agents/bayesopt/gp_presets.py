@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from archive.agents.surrogates.gp.distance import LearnedNoise
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.gp.noise import LearnedNoise
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Method:
         rule: Selection of the batch from the short list.
         shortlist: L, at least 1.
         transfer: Use of source studies of other tasks; None ignores them.
-        repeats: Whether, in a history with noise (`archive.agents.noise`), the incumbent is that of
+        repeats: Whether, in a history with noise (`archive.agents.observations`), the incumbent is that of
             `NoisyIncumbent` and networks may be evaluated again. No effect with constraints on
             measured quantities.
         slacks: Model of the measured quantities of constraints; None for that of `default_slacks`.

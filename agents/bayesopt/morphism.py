@@ -15,14 +15,27 @@ The paper gives no numbers; those of its preset are in the authors' code, except
 code adds 1e-10, a repair of rounding, but repeated evaluations need a real noise variance. The
 paper's first networks are neighbours of one another; here the space's pool comes first under either
 preset, as with all agents.
+
+The surrogate is a Gaussian process on edit distances:
+
+| kernel     | covariance                       | validity                                                      |
+|------------|----------------------------------|---------------------------------------------------------------|
+| `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean                      |
+| `edit`     | alpha exp(-gamma d)              | indefinite: repaired at every fit                             |
+
+The embedding is that of `archive.kernels.distances.bourgain`, the repair that of
+`archive.kernels.covariance.spectrum`. The reference sets of the Bourgain embedding are fitted
+networks; others are embedded by their distances to these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition import functions as acquisitions
@@ -30,14 +43,16 @@ from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.acquisition.morphism_tree import MorphismTree, moves_of
 from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.model_based import Method, ModelBased
-from archive.agents.bayesopt.morphism_surrogate import BourgainGP
-from archive.agents.surrogates.base import Surrogate
-from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.base import Array, Surrogate
+from archive.agents.surrogates.gp.distance import DistanceGP, FixedNoise, LearnedNoise, Noise
+from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters, Inference
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.gp.noise import FixedNoise, LearnedNoise, Noise
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
+from archive.kernels.base import Components
 from archive.kernels.covariance.base import exponential
+from archive.kernels.distances.bourgain import Bourgain
 from archive.kernels.distances.edit.distance import EditDistance
 from archive.kernels.distances.edit.sequence import Comparison
 from archive.kernels.gram import Gram
@@ -187,3 +202,93 @@ class Morphism(ModelBased):
             return DistanceGP(gram, exponential(1), inference, noise=noise, transform=transform)
 
         return BourgainGP(gram, None if paper else _REPEATS, inference, noise, transform)
+
+
+Floats = NDArray[np.float64]
+
+
+class BourgainGP(Surrogate):
+    """Gaussian process on the Bourgain embedding of a metric.
+
+    Args:
+        pairwise: Computes the metric, as its first component; it should cache pairs, which are
+            requested repeatedly.
+        repeats: Reference sets of each size; None for ceil(ln n), as in the paper.
+        inference: Inference of alpha, gamma and the noise.
+        noise: Prior of the noise.
+        transform: Outcome transform (`archive.agents.surrogates.outcome_transforms`).
+    """
+
+    def __init__(
+        self,
+        pairwise: Pairwise,
+        repeats: int | None,
+        inference: Inference,
+        noise: Noise,
+        transform: str,
+    ) -> None:
+        """Keep the arguments."""
+        self.pairwise = pairwise
+        self.repeats = repeats
+        self.inference = inference
+        self.noise = noise
+        self.transform = transform
+
+    def fit(
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
+    ) -> FittedGP:
+        """See `Surrogate.fit`."""
+        rows = tuple({one.key: one for one in architectures}.values())
+        embedded = EmbeddedMetric(self.pairwise, rows, self.repeats)
+        process = DistanceGP(
+            embedded,
+            exponential(1, 2.0),
+            self.inference,
+            noise=self.noise,
+            transform=self.transform,
+        )
+        return process.fit(architectures, scores, rng, variances)
+
+
+class EmbeddedMetric:
+    """Distances rho of an embedding, with the interface of the original metric.
+
+    Args:
+        pairwise: Computes the metric.
+        rows: The networks to fit the embedding to, all different.
+        repeats: Reference sets of each size.
+    """
+
+    def __init__(
+        self, pairwise: Pairwise, rows: Sequence[Architecture], repeats: int | None
+    ) -> None:
+        """Fit the embedding."""
+        self.pairwise = pairwise
+        self.rows = tuple(rows)
+        distances = pairwise.distances(self.rows).stack[0]
+        self.embedding = Bourgain.fit(distances, repeats=repeats)
+        coordinates = zip(self.rows, self.embedding.coordinates, strict=True)
+        self._coordinates = {row.key: point for row, point in coordinates}
+
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
+        """Return rho of all pairs: Components of shape (1, m, n), without a normalised form."""
+        rows = self._embedded(first)
+        columns = rows if second is None else self._embedded(second)
+        return Components.of_stack(self.embedding.distances(rows, columns)[None], 1)
+
+    def _embedded(self, networks: Sequence[Architecture]) -> Floats:
+        new = {one.key: one for one in networks if one.key not in self._coordinates}
+        if new:
+            distances = self.pairwise.distances(tuple(new.values()), self.rows).stack[0]
+            self._coordinates.update(zip(new, self.embedding.embed(distances), strict=True))
+
+        width = self.embedding.coordinates.shape[1]
+        return np.array([self._coordinates[one.key] for one in networks]).reshape(
+            len(networks), width
+        )

@@ -12,7 +12,7 @@ near the incumbent. Several transforms may be given; each model is then fitted o
 Transforms that leave scores above the incumbent unchanged can be mixed, as their expected
 improvements have one unit.
 
-With noise (`archive.agents.noise`) log-regret takes the luckiest score for the best possible one,
+With noise (`archive.agents.observations`) log-regret takes the luckiest score for the best possible one,
 and its slope, hence the noise that a model of one noise variance is fitted to, depends on the
 distance from that score. The transform is then `compress-below-median`, which is linear above the
 median. On CIFAR-10 of NAS-Bench-201 with noise of 0.5 points, the true regret of the recommendation
@@ -64,10 +64,10 @@ from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
-from archive.agents.bayesopt.space_design import space_design
+from archive.agents.bayesopt.variance_reduction import space_design
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.constructor_arguments import record
-from archive.agents.noise import has_replicates
+from archive.agents.observations import has_replicates
 from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.knowledge import ProxyKnowledge
 from archive.agents.proxies.study_scores import N_DESIGN

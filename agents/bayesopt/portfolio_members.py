@@ -46,8 +46,11 @@ from archive.agents.bayesopt.gp_presets import PRESETS
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
-from archive.agents.surrogates.gp.nugget import DistancesWithIdentity, NuggetCovariance
+from archive.agents.surrogates.gp.nugget import (
+    DimensionScaledPrior,
+    DistancesWithIdentity,
+    NuggetCovariance,
+)
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError

@@ -19,7 +19,7 @@ from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
-from archive.agents.options import BATCH, BatchOptions, choose
+from archive.agents.constructor_arguments import BATCH, BatchOptions, choose
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.random_forest import RandomForest
 from archive.agents.surrogates.transformed import OutcomeTransformed

@@ -38,8 +38,14 @@ from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.gaussian_process import method
 from archive.agents.bayesopt.gp_presets import PRESETS
 from archive.agents.bayesopt.model_based import ModelBased
-from archive.agents.constructor_arguments import record
-from archive.agents.options import BATCH, SEQUENTIAL, BatchOptions, BayesOptOptions, choose
+from archive.agents.constructor_arguments import (
+    BATCH,
+    SEQUENTIAL,
+    BatchOptions,
+    BayesOptOptions,
+    choose,
+    record,
+)
 from archive.agents.transfer.coordinator import with_transfer
 from archive.kernels.base import Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein

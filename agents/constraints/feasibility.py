@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from archive.agents.base import History
-from archive.agents.outliers import LARGEST
+from archive.agents.observations import LARGEST
 from archive.agents.surrogates.base import (
     LEAST_STD,
     Array,

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from archive.agents.base import Agent, History
-from archive.agents.outliers import is_score
+from archive.agents.observations import is_score
 from archive.agents.surrogates.base import Array
 
 STEP = 0.1

@@ -7,7 +7,7 @@ result of luck.
 | E_n    | evaluations of network n with equal hyperparameters: its replicates                         | set    |
 | f_nj   | estimate of the noise-free score of network n for objective j                               | (k, M) |
 | r      | reference point of the volumes: the worst mean of each objective over replicates, without   | (M,)   |
-|        | outliers (`archive.agents.outliers`), less a tenth of the range (as Ishibuchi et al., 2018, |        |
+|        | outliers (`archive.agents.observations`), less a tenth of the range (as Ishibuchi et al., 2018, |        |
 |        | advise, so that the ends of the front count)                                                |        |
 
 | objective j                                              | f_nj                                           |
@@ -15,7 +15,7 @@ result of luck.
 | has noise, and the agent's incumbent is a posterior mean | sum_s w_s mu_sj(n), in score units             |
 | all others                                               | mean of y_ij over E_n: y_ij without replicates |
 
-Whether an objective has noise follows from its own scores, by the rule of `archive.agents.noise`.
+Whether an objective has noise follows from its own scores, by the rule of `archive.agents.observations`.
 The posterior is that of the surrogate by which EHVI ranks candidates, with means mu_sj and weights
 w_s of its members. It is used if the surrogate estimates noise (`Fitted.noises`) and if the agent,
 with one objective, takes the greatest posterior mean for its incumbent (`Method.repeats`).
@@ -38,9 +38,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.noise import is_noisy, replicate_rows
 from archive.agents.objectives.goals import points
-from archive.agents.outliers import usual
+from archive.agents.observations import is_noisy, replicate_rows, usual
 from archive.agents.surrogates.base import Array
 
 if TYPE_CHECKING:

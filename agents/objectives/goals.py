@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archive.agents.outliers import LARGEST
+from archive.agents.observations import LARGEST
 from archive.architecture.graph import Architecture
 from archive.known_costs import KnownCosts, computed
 from archive.store.records import Objective, sign

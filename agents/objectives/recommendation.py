@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archive.agents import noise
 from archive.agents.kept_estimates import EstimatesFile
 from archive.agents.objectives.front import first_ranks
 from archive.agents.objectives.goals import Goals
-from archive.agents.outliers import is_score
+from archive.agents.observations import evaluation_key, is_noisy, is_score
 from archive.agents.recommendation import recommend
 from archive.agents.transfer.source_tasks import observation, split
 from archive.errors import ArchiveError
@@ -103,9 +102,7 @@ def of_snapshot(
     goals = Goals(snapshot.study.objectives)
     evaluations = archive.studies.history(study.name) if study.further else []
     observations = _observations(evaluations, study)
-    if not any(
-        noise.is_noisy(_scored(observations, goals, at)) for at in range(len(goals.objectives))
-    ):
+    if not any(is_noisy(_scored(observations, goals, at)) for at in range(len(goals.objectives))):
         return None
 
     try:
@@ -161,7 +158,7 @@ def _recommended(
     views: Mapping[Replicates, ProposalView],
     files: Sequence[EstimatesFile],
 ) -> RecommendedSet | None:
-    known = {noise.key_of(one): one.architecture for one in observations}
+    known = {evaluation_key(one): one.architecture for one in observations}
     networks = {key: known[key] for key in views if key in known}
     columns, noises = zip(
         *(_column(space, observations, goals, at, networks, file) for at, file in enumerate(files)),
@@ -206,5 +203,5 @@ def _column(
         Estimate(one.score, one.low, one.high, len(one.evaluations))
         for one in recommendations.ranked
     )
-    keys = (noise.key_of(one.evaluations[0]) for one in recommendations.ranked)
+    keys = (evaluation_key(one.evaluations[0]) for one in recommendations.ranked)
     return dict(zip(keys, estimates, strict=True)), recommendations.noise

@@ -39,7 +39,7 @@ from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.study_scores import LEAST
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
+from archive.agents.surrogates.gp.nugget import DimensionScaledPrior
 from archive.agents.surrogates.stacking import StackedGP
 from archive.kernels.covariance.base import Covariance, exponential
 from archive.spaces import registry

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.outliers import fences, usual
+from archive.agents.observations import fences, usual
 
 Floats = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
 
 if TYPE_CHECKING:
-    from archive.agents.surrogates.outcome_scale import Scale
+    from archive.agents.surrogates.outcome_transforms import Scale
 
 Array = NDArray[np.float64]
 

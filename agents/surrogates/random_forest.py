@@ -27,8 +27,7 @@ from archive import kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.ensemble.inputs import Inputs
 from archive.agents.surrogates.many.features import SparseFeatures
-from archive.agents.surrogates.outcome_scale import Scale
-from archive.agents.surrogates.outcome_transforms import Standardise
+from archive.agents.surrogates.outcome_transforms import Scale, Standardise
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least

@@ -19,11 +19,13 @@ from typing import final
 import numpy as np
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
-from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, FittedCoregionalisedGP
+from archive.agents.surrogates.gp.coregionalised import (
+    CoregionalisedGP,
+    FittedCoregionalisedGP,
+    SourceModel,
+)
 from archive.agents.surrogates.gp.fitted import check_variances
-from archive.agents.surrogates.gp.source_posterior import SourceModel
-from archive.agents.surrogates.outcome_scale import Scale
-from archive.agents.surrogates.outcome_transforms import OutcomeTransform
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.architecture.graph import Architecture
 
 

@@ -41,8 +41,7 @@ from scipy.special import logsumexp
 
 from archive.agents.base import Observation
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
-from archive.agents.surrogates.gp.correlation_grid import LogLikelihoods
+from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, LogLikelihoods
 from archive.agents.transfer.source_model import SourceGP
 from archive.errors import NumericalError
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.agents.outliers import is_score
+from archive.agents.observations import is_score
 from archive.agents.transfer.source_tasks import of_one_task, same_task, split, too_little
 
 if TYPE_CHECKING:

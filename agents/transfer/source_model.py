@@ -33,8 +33,8 @@ from archive.agents.base import History, Observation, SourceStudy
 from archive.agents.bayesopt.portfolio_members import MemberModel
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
+from archive.agents.surrogates.gp.coregionalised import SourcePosterior
 from archive.agents.surrogates.gp.fitted import FittedGP
-from archive.agents.surrogates.gp.source_posterior import SourcePosterior
 from archive.agents.surrogates.stacking import loo_log_densities, stacking_weights
 from archive.agents.transfer.cell_vocabulary import translate
 from archive.agents.transfer.source_tasks import too_little

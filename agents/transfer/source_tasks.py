@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from archive.agents.base import Observation, SourceStudy
-from archive.agents.outliers import is_score
+from archive.agents.observations import is_score
 
 if TYPE_CHECKING:
     from archive.store.records import Evaluation, Study

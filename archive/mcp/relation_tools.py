@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from archive import kernels
-from archive.agents.nearest.search import similar
+from archive.agents.nearest import similar
 from archive.api import Archive
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError

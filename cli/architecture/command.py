@@ -198,7 +198,7 @@ def nearest(
     DARTS (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a
     genotype.
     """
-    from archive.agents.nearest.search import Nearest
+    from archive.agents.nearest import Nearest
 
     settings = assignments(assigned, "a setting")
     network = key if is_key(key) else architecture_of(ctx, key)

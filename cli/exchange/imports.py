@@ -254,7 +254,7 @@ def optuna(
     trial.
     """
     from archive import spaces
-    from archive.agents.encodings.decisions import decisions_of, from_choices
+    from archive.agents.encodings import decisions_of, from_choices
     from archive.exchange.importers.optuna import import_study, objective_names, open_study
     from archive.exchange.importers.optuna.networks import by_function, reader
     from archive.store.records import Objective, Study

@@ -15,7 +15,7 @@ from archive import agents, spaces
 from archive.agents.base import History
 from archive.agents.bayesopt import bananas, tree_wasserstein
 from archive.agents.bayesopt.portfolio_members import defaults, member_model
-from archive.agents.encodings.decisions import ABSENT, decisions_of
+from archive.agents.encodings import ABSENT, decisions_of
 from archive.agents.transfer.cell_vocabulary import comparable, translate
 from archive.architecture import codec
 from archive.architecture.operations import Operation, define, vocabulary

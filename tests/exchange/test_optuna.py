@@ -13,7 +13,7 @@ import optuna
 import pytest
 
 from archive import spaces
-from archive.agents.encodings.decisions import decisions_of, from_choices
+from archive.agents.encodings import decisions_of, from_choices
 from archive.api import Archive
 from archive.architecture import codec
 from archive.errors import StudyConflictError, UnknownNameError, UsageError

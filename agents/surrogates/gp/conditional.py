@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archive.agents.surrogates.base import Array, Posterior
-from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.exact import GaussianProcess, log_likelihood
-from archive.agents.surrogates.gp.likelihood import some_of
+from archive.agents.surrogates.gp.likelihood import Bounds, some_of
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, slice_sample
 from archive.agents.surrogates.threads import one_thread
 from archive.kernels.covariance.arc import CodeKernel

@@ -32,27 +32,212 @@ W and D are the likelihood of the replicates given their mean; without them ever
 explain replicates that disagree. The derivative by t is zero where t^2 (|r|^2 + W) - t r^T q - n =
 0. Evaluations that repeat the source leave s undetermined, so the prior adds `SCALE_EVALUATIONS`
 pseudo-evaluations with s = 1.
+
+@@ Likelihoods of a target task's scores on a grid of correlations with a source task and of noise
+levels.
+
+The symbols and the formula are those of `coregionalised`.
+
+@@ Posterior of a source task's scores, which is the prior of a target task's scores; symbols as in
+`coregionalised`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import NamedTuple, Protocol, final
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
 
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
-from archive.agents.surrogates.gp.correlation_grid import LogLikelihoods, grid
-from archive.agents.surrogates.gp.exact import GaussianProcess
+from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
 from archive.agents.surrogates.gp.fitted import standardised
 from archive.agents.surrogates.gp.replicates import Replicates
-from archive.agents.surrogates.gp.source_posterior import SourceModel
-from archive.agents.surrogates.outcome_scale import Scale
-from archive.agents.surrogates.outcome_transforms import OutcomeTransform
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
+from archive.errors import NumericalError
+
+OFFSET_STD = 2.0
+"""beta, prior standard deviation of the offset.
+
+Wide: a warm-started study begins with networks that are good on the source task, which shifts its
+standardised scores."""
+
+
+class SourceModel(Protocol):
+    """A model fitted to the evaluations of a source task, with which a target task is
+    correlated.
+    """
+
+    @property
+    def studies(self) -> Sequence[str]:
+        """Names of the source studies."""
+
+    @property
+    def sign(self) -> int:
+        """-1 where the source scores are modelled with their signs changed, else 1."""
+
+    def means(self, networks: Sequence[Architecture]) -> Array:
+        """Return m of n networks: (n,) float64."""
+
+    def posterior(
+        self, rows: Sequence[Architecture], networks: Sequence[Architecture]
+    ) -> SourcePosterior:
+        """Return prior and posterior of n networks, and their covariances with the rows."""
+
+
+@dataclass(frozen=True)
+class SourcePosterior:
+    """Prior and posterior of the source task's scores of n networks, with covariances to r rows.
+
+    Attributes:
+        means: (n,) float64: m.
+        prior: (r, n) float64: k.
+        covariances: (r, n) float64: C.
+        variance: Prior variance of a network, the same for all.
+        variances: (n,) float64: posterior variances, the diagonal of C.
+    """
+
+    means: Array
+    prior: Array
+    covariances: Array
+    variance: float
+    variances: Array
+
+    def covariance(self, rho: float) -> Array:
+        """Return the covariance of y / s: (r, n) float64."""
+        covariance: Array = rho**2 * self.covariances + (1.0 - rho**2) * self.prior + OFFSET_STD**2
+        return covariance
+
+    def diagonal(self, rho: float) -> Array:
+        """Return the variance of y / s of each network: (n,) float64."""
+        variances: Array = rho**2 * self.variances + (1.0 - rho**2) * self.variance + OFFSET_STD**2
+        return variances
+
+
+CORRELATIONS = {-0.9: 0.04, -0.5: 0.06, 0.0: 0.15, 0.5: 0.15, 0.8: 0.2, 0.95: 0.25, 0.99: 0.15}
+"""Grid of rho with prior probabilities. Tasks of one archive are often similar."""
+
+NOISES = {1e-4: 0.3, 1e-3: 0.3, 1e-2: 0.25, 1e-1: 0.15}
+"""Grid of eta2 with prior probabilities."""
+
+SCALE_EVALUATIONS = 1.0
+"""Pseudo-evaluations with s = 1, the prior of the output scale."""
+
+
+class GridPoint(NamedTuple):
+    """One correlation and noise, with the most probable output scale.
+
+    Attributes:
+        log_posterior: Log likelihood, with the priors of rho, eta2 and s.
+        rho: The correlation.
+        noise: eta2.
+        output_scale: s.
+        values: (u,) float64: z / s - rho m.
+        variances: (u,) float64: v.
+    """
+
+    log_posterior: float
+    rho: float
+    noise: float
+    output_scale: float
+    values: Array
+    variances: Array
+
+
+def grid(replicates: Replicates, source: SourcePosterior) -> list[GridPoint]:
+    """Return the points of finite likelihood.
+
+    Raises:
+        NumericalError: No point has a finite likelihood.
+    """
+    with one_thread(len(source.means)):
+        points = [
+            _grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES
+        ]
+
+    finite = [point for point in points if point is not None]
+    if not finite:
+        raise NumericalError(
+            "the observations have no finite likelihood at any correlation of the tasks"
+        )
+
+    return finite
+
+
+def _grid_point(
+    replicates: Replicates, source: SourcePosterior, rho: float, noise: float
+) -> GridPoint | None:
+    """Return the most probable output scale at one correlation and noise;
+
+    None for an indefinite covariance.
+    """
+    observed, variances = replicates.merged(noise)
+    noisy = source.covariance(rho)
+    expected = rho * source.means
+    noisy[np.diag_indices(len(noisy))] += variances
+    factor = try_cholesky(noisy)
+    if factor is None:
+        return None
+
+    r = solve_triangular(factor, observed, lower=True, check_finite=False)
+    q = solve_triangular(factor, expected, lower=True, check_finite=False)
+    # The Jacobian n log t counts every evaluation, not only every network.
+    n = len(replicates.rows)
+    square = float(r @ r) + replicates.scatter(noise) + SCALE_EVALUATIONS
+    product = float(r @ q)
+    t = (product + np.sqrt(product**2 + 4.0 * square * (n + SCALE_EVALUATIONS))) / (2.0 * square)
+    log_posterior = (
+        -0.5 * (t * t * square - 2.0 * t * product + float(q @ q))
+        + (n + SCALE_EVALUATIONS) * np.log(t)
+        - float(np.log(factor.diagonal()).sum())
+        + replicates.log_volume(noise)
+        + np.log(CORRELATIONS[rho])
+        + np.log(NOISES[noise])
+    )
+    return GridPoint(float(log_posterior), rho, noise, 1.0 / t, t * observed - expected, variances)
+
+
+class LogLikelihoods(NamedTuple):
+    """Log likelihoods of scores y under the prior of the grid, up to one constant.
+
+    Attributes:
+        correlated: log p(y | rho != 0).
+        uncorrelated: log p(y | rho = 0).
+        reversed: log p(y, rho < 0 | rho != 0); -inf where no negative rho has a finite likelihood.
+    """
+
+    correlated: float
+    uncorrelated: float
+    reversed: float
+
+    @classmethod
+    def of(cls, points: Sequence[GridPoint]) -> LogLikelihoods:
+        """Return the log likelihoods from the points of a grid.
+
+        Raises:
+            NumericalError: All points have a correlation, or none has one.
+        """
+        signs, posteriors = np.array(
+            [(np.sign(point.rho), point.log_posterior) for point in points]
+        ).T
+        if not 0 < np.count_nonzero(signs) < len(signs):
+            raise NumericalError(
+                "the observations have no finite likelihood with or without a correlation"
+            )
+
+        none = CORRELATIONS[0.0]
+        return cls(
+            correlated=logsumexp(posteriors, b=signs != 0.0) - math.log(1.0 - none),
+            uncorrelated=logsumexp(posteriors, b=signs == 0.0) - math.log(none),
+            reversed=logsumexp(posteriors, b=signs < 0.0) - math.log(1.0 - none),
+        )
 
 
 @final

@@ -12,8 +12,7 @@ from scipy.special import logsumexp
 from archive.agents.surrogates.base import Array, Fitted, Posterior, check_scores
 from archive.agents.surrogates.gp.exact import GaussianProcess
 from archive.agents.surrogates.gp.replicates import Replicates
-from archive.agents.surrogates.outcome_scale import Scale
-from archive.agents.surrogates.outcome_transforms import OutcomeTransform
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError

@@ -22,8 +22,7 @@ from typing import Literal
 import numpy as np
 
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.gp.bounds import Bounds
-from archive.agents.surrogates.gp.likelihood import Inference, Likelihood
+from archive.agents.surrogates.gp.likelihood import Bounds, Inference, Likelihood
 from archive.argument_checks import require_at_least
 from archive.errors import NumericalError
 

@@ -3,7 +3,7 @@
 Notation:
 
     symbol   meaning                                                                shape
-    x        decisions of a network (`archive.agents.encodings.decisions`)          (D,)
+    x        decisions of a network (`archive.agents.encodings`)          (D,)
     leaf     the root decisions, on which the others depend: the depth of a chain   (roots,)
     F        features of the decisions made, of norm sqrt(2) at most                (n, q)
     h        fraction of a leaf's decisions in which two networks differ            (n, n)
@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from archive.agents.encodings.decisions import ABSENT, Decision, Decisions, Vector
+from archive.agents.encodings import ABSENT, Decision, Decisions, Vector
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
 from archive.agents.surrogates.gp.likelihood import some_of
-from archive.agents.surrogates.outcome_scale import Scale
+from archive.agents.surrogates.outcome_transforms import Scale
 from archive.agents.surrogates.threads import one_thread
 
 Integers = NDArray[np.int64]

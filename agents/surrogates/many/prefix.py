@@ -1,5 +1,4 @@
-"""The model of the first evaluations of a history: trees, or a Gaussian process where it ranks
-clearly better.
+"""Model of the first evaluations of a history: trees, or a process that ranks clearly better.
 
 | symbol | meaning                                                                                      | shape  |
 |--------|----------------------------------------------------------------------------------------------|--------|
@@ -10,7 +9,7 @@ clearly better.
 | e      | out-of-fold predictions by trees (`trees`)                                                   | (n,)   |
 
 The trees are compared with a rival, a Gaussian process of at most `FIRST` networks of the other
-folds, by predictions of networks of fold 0 (`comparison`). The comparison leaves out the Gaussian
+folds, by predictions of networks of fold 0 (`trees`). The comparison leaves out the Gaussian
 process of the errors, because the errors of the other folds are those of models that were fitted to
 fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is clearly better; after 2,500 it is not.
 
@@ -18,6 +17,20 @@ A history consists of a prefix and the later evaluations. Prefixes grow by a ten
 model is used for many steps. The model is a function of the prefix alone, and the same in every
 process. The latest fiftieth of a history is never in the prefix, because evaluations of several
 trainers arrive out of order.
+
+`RecurringBlocks` caches distances to blocks of networks that every proposal requests again. The
+trees of a prefix predict the same values at every step, so that the promising networks of a
+block of candidates stay the same until the next prefix. A step replaces only a few of the relevant
+networks, from which the distances are.
+
+| symbol | meaning                                              | shape     |
+|--------|------------------------------------------------------|-----------|
+| A      | relevant networks                                    | scalar    |
+| k      | promising networks of a block of candidates          | scalar    |
+| rows   | distances of one relevant network from these         | (c, k)    |
+
+A block takes 8 A c k bytes: 2.5 MB with 400 relevant networks, three components and 256 promising
+networks.
 """
 
 from __future__ import annotations
@@ -35,15 +48,70 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
-from archive.agents.surrogates.many.comparison import RankComparison, split
-from archive.agents.surrogates.many.features import Integers, SparseFeatures, forget
-from archive.agents.surrogates.many.recurring import RecurringBlocks
-from archive.agents.surrogates.many.relevance import Merged, relevant
-from archive.agents.surrogates.many.trees import CrossFittedTrees
-from archive.agents.surrogates.outcome_scale import Scale
-from archive.agents.surrogates.outcome_transforms import OutcomeTransform
+from archive.agents.surrogates.many.features import (
+    Integers,
+    Merged,
+    SparseFeatures,
+    forget,
+    relevant,
+)
+from archive.agents.surrogates.many.trees import CrossFittedTrees, RankComparison, split
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.architecture.graph import Architecture
+from archive.kernels.base import Components
+
+SHORTEST = 128
+"""Columns of the smallest block that is cached: neighbourhoods in a local search are smaller, and
+do not recur."""
+MOST_BLOCKS = 32
+
+
+@final
+class RecurringBlocks:
+    """A source of distances that caches blocks of many columns by row. The cache changes no result.
+
+    Threads may share one.
+
+    Args:
+        pairwise: Computes the distances.
+    """
+
+    def __init__(self, pairwise: Pairwise) -> None:
+        """Start with an empty cache."""
+        self._pairwise = pairwise
+        self._unnormalised = 0
+        self._blocks: OrderedDict[tuple[str, ...], dict[str, Array]] = OrderedDict()
+        self._lock = Lock()
+
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
+        """See `Distance.distances`; rows that the previous call for the same columns had are not
+        computed again.
+        """
+        if second is None or len(second) < SHORTEST or not first:
+            return self._pairwise.distances(first, second)
+
+        with self._lock:
+            columns = tuple(one.key for one in second)
+            rows = self._blocks.get(columns, {})
+            new = {one.key: one for one in first if one.key not in rows}
+            if new:
+                computed = self._pairwise.distances(list(new.values()), second)
+                self._unnormalised = len(computed.unnormalised)
+                # Copies: a view of one row would keep the whole block.
+                rows |= {key: computed.stack[:, at].copy() for at, key in enumerate(new)}
+
+            self._blocks[columns] = {one.key: rows[one.key] for one in first}
+            self._blocks.move_to_end(columns)
+            while len(self._blocks) > MOST_BLOCKS:
+                self._blocks.popitem(last=False)
+
+            stack = np.stack([rows[one.key] for one in first], axis=1)
+
+        return Components.of_stack(stack, self._unnormalised)
+
 
 FIRST = 1000
 """Number of networks up to which the surrogate of few evaluations is used, and to which the rival

@@ -17,7 +17,7 @@ from archive.dashboard.wire import json_response
 from archive.errors import InvalidArchitectureError
 
 if TYPE_CHECKING:
-    from archive.agents.nearest.search import Nearest
+    from archive.agents.nearest import Nearest
     from archive.api import Archive
 
 EVALUATIONS = """
@@ -167,7 +167,7 @@ def _usual_kernel(network: Architecture) -> str:
 
 @lru_cache(maxsize=4)
 def _index(archive: Archive) -> Nearest:
-    from archive.agents.nearest.search import Nearest
+    from archive.agents.nearest import Nearest
 
     return Nearest(archive)
 

@@ -7,8 +7,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Observation, Pending
-from archive.agents.baselines.local_search import LocalSearch
-from archive.agents.baselines.neighbourhood import Neighbourhood
+from archive.agents.baselines.local_search import LocalSearch, Neighbourhood
 from archive.errors import UsageError
 from tests.support.histories import observed
 

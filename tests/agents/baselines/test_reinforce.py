@@ -8,7 +8,7 @@ import pytest
 from archive import spaces
 from archive.agents.base import History, Observation
 from archive.agents.baselines.reinforce import Reinforce, gradient, replayed, softmax
-from archive.agents.encodings.decisions import ABSENT, Decision
+from archive.agents.encodings import ABSENT, Decision
 from archive.errors import UsageError
 from tests.support.histories import observed
 

@@ -8,7 +8,7 @@ import pytest
 from archive import spaces
 from archive.agents.base import History, Pending
 from archive.agents.baselines.treebo import TreeBO
-from archive.agents.encodings.decisions import ABSENT, decisions_of
+from archive.agents.encodings import ABSENT, decisions_of
 from archive.agents.surrogates.gp import tree
 from archive.errors import UsageError
 from tests.support.histories import observed

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from archive import spaces
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.bayesopt.arc import MODELS, Arc
-from archive.agents.encodings.mlp_configurations import ANY, Perceptrons
+from archive.agents.encodings import ANY, Perceptrons
 from archive.agents.provenance import history_of
 from archive.agents.study_setup import open_study
 from archive.agents.surrogates.gp import conditional

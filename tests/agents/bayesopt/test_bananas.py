@@ -8,7 +8,7 @@ import pytest
 from archive import spaces
 from archive.agents.bayesopt import bananas
 from archive.agents.bayesopt.bananas import Bananas, JoinedFeatures
-from archive.agents.options import BatchOptions
+from archive.agents.constructor_arguments import BatchOptions
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.agents.surrogates.transformed import OutcomeTransformed

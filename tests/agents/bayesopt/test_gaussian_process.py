@@ -15,8 +15,8 @@ from archive.agents.bayesopt.gaussian_process import (
     GpWeisfeilerLehman,
     KernelSearch,
 )
-from archive.agents.options import BatchOptions
-from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
+from archive.agents.constructor_arguments import BatchOptions
+from archive.agents.surrogates.gp.nugget import DimensionScaledPrior
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
 from tests.support.listed import known, score, small_table

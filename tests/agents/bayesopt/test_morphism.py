@@ -13,10 +13,9 @@ import pytest
 from archive import spaces
 from archive.agents.acquisition.morphism_tree import MorphismTree, Moves, accepted, moves_of
 from archive.agents.base import History
-from archive.agents.bayesopt.morphism import Morphism
-from archive.agents.bayesopt.morphism_surrogate import BourgainGP
+from archive.agents.bayesopt.morphism import BourgainGP, Morphism
+from archive.agents.surrogates.gp.distance import FixedNoise
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
-from archive.agents.surrogates.gp.noise import FixedNoise
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.distances.bourgain import Bourgain
 from archive.kernels.distances.edit.distance import EditDistance

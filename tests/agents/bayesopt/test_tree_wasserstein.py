@@ -14,7 +14,7 @@ from archive.agents.bayesopt.tree_wasserstein import (
     TreeWassersteinSearch,
     distances,
 )
-from archive.agents.options import BayesOptOptions
+from archive.agents.constructor_arguments import BayesOptOptions
 from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
 from tests.support.histories import observed

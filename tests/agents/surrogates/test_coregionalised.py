@@ -7,9 +7,13 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
-from archive.agents.surrogates.gp.correlation_grid import CORRELATIONS, NOISES, SCALE_EVALUATIONS
-from archive.agents.surrogates.gp.source_posterior import OFFSET_STD
+from archive.agents.surrogates.gp.coregionalised import (
+    CORRELATIONS,
+    NOISES,
+    OFFSET_STD,
+    SCALE_EVALUATIONS,
+    CoregionalisedGP,
+)
 from tests.support.gp_points import Differences, points, smooth
 from tests.support.source_models import source_model
 

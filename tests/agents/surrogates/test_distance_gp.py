@@ -11,7 +11,7 @@ from archive import spaces
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.exact import GaussianProcess
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
-from archive.agents.surrogates.outcome_scale import Scale
+from archive.agents.surrogates.outcome_transforms import Scale
 from archive.errors import NumericalError
 from archive.kernels.covariance.base import nasbot_covariance
 from archive.kernels.distances.otmann import OTMANN

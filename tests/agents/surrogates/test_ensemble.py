@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.surrogates.ensemble import descent, training
+from archive.agents.surrogates.ensemble import descent
+from archive.agents.surrogates.ensemble import model as training
 from archive.agents.surrogates.ensemble.inputs import SparseInputs
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError

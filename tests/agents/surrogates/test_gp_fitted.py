@@ -8,11 +8,10 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
-from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.distance import DistanceGP, FixedNoise, LearnedNoise
 from archive.agents.surrogates.gp.fitted import check_variances
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.gp.noise import FixedNoise, LearnedNoise
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
 from archive.agents.surrogates.outcome_transforms import LogRegret
 from archive.errors import NumericalError, UnknownNameError, UsageError

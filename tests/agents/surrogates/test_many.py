@@ -17,12 +17,16 @@ from archive.agents.objectives import selection
 from archive.agents.objectives.front import estimated_front
 from archive.agents.objectives.goals import Goals
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
-from archive.agents.surrogates.many import features, screened, trees
-from archive.agents.surrogates.many.features import SparseFeatures
+from archive.agents.surrogates.many import features, trees
+from archive.agents.surrogates.many import surrogate as many_surrogate
+from archive.agents.surrogates.many.features import Merged, SparseFeatures, relevant
 from archive.agents.surrogates.many.prefix import prefix_size
-from archive.agents.surrogates.many.relevance import Merged, relevant
-from archive.agents.surrogates.many.screened import BLOCK, ScreenedProcess
-from archive.agents.surrogates.many.surrogate import CorrectedTrees, ManyEvaluations
+from archive.agents.surrogates.many.surrogate import (
+    BLOCK,
+    CorrectedTrees,
+    ManyEvaluations,
+    ScreenedProcess,
+)
 from archive.agents.surrogates.many.trees import CrossFittedTrees
 from archive.store.records import Objective
 from tests.support.histories import observed
@@ -224,7 +228,7 @@ def test_a_clearly_better_ranking_of_held_out_networks_is_chosen(factor, kind):
 
 
 def test_the_rival_knows_every_evaluation_of_its_networks(monkeypatch):
-    monkeypatch.setattr(screened, "LATER", 20)
+    monkeypatch.setattr(many_surrogate, "LATER", 20)
     few = Stub(1.0)
     best = int(np.argmax(SCORES[:200]))
     size = 200

@@ -8,8 +8,7 @@ from scipy.optimize import approx_fprime
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
-from archive.agents.surrogates.gp.bounds import Bounds
-from archive.agents.surrogates.gp.likelihood import FixedHyperparameters, Likelihood
+from archive.agents.surrogates.gp.likelihood import Bounds, FixedHyperparameters, Likelihood
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.replicates import Replicates
 from archive.errors import NumericalError, UsageError

@@ -11,8 +11,7 @@ from scipy.stats import norm
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.outcome_scale import LEAST_FACTOR, Scale
-from archive.agents.surrogates.outcome_transforms import LogRegret
+from archive.agents.surrogates.outcome_transforms import LEAST_FACTOR, LogRegret, Scale
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
 from tests.support import examples

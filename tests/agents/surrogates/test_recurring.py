@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from archive import kernels, spaces
-from archive.agents.surrogates.many import recurring
-from archive.agents.surrogates.many.recurring import MOST_BLOCKS, SHORTEST, RecurringBlocks
+from archive.agents.surrogates.many import prefix
+from archive.agents.surrogates.many.prefix import MOST_BLOCKS, SHORTEST, RecurringBlocks
 
 CELLS = [cell.functional for cell in spaces.get("nasbench201").members()[:400]]
 COLUMNS = CELLS[: SHORTEST + 20]
@@ -74,7 +74,7 @@ def test_a_block_without_rows_is_empty(counted):
 
 
 def test_the_blocks_of_the_latest_calls_are_kept(counted, monkeypatch):
-    monkeypatch.setattr(recurring, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(prefix, "MOST_BLOCKS", 2)
     assert MOST_BLOCKS > 2
     blocks = RecurringBlocks(counted)
     others = [CELLS[at : at + SHORTEST] for at in range(3)]

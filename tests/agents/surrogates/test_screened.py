@@ -11,9 +11,9 @@ from scipy.stats import spearmanr
 
 from archive import spaces
 from archive.agents.bayesopt.portfolio_members import member_model
-from archive.agents.surrogates.many.comparison import HELD_OUT, RankComparison, spearman, split
-from archive.agents.surrogates.many.relevance import Merged
-from archive.agents.surrogates.many.screened import BLOCK, LATER, PROMISING, ScreenedProcess
+from archive.agents.surrogates.many.features import Merged
+from archive.agents.surrogates.many.surrogate import BLOCK, LATER, PROMISING, ScreenedProcess
+from archive.agents.surrogates.many.trees import HELD_OUT, RankComparison, spearman, split
 from archive.agents.surrogates.stacking import StackedGP
 from archive.errors import UsageError
 

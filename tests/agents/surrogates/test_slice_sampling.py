@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archive.agents.surrogates.gp.bounds import Bounds
+from archive.agents.surrogates.gp.likelihood import Bounds
 from archive.agents.surrogates.gp.slice_sampling import (
     SamplingSchedule,
     SliceSampling,

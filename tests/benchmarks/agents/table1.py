@@ -34,7 +34,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.ensemble import training
+from archive.agents.surrogates.ensemble import model as training
 from archive.agents.surrogates.ensemble.inputs import SparseInputs
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.errors import SettingsError, UsageError

@@ -24,7 +24,7 @@ import numpy as np
 from archive import agents, spaces
 from archive.agents import loop
 from archive.agents.base import Suggestion
-from archive.agents.nearest.search import Nearest
+from archive.agents.nearest import Nearest
 from archive.agents.searcher import Searcher
 from archive.api import Archive
 from archive.architecture.graph import Architecture, Layer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.encodings.decisions import ABSENT, decisions_of
+from archive.agents.encodings import ABSENT, decisions_of
 from archive.architecture.codec import from_nasbench101
 from archive.architecture.genotypes.codec import from_genotype
 from archive.architecture.graph import Architecture, Layer

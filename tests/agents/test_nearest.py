@@ -11,7 +11,7 @@ import pytest
 
 from archive import cache, kernels, spaces
 from archive.agents import similar
-from archive.agents.nearest.search import Nearest
+from archive.agents.nearest import Nearest
 from archive.architecture import codec, operations
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError

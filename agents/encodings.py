@@ -1,5 +1,6 @@
-"""Configurations of multi-layer perceptrons and their training, the conditional domain of the agent
-`arc`.
+"""Networks as decisions of their space, and as configurations of the agent `arc`.
+
+Configurations have conditional parameters of a multi-layer perceptron and of its training:
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). The parameters
 are those of `archive.spaces.conditional.perceptrons`, for networks of a space and for the trainer's
@@ -37,8 +38,63 @@ from archive.architecture.operations import MLP
 from archive.errors import UsageError
 from archive.spaces.base import Space
 from archive.spaces.conditional import Categorical, Conditional, Parameter, Real, When
+from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
 from archive.spaces.layerwise import chain
 from archive.spaces.limits import Limits
+
+__all__ = ["ABSENT", "Decision", "Decisions", "Vector", "decisions_of", "from_choices"]
+
+
+def decisions_of(space: Space, agent: str) -> Decisions:
+    """Return the decisions of a space.
+
+    Args:
+        space: The space, or a table of it.
+        agent: Name of the agent, for the error message.
+
+    Raises:
+        UsageError: The space has no decisions.
+    """
+    decisions = space.decisions()
+    if decisions is None:
+        raise UsageError(
+            f"agent {agent} needs networks made of decisions, which space {space.name} does not "
+            "offer "
+            "(its method decisions() returns none)"
+        )
+
+    return decisions
+
+
+def from_choices(
+    decisions: Decisions, named: Mapping[str, object]
+) -> tuple[Architecture, dict[str, object]]:
+    """Return the network of named choices, and the other named values.
+
+    Raises:
+        UsageError: A choice is missing or invalid, or the choices define no network of the space.
+    """
+    vector: list[int] = []
+    for decision in decisions.decisions:
+        if not decisions.needed(vector):
+            vector.append(ABSENT)
+            continue
+
+        if named.get(decision.name) not in decision.choices:
+            known = ", ".join(decision.choices[:8]) + (", …" if len(decision.choices) > 8 else "")
+            raise UsageError(
+                f"{decision.name!r} must be one of {known}, got {named.get(decision.name)!r}"
+            )
+
+        vector.append(decision.choices.index(str(named[decision.name])))
+
+    network = decisions.decode(tuple(vector))
+    if network is None:
+        raise UsageError(f"the choices make no network of the space {decisions.space.name}")
+
+    own = {decision.name for decision in decisions.decisions}
+    return network, {name: value for name, value in named.items() if name not in own}
+
 
 DEEPEST = 5
 ANY = "any"

@@ -1,3 +1,0 @@
-"""Encodings of architectures as decisions, and of perceptrons with their training as conditional
-parameters.
-"""

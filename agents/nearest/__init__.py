@@ -1,1 +1,0 @@
-"""Nearest architectures of an archive, by any kernel, across all studies."""
