@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from archive.architecture.aten.wiring import Input
 from archive.errors import ArchiveError
 from archive.trainer.intake.models import import_model
-from archive.trainer.intake.onnx_graphs import files, operators
+from archive.trainer.intake.onnx_graphs import files, module
 from archive.trainer.intake.onnx_graphs.module import OnnxModule
 from archive.trainer.nn.aten import network
 
@@ -27,7 +27,7 @@ SECONDS = float(os.environ.get("ARCHIVE_FUZZ_SECONDS", "1"))
 """Processor seconds of each test."""
 
 MOST_NUMBERS = 10**6
-OPERATORS = sorted({*operators.FUNCTIONS, *operators.ON_SIZES} - {"Linear"})
+OPERATORS = sorted({*module.FUNCTIONS, *module.ON_SIZES} - {"Linear"})
 NUMBERS = (-1, 0, 1, 2, 3, 7, 2**31, -(2**63), 0.0, -1.5, float("nan"), float("inf"))
 TYPES = (
     TensorProto.FLOAT,

@@ -1,4 +1,4 @@
-"""Operators of ONNX that compute element by element, and those that reduce sides."""
+"""Operators of ONNX that compute element by element, or reduce sides."""
 
 from __future__ import annotations
 
@@ -18,62 +18,76 @@ Function = Callable[[Call], Any]
 _SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
 
 
-def _one(function: Callable[..., Tensor], **settings: tuple[str, Any]) -> Function:
+def _make_unary(function: Callable[..., Tensor], **settings: tuple[str, Any]) -> Function:
     """Return an operator of one input; settings are PyTorch's name to ONNX's name and default."""
 
     def apply(call: Call) -> Tensor:
-        return function(
-            call.tensor(0), **{name: _real(call.get(*known)) for name, known in settings.items()}
-        )
+        arguments = {}
+        for name, (onnx_name, default) in settings.items():
+            arguments[name] = _real(call.get(onnx_name, default))
+
+        return function(call.tensor(0), **arguments)
 
     return apply
 
 
-def _two(function: Callable[[Any, Any], Any]) -> Function:
+def _make_binary(function: Callable[[Any, Any], Any]) -> Function:
     def apply(call: Call) -> Any:
         return function(call.operand(0), call.operand(1))
 
     return apply
 
 
-def _several(function: Callable[[Any, Any], Any]) -> Function:
-    return lambda call: reduce(function, (call.tensor(at) for at in range(len(call.inputs))))
+def _make_variadic(function: Callable[[Any, Any], Any]) -> Function:
+    def apply(call: Call) -> Any:
+        tensors = [call.tensor(position) for position in range(len(call.inputs))]
+        return reduce(function, tensors)
+
+    return apply
 
 
 def _divide(call: Call) -> Any:
     first = call.operand(0)
     second = call.operand(1)
-    whole = all(isinstance(one, int) or _is_whole(one) for one in (first, second))
+    whole = _is_whole(first) and _is_whole(second)
     return torch.div(first, second, rounding_mode="trunc") if whole else first / second
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Tensor) and not value.is_floating_point()
+    if isinstance(value, Tensor):
+        return not value.is_floating_point()
+
+    return isinstance(value, int)
 
 
 def _power(call: Call) -> Any:
     exponent = call.operand(1)
-    return call.tensor(0) ** (
-        int(exponent) if isinstance(exponent, float) and exponent.is_integer() else exponent
-    )
+    if isinstance(exponent, float) and exponent.is_integer():
+        exponent = int(exponent)
+
+    return call.tensor(0) ** exponent
 
 
 def _clip(call: Call) -> Tensor:
-    low, high = (
-        call.attributes.get(name, call.operand(at) if call.value(at) is not None else None)
-        for name, at in (("min", 1), ("max", 2))
-    )
+    low = _read_bound(call, "min", 1)
+    high = _read_bound(call, "max", 2)
     return torch.clamp(call.tensor(0), low, high)
+
+
+def _read_bound(call: Call, name: str, position: int) -> Any:
+    """Return a bound from an attribute (older files) or an input; None without a bound."""
+    if name in call.attributes:
+        return call.attributes[name]
+
+    return call.operand(position) if call.value(position) is not None else None
 
 
 def _prelu(call: Call) -> Tensor:
     x = call.tensor(0)
     slope = call.tensor(1)
     # Slopes are broadcast: one a channel has the sides of an image behind it.
-    of_channels = x.ndim > 1 and tuple(slope.shape[1 - x.ndim :]) == (
-        slope.numel(),
-        *[1] * (x.ndim - 2),
-    )
+    by_channel = (slope.numel(), *[1] * (x.ndim - 2))
+    of_channels = x.ndim > 1 and tuple(slope.shape[1 - x.ndim :]) == by_channel
     if slope.numel() == 1 or (of_channels and slope.numel() == x.shape[1]):
         return F.prelu(x, slope.reshape(-1))
 
@@ -104,6 +118,12 @@ def _selu(call: Call) -> Tensor:
     return scaled
 
 
+def _hard_sigmoid(call: Call) -> Tensor:
+    slope = _real(call.get("alpha", 0.2))
+    offset = _real(call.get("beta", 0.5))
+    return torch.clamp(call.tensor(0) * slope + offset, 0.0, 1.0)
+
+
 def _where(call: Call) -> Tensor:
     return torch.where(call.tensor(0), call.operand(1), call.operand(2))
 
@@ -112,7 +132,7 @@ def _cast(call: Call) -> Tensor:
     return call.tensor(0).to(torch_type(call, call.attributes["to"]))
 
 
-def _reduced(function: Callable[[Tensor, list[int], bool], Tensor]) -> Function:
+def _make_reduction(function: Callable[[Tensor, list[int], bool], Tensor]) -> Function:
     def apply(call: Call) -> Tensor:
         x = call.tensor(0)
         axes = call.numbers(1, "axes")
@@ -191,43 +211,41 @@ _PLAIN: dict[str, Callable[..., Tensor]] = {
 }
 
 FUNCTIONS: dict[str, Function] = {
-    **{name: _one(function) for name, function in _PLAIN.items()},
-    "LeakyRelu": _one(F.leaky_relu, negative_slope=("alpha", 0.01)),
-    "Elu": _one(F.elu, alpha=("alpha", 1.0)),
-    "Celu": _one(F.celu, alpha=("alpha", 1.0)),
+    **{name: _make_unary(function) for name, function in _PLAIN.items()},
+    "LeakyRelu": _make_unary(F.leaky_relu, negative_slope=("alpha", 0.01)),
+    "Elu": _make_unary(F.elu, alpha=("alpha", 1.0)),
+    "Celu": _make_unary(F.celu, alpha=("alpha", 1.0)),
     "Selu": _selu,
-    "Gelu": _one(F.gelu, approximate=("approximate", "none")),
-    "HardSigmoid": lambda call: torch.clamp(
-        call.tensor(0) * _real(call.get("alpha", 0.2)) + _real(call.get("beta", 0.5)), 0.0, 1.0
-    ),
+    "Gelu": _make_unary(F.gelu, approximate=("approximate", "none")),
+    "HardSigmoid": _hard_sigmoid,
     "PRelu": _prelu,
     "Clip": _clip,
     "Softmax": _softmax(F.softmax),
     "LogSoftmax": _softmax(F.log_softmax),
-    "Add": _two(lambda a, b: a + b),
-    "Sub": _two(lambda a, b: a - b),
-    "Mul": _two(lambda a, b: a * b),
+    "Add": _make_binary(lambda a, b: a + b),
+    "Sub": _make_binary(lambda a, b: a - b),
+    "Mul": _make_binary(lambda a, b: a * b),
     "Div": _divide,
     "Pow": _power,
-    "Min": _several(torch.minimum),
-    "Max": _several(torch.maximum),
-    "Sum": _several(torch.add),
-    "Equal": _two(lambda a, b: a == b),
-    "Greater": _two(lambda a, b: a > b),
-    "GreaterOrEqual": _two(lambda a, b: a >= b),
-    "Less": _two(lambda a, b: a < b),
-    "LessOrEqual": _two(lambda a, b: a <= b),
-    "And": _several(torch.logical_and),
-    "Or": _several(torch.logical_or),
+    "Min": _make_variadic(torch.minimum),
+    "Max": _make_variadic(torch.maximum),
+    "Sum": _make_variadic(torch.add),
+    "Equal": _make_binary(lambda a, b: a == b),
+    "Greater": _make_binary(lambda a, b: a > b),
+    "GreaterOrEqual": _make_binary(lambda a, b: a >= b),
+    "Less": _make_binary(lambda a, b: a < b),
+    "LessOrEqual": _make_binary(lambda a, b: a <= b),
+    "And": _make_variadic(torch.logical_and),
+    "Or": _make_variadic(torch.logical_or),
     "Where": _where,
     "Cast": _cast,
-    "ReduceMean": _reduced(lambda x, sides, kept: x.mean(sides, keepdim=kept)),
-    "ReduceSum": _reduced(lambda x, sides, kept: x.sum(sides, keepdim=kept)),
-    "ReduceMax": _reduced(lambda x, sides, kept: x.amax(sides, keepdim=kept)),
-    "ReduceMin": _reduced(lambda x, sides, kept: x.amin(sides, keepdim=kept)),
-    "ReduceProd": _reduced(_product),
-    "ReduceL2": _reduced(lambda x, sides, kept: x.square().sum(sides, keepdim=kept).sqrt()),
-    "ReduceSumSquare": _reduced(lambda x, sides, kept: x.square().sum(sides, keepdim=kept)),
+    "ReduceMean": _make_reduction(lambda x, sides, kept: x.mean(sides, keepdim=kept)),
+    "ReduceSum": _make_reduction(lambda x, sides, kept: x.sum(sides, keepdim=kept)),
+    "ReduceMax": _make_reduction(lambda x, sides, kept: x.amax(sides, keepdim=kept)),
+    "ReduceMin": _make_reduction(lambda x, sides, kept: x.amin(sides, keepdim=kept)),
+    "ReduceProd": _make_reduction(_product),
+    "ReduceL2": _make_reduction(lambda x, sides, kept: x.square().sum(sides, keepdim=kept).sqrt()),
+    "ReduceSumSquare": _make_reduction(lambda x, sides, kept: x.square().sum(sides, keepdim=kept)),
     "ArgMax": _best(torch.argmax),
     "ArgMin": _best(torch.argmin),
     "CumSum": _running_sum,

@@ -18,7 +18,7 @@ LEAST_OPSET = 9
 
 
 def read(path: Path) -> Any:
-    """Return the `onnx.ModelProto` of a file, with functions of its own written out.
+    """Return the `onnx.ModelProto` of a file, with its functions written out.
 
     Raises:
         UsageError: It cannot be read, is no ONNX model, or is too old.
@@ -47,8 +47,8 @@ def read(path: Path) -> Any:
     if version < LEAST_OPSET:
         raise UsageError(
             f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is "
-            "read: convert it with "
-            "onnx.version_converter.convert_version(model, 13), or export the model again"
+            "read: convert it with onnx.version_converter.convert_version(model, 13), or export "
+            "the model again"
         )
 
     try:
@@ -61,19 +61,20 @@ def read(path: Path) -> Any:
 
 def opset(model: Any) -> int:
     """Return the version of ONNX's operators that a model uses; 0 for a model without them."""
-    return next(
-        (int(each.version) for each in model.opset_import if each.domain in ("", "ai.onnx")), 0
-    )
+    for imported in model.opset_import:
+        if imported.domain in ("", "ai.onnx"):
+            return int(imported.version)
+
+    return 0
 
 
 def inputs(model: Any) -> tuple[list[Input], int | None]:
-    """Return the inputs of a model without the batch, and the size of the batch if the file fixes
-    it.
+    """Return the inputs of a model without the batch, and the batch's size if the file fixes it.
 
     Raises:
         UsageError: An input has sides of no fixed size, or a type that no architecture has.
     """
-    initial = {each.name for each in model.graph.initializer}
+    initial = {tensor.name for tensor in model.graph.initializer}
     listed = []
     batches = set()
     for entry in model.graph.input:
@@ -88,9 +89,8 @@ def inputs(model: Any) -> tuple[list[Input], int | None]:
 
         sides = list(entry.type.tensor_type.shape.dim)
         if not sides or any(side.dim_value < 1 for side in sides[1:]):
-            shown = (
-                "x".join(str(side.dim_value or side.dim_param or "?") for side in sides) or "none"
-            )
+            lengths = [str(side.dim_value or side.dim_param or "?") for side in sides]
+            shown = "x".join(lengths) or "none"
             raise UsageError(
                 f"the input {entry.name!r:.60} has the shape {shown}: give --input, as in 3x224x224"
             )
@@ -100,8 +100,7 @@ def inputs(model: Any) -> tuple[list[Input], int | None]:
         if name not in DTYPES:
             raise UsageError(
                 f"the input {entry.name!r:.60} has values of the type {name}, and a network "
-                "takes those of "
-                f"{', '.join(DTYPES)}: export the model without it"
+                f"takes values of {', '.join(DTYPES)}: export the model without it"
             )
 
         listed.append(Input(tuple(side.dim_value for side in sides[1:]), name))
@@ -116,7 +115,7 @@ def array(tensor: Any) -> np.ndarray[Any, Any]:
     """Return a tensor of a file, bfloat16 and smaller types as float32.
 
     Raises:
-        UsageError: It holds texts, or not what it says.
+        UsageError: It holds texts, or other data than it declares.
     """
     from onnx import numpy_helper
 
@@ -142,21 +141,23 @@ def attributes(node: Any) -> dict[str, Any]:
     from onnx import helper
 
     by_name: dict[str, Any] = {}
-    for each in node.attribute:
-        if each.HasField("g") or each.graphs:
+    for attribute in node.attribute:
+        if attribute.HasField("g") or attribute.graphs:
             raise UsageError(
                 f"the operator {node.op_type} ({node.output[0]!r:.60}) is control flow, "
-                "which no "
-                "graph has"
+                "which no graph has"
             )
 
-        value = helper.get_attribute_value(each)
+        value = helper.get_attribute_value(attribute)
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
 
-        by_name[each.name] = array(value) if each.HasField("t") else value
+        if attribute.HasField("t"):
+            value = array(value)
 
-    return {name: list(value) if _is_list(value) else value for name, value in by_name.items()}
+        by_name[attribute.name] = list(value) if _is_list(value) else value
+
+    return by_name
 
 
 def torch_type(call: Call, number: int) -> torch.dtype:
@@ -172,8 +173,7 @@ def torch_type(call: Call, number: int) -> torch.dtype:
 
 
 def numpy_type(call: Call, number: int) -> Any:
-    """Return the type of numbers that ONNX gives a number, for constants; float32 for types that
-    numpy lacks.
+    """Return the type of constants that ONNX gives a number; float32 for types that numpy lacks.
 
     Raises:
         UsageError: PyTorch has none.
@@ -181,7 +181,7 @@ def numpy_type(call: Call, number: int) -> Any:
     from onnx import helper
 
     torch_type(call, number)
-    # Not by a tensor: those of torch.export have no values.
+    # Not by a tensor: tensors of torch.export have no values.
     dtype = helper.tensor_dtype_to_np_dtype(number)
     return dtype if dtype.kind in "biufc" else np.dtype(np.float32)
 
@@ -193,8 +193,10 @@ def _type_name(number: int) -> str:
     try:
         return str(_type(number)).removeprefix("torch.")
     except (KeyError, AttributeError, TypeError, ValueError):
-        known = number in TensorProto.DataType.values()
-        return TensorProto.DataType.Name(number).lower() if known else str(number)
+        if number in TensorProto.DataType.values():
+            return str(TensorProto.DataType.Name(number)).lower()
+
+        return str(number)
 
 
 def _type(number: int) -> torch.dtype:

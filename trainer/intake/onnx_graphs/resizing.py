@@ -3,15 +3,15 @@
 A position y of the output is a coordinate of the input. With n the length of a side, m its new
 length, s the scale:
 
-| coordinate_transformation_mode | coordinate                       | PyTorch                                 |
-|--------------------------------|----------------------------------|-----------------------------------------|
-| `asymmetric`                   | y / s                            | nearest, with `floor`                   |
-| `half_pixel`                   | (y + 1/2) / s - 1/2              | linear, cubic; and, where halves are    |
-|                                |                                  | rounded up, nearest-exact               |
-| `tf_half_pixel_for_nn`         | (y + 1/2) / s                    | nearest-exact, with `floor`             |
-| `align_corners`                | y (n - 1) / (m - 1); 0 if m = 1  | linear and cubic, with `align_corners`  |
-| `pytorch_half_pixel`           | as `half_pixel`; 0 if m = 1      |                                         |
-| `half_pixel_symmetric`         | as `half_pixel`, + n/2 - m/(2 s) |                                         |
+| coordinate_transformation_mode | coordinate              | PyTorch                             |
+|--------------------------------|-------------------------|-------------------------------------|
+| `asymmetric`                   | y / s                   | nearest, with `floor`               |
+| `half_pixel`                   | (y + 1/2) / s - 1/2     | linear, cubic; where halves are     |
+|                                |                         | rounded up, nearest-exact           |
+| `tf_half_pixel_for_nn`         | (y + 1/2) / s           | nearest-exact, with `floor`         |
+| `align_corners`                | y (n-1)/(m-1); 0 at m=1 | linear, cubic, with `align_corners` |
+| `pytorch_half_pixel`           | `half_pixel`; 0 at m=1  |                                     |
+| `half_pixel_symmetric`         | `half_pixel`+n/2-m/(2s) |                                     |
 
 Other combinations are read where they give the same pixels for the lengths of the file, such as
 `half_pixel` with `round_prefer_floor` at whole scales. The rest is refused: another mode would be
@@ -42,21 +42,21 @@ _NAMES = {
     "linear": {3: "linear", 4: "bilinear", 5: "trilinear"},
     "cubic": {4: "bicubic"},
 }
-"""Mode to PyTorch's name of it, by the number of the tensor's sides."""
+"""Mode to its name in PyTorch, by the number of the tensor's sides."""
 
 _WAYS = {
     "nearest": "with asymmetric and floor",
     "linear": "with half_pixel or align_corners",
     "cubic": "with half_pixel or align_corners",
 }
-"""Mode to what PyTorch computes for all lengths."""
+"""Mode to the settings that PyTorch computes for all lengths."""
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One side: its length before and behind, and its scale;
+    """One side: its length before and behind, and its scale.
 
-    `sized` if the file has the length, not the scale.
+    `sized` is whether the file has the length, not the scale.
     """
 
     before: int
@@ -88,13 +88,12 @@ def _resize(call: Call) -> Tensor:
     if mode == "nearest":
         return F.interpolate(x, **target, mode=_nearest(call, sides))
 
-    return F.interpolate(
-        x, **target, mode=name, align_corners=_has_aligned_corners(call, mode, sides)
-    )
+    aligned = _has_aligned_corners(call, mode, sides)
+    return F.interpolate(x, **target, mode=name, align_corners=aligned)
 
 
 def _sides(call: Call, x: Tensor) -> list[_Side]:
-    """Return the sides behind the batch and the channels, which must stay as they are."""
+    """Return the sides behind the batch and the channels; these two must stay unchanged."""
     axes = [axis % x.ndim for axis in call.get("axes", range(x.ndim))]
     sizes = call.numbers(3)
     listed = call.numbers(1 if _is_old(call) else 2)
@@ -106,14 +105,16 @@ def _sides(call: Call, x: Tensor) -> list[_Side]:
         if any(scales.get(axis, 1) != 1 for axis in (0, 1)):
             raise call.fault("resizes the batch or the channels: transpose the tensor before it")
 
-        return [_scaled(int(x.shape[axis]), scales.get(axis, 1.0)) for axis in range(2, x.ndim)]
+        return [_scale_side(int(x.shape[axis]), scales.get(axis, 1.0)) for axis in range(2, x.ndim)]
 
     asked = dict(zip(axes, sizes, strict=True))
     if not _keeps_batch(call, x, asked) or asked.get(1, x.shape[1]) != x.shape[1]:
         raise call.fault("resizes the batch or the channels: transpose the tensor before it")
 
     lengths = {axis: int(x.shape[axis]) for axis in range(2, x.ndim)}
-    return _stretched(call, lengths, {axis: int(size) for axis, size in asked.items() if axis > 1})
+    return _stretch_sides(
+        call, lengths, {axis: int(size) for axis, size in asked.items() if axis > 1}
+    )
 
 
 def _keeps_batch(call: Call, x: Tensor, asked: dict[int, Any]) -> bool:
@@ -125,7 +126,7 @@ def _keeps_batch(call: Call, x: Tensor, asked: dict[int, Any]) -> bool:
     return type(length) is int and length == call.batch
 
 
-def _scaled(before: int, scale: float) -> _Side:
+def _scale_side(before: int, scale: float) -> _Side:
     # As shapes are inferred: a file has 32 bits, in which 0.7 * 10 is 7.
     behind = int(np.float32(before) * np.float32(scale))
     return _Side(before, behind, _fraction(scale), False)
@@ -137,7 +138,7 @@ def _fraction(scale: float) -> Fraction:
     return simple if np.float32(float(simple)) == np.float32(scale) else Fraction(scale)
 
 
-def _stretched(call: Call, lengths: dict[int, int], sizes: dict[int, int]) -> list[_Side]:
+def _stretch_sides(call: Call, lengths: dict[int, int], sizes: dict[int, int]) -> list[_Side]:
     policy = call.get("keep_aspect_ratio_policy", "stretch")
     scales = {axis: Fraction(sizes.get(axis, before), before) for axis, before in lengths.items()}
     if policy in ("not_larger", "not_smaller") and sizes:
@@ -147,17 +148,18 @@ def _stretched(call: Call, lengths: dict[int, int], sizes: dict[int, int]) -> li
     elif policy != "stretch":
         raise call.fault(f"has the keep_aspect_ratio_policy {policy!r:.40}")
 
-    if any((lengths[axis] * scale).denominator > 1 for axis, scale in scales.items()):
-        raise call.fault(
-            f"has the keep_aspect_ratio_policy {policy!r:.40} with lengths that must be "
-            "rounded: "
-            "export it with stretch"
-        )
+    sides = []
+    for axis, before in lengths.items():
+        behind = before * scales[axis]
+        if behind.denominator > 1:
+            raise call.fault(
+                f"has the keep_aspect_ratio_policy {policy!r:.40} with lengths that must be "
+                "rounded: export it with stretch"
+            )
 
-    return [
-        _Side(before, int(before * scales[axis]), scales[axis], True)
-        for axis, before in lengths.items()
-    ]
+        sides.append(_Side(before, int(behind), scales[axis], True))
+
+    return sides
 
 
 def _factor(side: _Side) -> float:
@@ -170,7 +172,7 @@ def _factor(side: _Side) -> float:
 
 
 def _check_filter(call: Call, mode: str, sides: Sequence[_Side]) -> None:
-    """Check that the weights of pixels are those of PyTorch.
+    """Check that the weights of pixels equal PyTorch's weights.
 
     Raises:
         UsageError: They are not.
@@ -186,12 +188,8 @@ def _check_filter(call: Call, mode: str, sides: Sequence[_Side]) -> None:
         raise _fault(call, mode, "exclude_outside", "without it")
 
     if mode == "cubic" and call.get("cubic_coeff_a", _CUBIC) != _CUBIC:
-        raise _fault(
-            call,
-            mode,
-            f"the cubic_coeff_a {call.get('cubic_coeff_a', _CUBIC):.7g}",
-            f"with {_CUBIC}",
-        )
+        coefficient = call.get("cubic_coeff_a", _CUBIC)
+        raise _fault(call, mode, f"the cubic_coeff_a {coefficient:.7g}", f"with {_CUBIC}")
 
 
 def _nearest(call: Call, sides: Sequence[_Side]) -> str:
@@ -202,28 +200,33 @@ def _nearest(call: Call, sides: Sequence[_Side]) -> str:
     """
     transform = _transform(call, "nearest")
     rounding = "floor" if _is_old(call) else call.get("nearest_mode", "round_prefer_floor")
-    if rounding not in _ROUNDED:
+    if rounding not in _ROUNDINGS:
         raise _fault(call, "nearest", f"{rounding!r:.40}")
 
-    for name, own in (("nearest", "asymmetric"), ("nearest-exact", "tf_half_pixel_for_nn")):
-        if all(_picked(transform, rounding, side) == _picked(own, "floor", side) for side in sides):
+    pixels = [_pick_pixels(transform, rounding, side) for side in sides]
+    for name, equivalent in (("nearest", "asymmetric"), ("nearest-exact", "tf_half_pixel_for_nn")):
+        if pixels == [_pick_pixels(equivalent, "floor", side) for side in sides]:
             return name
 
     raise _fault(call, "nearest", f"{transform} and {rounding}")
 
 
-_ROUNDED: dict[str, Callable[[Fraction], int]] = {
+_ROUNDINGS: dict[str, Callable[[Fraction], int]] = {
     "floor": math.floor,
     "ceil": math.ceil,
-    "round_prefer_floor": lambda at: math.ceil(at - _HALF),
-    "round_prefer_ceil": lambda at: math.floor(at + _HALF),
+    "round_prefer_floor": lambda coordinate: math.ceil(coordinate - _HALF),
+    "round_prefer_ceil": lambda coordinate: math.floor(coordinate + _HALF),
 }
 
 
-def _picked(transform: str, rounding: str, side: _Side) -> list[int]:
-    return [
-        min(max(_ROUNDED[rounding](at), 0), side.before - 1) for at in _coordinates(transform, side)
-    ]
+def _pick_pixels(transform: str, rounding: str, side: _Side) -> list[int]:
+    """Return the pixel of the input for each position of a side."""
+    pixels = []
+    for coordinate in _coordinates(transform, side):
+        pixel = _ROUNDINGS[rounding](coordinate)
+        pixels.append(min(max(pixel, 0), side.before - 1))
+
+    return pixels
 
 
 def _has_aligned_corners(call: Call, mode: str, sides: Sequence[_Side]) -> bool:
@@ -233,20 +236,22 @@ def _has_aligned_corners(call: Call, mode: str, sides: Sequence[_Side]) -> bool:
         UsageError: There is none.
     """
     transform = _transform(call, mode)
+    coordinates = [_clamped_coordinates(transform, side, mode) for side in sides]
     for name in ("half_pixel", "align_corners"):
-        if all(_reached(transform, side, mode) == _reached(name, side, mode) for side in sides):
+        if coordinates == [_clamped_coordinates(name, side, mode) for side in sides]:
             return name == "align_corners"
 
     raise _fault(call, mode, transform)
 
 
-def _reached(transform: str, side: _Side, mode: str) -> list[Fraction]:
-    """Return coordinates; beyond an edge all are the same where two pixels alone have a weight."""
+def _clamped_coordinates(transform: str, side: _Side, mode: str) -> list[Fraction]:
+    """Return coordinates; beyond an edge all are equal where only two pixels have a weight."""
     coordinates = _coordinates(transform, side)
     if mode == "cubic":
         return coordinates
 
-    return [min(max(at, Fraction(0)), Fraction(side.before - 1)) for at in coordinates]
+    last = Fraction(side.before - 1)
+    return [min(max(coordinate, Fraction(0)), last) for coordinate in coordinates]
 
 
 def _coordinates(transform: str, side: _Side) -> list[Fraction]:
@@ -265,7 +270,7 @@ def _coordinates(transform: str, side: _Side) -> list[Fraction]:
     elif transform == "pytorch_half_pixel" and side.behind == 1:
         first = Fraction(0)
 
-    return [first + at * step for at in range(side.behind)]
+    return [first + position * step for position in range(side.behind)]
 
 
 _TRANSFORMS = (

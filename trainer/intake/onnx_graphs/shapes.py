@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from archive.trainer.intake.onnx_graphs.sizes import slices
+from archive.trainer.intake.onnx_graphs.sizes import keep_sides, slices
 from archive.trainer.intake.onnx_graphs.values import Call
 
 
@@ -19,7 +19,7 @@ def _reshape(call: Call) -> Tensor:
     x = call.tensor(0)
     shape = call.numbers(1, "shape") or []
     if not call.get("allowzero", 0):
-        shape = [x.shape[at] if side == 0 else side for at, side in enumerate(shape)]
+        shape = keep_sides(shape, x.shape)
 
     if shape and call.batch is not None and shape[0] == call.batch and type(x.shape[0]) is not int:
         # The file was written for one size of the batch.
@@ -58,8 +58,12 @@ def _unsqueeze(call: Call) -> Tensor:
     return x
 
 
+def _read_tensors(call: Call) -> list[Tensor]:
+    return [call.tensor(position) for position in range(len(call.inputs))]
+
+
 def _concat(call: Call) -> Tensor:
-    return torch.cat([call.tensor(at) for at in range(len(call.inputs))], call.attributes["axis"])
+    return torch.cat(_read_tensors(call), call.attributes["axis"])
 
 
 def _split(call: Call) -> tuple[Tensor, ...]:
@@ -75,15 +79,22 @@ def _split(call: Call) -> tuple[Tensor, ...]:
 def _slice(call: Call) -> Tensor:
     x = call.tensor(0)
     parts = slices(call, x.ndim)
-    turned = [axis for axis, each in enumerate(parts) if each.step is not None and each.step < 0]
-    if turned:
-        if any(parts[axis] not in (slice(-1, None, -1), slice(None, None, -1)) for axis in turned):
+    forward = list(parts)
+    reversed_axes = []
+    for axis, part in enumerate(parts):
+        if part.step is None or part.step > 0:
+            continue
+
+        if part not in (slice(-1, None, -1), slice(None, None, -1)):
             raise call.fault("goes backwards over a part of a side")
 
-        x = x.flip(turned)
-        parts = tuple(slice(None) if axis in turned else each for axis, each in enumerate(parts))
+        reversed_axes.append(axis)
+        forward[axis] = slice(None)
 
-    return x[parts]
+    if reversed_axes:
+        x = x.flip(reversed_axes)
+
+    return x[tuple(forward)]
 
 
 def _gather(call: Call) -> Tensor:
@@ -94,12 +105,11 @@ def _gather(call: Call) -> Tensor:
     axis %= len(sides)
     if not isinstance(indices, Tensor):
         part = data.select(axis, indices)
-        known: Any = call.value(1)
-        return (
-            part.reshape(sides[:axis] + list(known.shape) + sides[axis + 1 :])
-            if known.ndim
-            else part
-        )
+        constant: Any = call.value(1)
+        if constant.ndim == 0:
+            return part
+
+        return part.reshape(sides[:axis] + list(constant.shape) + sides[axis + 1 :])
 
     if isinstance(call.value(1), np.ndarray):
         # A negative index counts from the end.
@@ -119,11 +129,16 @@ def _expand(call: Call) -> Tensor:
     # A side of 1 leaves the input's side as it is.
     sides = [1] * added + list(x.shape)
     longer = list(x.shape)[: max(-added, 0)]
-    target = [-1 if at >= added and _is_one(side) else side for at, side in enumerate(shape)]
-    return x.expand(
-        *longer,
-        *(sides[at] if side == -1 and at < added else side for at, side in enumerate(target)),
-    )
+    target = []
+    for axis, side in enumerate(shape):
+        if axis >= added and _is_one(side):
+            target.append(-1)
+        elif axis < added and side == -1:
+            target.append(sides[axis])
+        else:
+            target.append(side)
+
+    return x.expand(*longer, *target)
 
 
 def _is_one(side: Any) -> bool:
@@ -134,24 +149,29 @@ def _tile(call: Call) -> Tensor:
     return call.tensor(0).repeat(*(call.numbers(1) or [1]))
 
 
+_PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}
+"""ONNX's mode of padding to PyTorch's name of it."""
+
+
 def _pad(call: Call) -> Tensor:
     x = call.tensor(0)
     pads = call.numbers(1, "pads") or []
-    mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}.get(
-        call.get("mode", "constant")
-    )
+    mode = _PAD_MODES.get(call.get("mode", "constant"))
     if mode is None:
         raise call.fault(f"has the mode {call.get('mode', '')!r:.40}")
 
     axes = [axis % x.ndim for axis in call.numbers(3) or range(x.ndim)]
     before = dict(zip(axes, pads[: len(axes)], strict=True))
     behind = dict(zip(axes, pads[len(axes) :], strict=True))
-    ends = [int(end.get(axis, 0)) for axis in reversed(range(x.ndim)) for end in (before, behind)]
+    ends = []
+    for axis in reversed(range(x.ndim)):
+        ends += [int(before.get(axis, 0)), int(behind.get(axis, 0))]
+
     if mode == "constant":
         fill = call.operand(2) if call.value(2) is not None else call.get("value", 0.0)
         return F.pad(x, ends, value=fill)
 
-    # Other modes take no sides that are not padded.
+    # Other modes take padded sides only.
     while ends[-2:] == [0, 0]:
         ends = ends[:-2]
 
@@ -184,12 +204,10 @@ def _gather_nd(call: Call) -> Tensor:
 
 
 def _einsum(call: Call) -> Tensor:
-    return torch.einsum(
-        call.attributes["equation"], *(call.tensor(at) for at in range(len(call.inputs)))
-    )
+    return torch.einsum(call.attributes["equation"], *_read_tensors(call))
 
 
-def _filled(call: Call) -> Tensor:
+def _fill(call: Call) -> Tensor:
     value = call.attributes.get("value")
     number = 0.0 if value is None else value.reshape(-1)[0].item()
     return torch.full(call.numbers(0) or [], number)
@@ -212,6 +230,6 @@ FUNCTIONS: dict[str, Callable[[Call], Any]] = {
     "Pad": _pad,
     "DepthToSpace": _depth_to_space,
     "Einsum": _einsum,
-    "ConstantOfShape": _filled,
+    "ConstantOfShape": _fill,
 }
 """Operator to its function."""

@@ -1,11 +1,9 @@
-"""Operators on values that are known before any tensor: constants, and sizes with the symbol of the
-batch.
-"""
+"""Operators on known values: constants, and sizes with the symbol of the batch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,34 +23,37 @@ def _pairwise(function: Callable[..., Any]) -> Function:
     return lambda call: np.asarray(function(*arrays(call)))
 
 
-def _quotient(call: Call) -> Known:
+def _divide(call: Call) -> Known:
     first, second = arrays(call)
     if any(_is_real(data) for data in (first, second)):
         return np.asarray(first / second)
 
-    if all(
-        isinstance(one, int | np.integer) for data in (first, second) for one in data.reshape(-1)
-    ):
+    if _is_whole(first) and _is_whole(second):
         return np.asarray(np.sign(first) * np.sign(second) * (abs(first) // abs(second)))
 
     # The size of a batch is not negative.
     return np.asarray(first // second)
 
 
+def _is_whole(data: Known) -> bool:
+    return all(isinstance(number, int | np.integer) for number in data.reshape(-1))
+
+
 def _is_real(data: Known) -> bool:
     if data.dtype != object:
         return data.dtype.kind == "f"
 
-    return any(isinstance(one, float | torch.SymFloat) for one in data.reshape(-1))
+    return any(isinstance(number, float | torch.SymFloat) for number in data.reshape(-1))
 
 
-def _rounded(whole: Callable[[Any], Any], function: Function) -> Function:
+def _make_rounding(whole: Callable[[Any], Any], function: Function) -> Function:
     def apply(call: Call) -> Known:
         data = arrays(call)[0]
         # numpy asks objects for a method that numbers of Python do not have.
-        return (
-            np.vectorize(whole, otypes=[object])(data) if data.dtype == object else function(call)
-        )
+        if data.dtype == object:
+            return np.asarray(np.vectorize(whole, otypes=[object])(data))
+
+        return function(call)
 
     return apply
 
@@ -93,8 +94,17 @@ def _squeeze(call: Call) -> Known:
 
 def _reshape(call: Call) -> Known:
     data = arrays(call)[0]
-    shape = [data.shape[at] if side == 0 else side for at, side in enumerate(call.numbers(1) or [])]
-    return data.reshape(shape)
+    return data.reshape(keep_sides(call.numbers(1) or [], data.shape))
+
+
+def keep_sides(shape: Sequence[Any], sides: Sequence[Any]) -> list[Any]:
+    """Return a new shape, with the side of the old shape in place of each 0."""
+    kept = list(shape)
+    for axis, side in enumerate(shape):
+        if side == 0:
+            kept[axis] = sides[axis]
+
+    return kept
 
 
 def _cast(call: Call) -> Known:
@@ -102,35 +112,33 @@ def _cast(call: Call) -> Known:
 
     data = arrays(call)[0]
     dtype = numpy_type(call, call.get("to", 1))
-    if data.dtype != object or all(isinstance(one, int | float) for one in data.reshape(-1)):
+    if data.dtype != object or all(isinstance(number, int | float) for number in data.reshape(-1)):
         return data.astype(dtype)
 
-    convert = {"f": torch.sym_float, "i": torch.sym_int}.get(dtype.kind, lambda one: one)
+    convert = {"f": torch.sym_float, "i": torch.sym_int}.get(dtype.kind, lambda number: number)
     return np.asarray(np.vectorize(convert, otypes=[object])(data))
 
 
-def _filled(call: Call) -> Known:
+def _fill(call: Call) -> Known:
     shape = call.numbers(0) or []
     value = call.get("value", np.zeros(1, np.float32))
     return np.full(shape, value.reshape(-1)[0])
 
 
 def _range(call: Call) -> Known:
-    return np.arange(*(call.operand(at) for at in range(3)))
+    return np.arange(call.operand(0), call.operand(1), call.operand(2))
 
 
 def _product(call: Call) -> Known:
     axes = call.numbers(1, "axes")
-    if axes is None or arrays(call)[0].ndim == 1:
-        kept = (1,) if call.get("keepdims", 1) else ()
-        total = math.prod(arrays(call)[0].reshape(-1).tolist())
-        return np.array(
-            [total], dtype=object if not isinstance(total, int | float) else None
-        ).reshape(kept)
+    data = arrays(call)[0]
+    keeps_sides = bool(call.get("keepdims", 1))
+    if axes is not None and data.ndim > 1:
+        return np.asarray(np.prod(data, axis=tuple(axes), keepdims=keeps_sides))
 
-    return np.asarray(
-        np.prod(arrays(call)[0], axis=tuple(axes), keepdims=bool(call.get("keepdims", 1)))
-    )
+    total = math.prod(data.reshape(-1).tolist())
+    dtype = None if isinstance(total, int | float) else object
+    return np.array([total], dtype=dtype).reshape((1,) if keeps_sides else ())
 
 
 def _transpose(call: Call) -> Known:
@@ -141,13 +149,13 @@ FUNCTIONS: dict[str, Function] = {
     "Add": _pairwise(np.add),
     "Sub": _pairwise(np.subtract),
     "Mul": _pairwise(np.multiply),
-    "Div": _quotient,
+    "Div": _divide,
     "Neg": _pairwise(np.negative),
     "Min": _pairwise(np.minimum),
     "Max": _pairwise(np.maximum),
     "Sqrt": _pairwise(np.sqrt),
-    "Floor": _rounded(math.floor, _pairwise(np.floor)),
-    "Ceil": _rounded(math.ceil, _pairwise(np.ceil)),
+    "Floor": _make_rounding(math.floor, _pairwise(np.floor)),
+    "Ceil": _make_rounding(math.ceil, _pairwise(np.ceil)),
     "Equal": _pairwise(np.equal),
     "Where": _pairwise(np.where),
     "Identity": _pairwise(lambda data: data),
@@ -158,7 +166,7 @@ FUNCTIONS: dict[str, Function] = {
     "Squeeze": _squeeze,
     "Reshape": _reshape,
     "Cast": _cast,
-    "ConstantOfShape": _filled,
+    "ConstantOfShape": _fill,
     "Range": _range,
     "ReduceProd": _product,
     "Transpose": _transpose,

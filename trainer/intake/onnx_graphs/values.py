@@ -43,38 +43,39 @@ class Call:
     batch: int | None = None
     opset: int = 13
 
-    def value(self, at: int) -> Value | None:
+    def value(self, position: int) -> Value | None:
         """Return an input; None if it is absent."""
-        return self.inputs[at] if at < len(self.inputs) else None
+        return self.inputs[position] if position < len(self.inputs) else None
 
-    def tensor(self, at: int) -> Tensor:
+    def tensor(self, position: int) -> Tensor:
         """Return an input as a tensor.
 
         Raises:
             UsageError: It is absent.
         """
-        value = self.optional(at)
+        value = self.optional(position)
         if value is None:
-            raise self.fault(f"needs input {at}")
+            raise self.fault(f"needs input {position}")
 
         return value
 
-    def optional(self, at: int) -> Tensor | None:
+    def optional(self, position: int) -> Tensor | None:
         """Return an input as a tensor; None if it is absent."""
-        value = self.value(at)
+        value = self.value(position)
         return self._as_tensor(value) if isinstance(value, np.ndarray) else value
 
-    def operand(self, at: int) -> Any:
-        """Return an input as a tensor, or as a number if it is one that is known."""
-        value = self.value(at)
+    def operand(self, position: int) -> Any:
+        """Return an input as a tensor, or as a number if its one number is known."""
+        value = self.value(position)
         if isinstance(value, np.ndarray) and value.size == 1:
             return value.reshape(-1)[0] if value.dtype == object else value.reshape(-1)[0].item()
 
-        return self.tensor(at)
+        return self.tensor(position)
 
-    def numbers(self, at: int, name: str = "") -> list[Any] | None:
-        """Return a known list of numbers, from an attribute (older files) or an input; None if both
-        are absent.
+    def numbers(self, position: int, name: str = "") -> list[Any] | None:
+        """Return a known list of numbers from an attribute (older files) or an input.
+
+        None if both are absent.
 
         Raises:
             UsageError: It depends on values of a tensor.
@@ -83,14 +84,15 @@ class Call:
             listed = self.attributes[name]
             return list(listed) if isinstance(listed, (list, tuple)) else [listed]
 
-        value = self.value(at)
+        value = self.value(position)
         if value is None:
             return None
 
         if not isinstance(value, np.ndarray):
             raise self.fault(f"has a {name or 'size'} that depends on values of a tensor")
 
-        return [one if value.dtype == object else one.item() for one in value.reshape(-1)]
+        flat = value.reshape(-1)
+        return list(flat) if value.dtype == object else flat.tolist()
 
     def get(self, name: str, default: Any) -> Any:
         """Return an attribute."""
@@ -108,6 +110,6 @@ class Call:
         return torch.from_numpy(np.array(value))
 
 
-def known(*values: Any) -> bool:
+def are_known(*values: Any) -> bool:
     """Return whether all values are known before any tensor."""
     return all(value is None or isinstance(value, np.ndarray) for value in values)

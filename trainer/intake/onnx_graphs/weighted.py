@@ -18,12 +18,12 @@ def _convolution(call: Call) -> Tensor:
     sides = weight.ndim - 2
     strides = call.get("strides", [1] * sides)
     dilations = call.get("dilations", [1] * sides)
-    x, padding = _padded(call, x, list(weight.shape[2:]), strides, dilations)
+    x, padding = _pad_input(call, x, list(weight.shape[2:]), strides, dilations)
     apply: Callable[..., Tensor] = (F.conv1d, F.conv2d, F.conv3d)[sides - 1]
     return apply(x, weight, call.optional(2), strides, padding, dilations, call.get("group", 1))
 
 
-def _transposed(call: Call) -> Tensor:
+def _transposed_convolution(call: Call) -> Tensor:
     x = call.tensor(0)
     weight = call.tensor(1)
     sides = weight.ndim - 2
@@ -37,9 +37,8 @@ def _transposed(call: Call) -> Tensor:
     if pads[:sides] != pads[sides:]:
         raise call.fault(f"has other pads before than behind: {pads}")
 
-    apply: Callable[..., Tensor] = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[
-        sides - 1
-    ]
+    functions = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
+    apply: Callable[..., Tensor] = functions[sides - 1]
     return apply(
         x,
         weight,
@@ -56,7 +55,7 @@ def _max_pool(call: Call) -> Tensor:
     kernel = call.attributes["kernel_shape"]
     strides = call.get("strides", [1] * len(kernel))
     dilations = call.get("dilations", [1] * len(kernel))
-    x, padding = _padded(call, call.tensor(0), kernel, strides, dilations, fill=-math.inf)
+    x, padding = _pad_input(call, call.tensor(0), kernel, strides, dilations, fill=-math.inf)
     if call.outputs > 1:
         raise call.fault("has the indices of the largest values as an output")
 
@@ -73,7 +72,7 @@ def _average_pool(call: Call) -> Tensor:
             f"has the dilations {call.get('dilations', [])}, and a mean of neighbours alone is read"
         )
 
-    x, padding = _padded(call, call.tensor(0), kernel, strides, [1] * len(kernel))
+    x, padding = _pad_input(call, call.tensor(0), kernel, strides, [1] * len(kernel))
     if x is not call.value(0) and not counted:
         raise call.fault("has other pads before than behind, which do not count")
 
@@ -89,7 +88,7 @@ def _global(function: Callable[..., Tensor]) -> Callable[[Call], Tensor]:
     return pool
 
 
-def _padded(
+def _pad_input(
     call: Call,
     x: Tensor,
     kernel: list[int],
@@ -97,29 +96,32 @@ def _padded(
     dilations: list[int],
     fill: float = 0.0,
 ) -> tuple[Tensor, list[int]]:
-    """Return the input and the padding of an operation; the input is padded first where its two
-    ends differ.
+    """Return the input and the padding of an operation.
+
+    The input itself is padded where the padding of its two ends differs.
     """
     sides = len(kernel)
     pads = list(call.get("pads", [0] * 2 * sides))
     mode = call.get("auto_pad", "NOTSET")
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         pads = [0] * 2 * sides
-        for at in range(sides):
-            side = int(x.shape[2 + at])
-            reach = dilations[at] * (kernel[at] - 1) + 1
-            total = max((math.ceil(side / strides[at]) - 1) * strides[at] + reach - side, 0)
-            less = total // 2
-            more = total - total // 2
-            pads[at], pads[sides + at] = (less, more) if mode == "SAME_UPPER" else (more, less)
+        for axis in range(sides):
+            side = int(x.shape[2 + axis])
+            reach = dilations[axis] * (kernel[axis] - 1) + 1
+            windows = math.ceil(side / strides[axis])
+            total = max((windows - 1) * strides[axis] + reach - side, 0)
+            before = total // 2 if mode == "SAME_UPPER" else total - total // 2
+            pads[axis] = before
+            pads[sides + axis] = total - before
 
-    before = pads[:sides]
-    behind = pads[sides:]
-    if before == behind:
-        return x, before
+    if pads[:sides] == pads[sides:]:
+        return x, pads[:sides]
 
     # PyTorch has the last side first.
-    ends = [end for at in reversed(range(sides)) for end in (before[at], behind[at])]
+    ends = []
+    for axis in reversed(range(sides)):
+        ends += [pads[axis], pads[sides + axis]]
+
     return F.pad(x, ends, value=fill), [0] * sides
 
 
@@ -147,7 +149,7 @@ def _batch_norm(call: Call) -> Tensor:
     if call.get("training_mode", 0):
         raise call.fault("is in training mode: export the model in evaluation mode")
 
-    x, weight, bias, mean, var = (call.tensor(at) for at in range(5))
+    x, weight, bias, mean, var = (call.tensor(position) for position in range(5))
     # ONNX has the weight of the old statistics. PyTorch writes 1 where they are the mean of all
     # batches.
     momentum = round(1 - call.get("momentum", 0.9), 7) or math.nan
@@ -216,7 +218,7 @@ def _real(value: float) -> float:
 
 FUNCTIONS: dict[str, Callable[[Call], Any]] = {
     "Conv": _convolution,
-    "ConvTranspose": _transposed,
+    "ConvTranspose": _transposed_convolution,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": _global(lambda x, sides, keepdim: x.mean(sides, keepdim=keepdim)),
