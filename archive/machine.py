@@ -63,7 +63,7 @@ def _find_device(name: str) -> str:
 
 
 def _measure_round_trip(settings: Settings) -> Figure:
-    seconds = []
+    seconds: list[float] = []
     with connect(settings) as archive:
         deadline = time.perf_counter() + SECONDS
         while time.perf_counter() < deadline:
@@ -80,7 +80,7 @@ def _measure_distances(kernel: str, space: str) -> Figure:
     # Compiled code is loaded by the first call.
     distance.distances(networks[:3])
     pairs = len(networks) * (len(networks) - 1) // 2
-    seconds = []
+    seconds: list[float] = []
     deadline = time.perf_counter() + SECONDS
     while not seconds or time.perf_counter() < deadline:
         begin = time.perf_counter()

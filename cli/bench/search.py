@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from archive import __version__, cpu_count
-from archive.cli.bench.running import bench_settings, finish, table_problem
-from archive.cli.bench.standings import show, show_suite
+from archive.cli.bench.progress import bench_settings, finish
+from archive.cli.bench.standings import show_standings, show_suite
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option
 from archive.errors import SearchError, UsageError
 from archive.quantities import whole_number
-from archive.queue.capabilities import NOISE
 
 if TYPE_CHECKING:
-    from archive.agents.base import Agent
-    from archive.api import Archive
-    from archive.searches.comparison.contestants import Contestant
-    from archive.searches.comparison.plan import ComparisonPlan, Problem
-    from archive.searches.comparison.regret import Trace
-    from archive.searches.comparison.standings import ContestantResult
     from archive.searches.comparison.suite import Suite
-    from archive.settings import Settings
-
-AgentIds = dict[tuple[str, str], set[str]]
-"""Ids of agents, by the label of the problem and the name of the contestant."""
 
 
 @click.command(short_help="Compare agents on tables.")
@@ -129,19 +118,18 @@ def search(
 ) -> None:
     """Compare agents on tables: regret by number of queries, over many seeds.
 
-    A further table has the regret of the first agent less that of each other one, seed by seed, in
-    standard errors of these differences: negative where the first agent is ahead. With noise, it
-    also compares the networks that archive study best would recommend. Their own table has the
-    share of them with their value in the interval of 95 %.
+    A further table compares the first agent with each other one: the difference of their regrets,
+    seed by seed, in standard errors; negative where the first agent is ahead. With noise, it also
+    compares the networks that archive study best would recommend. A table of these networks has the
+    share with a value in the interval of 95 %.
 
     Searches are studies of a separate archive below the home folder, or of the database of --db.
     The same command again continues an interrupted run, and reuses finished searches. Seconds are
     processor time on one thread. Name another run after a change of an agent's code.
     """
-    from archive.api import connect
     from archive.searches.comparison import plot as plots
-    from archive.searches.comparison.contestants import contestant
-    from archive.searches.comparison.plan import ComparisonPlan
+    from archive.searches.comparison.compare import compare
+    from archive.searches.comparison.plan import ComparisonPlan, contestant, table_problem
     from archive.searches.comparison.suite import Suite
 
     if plot is not None:
@@ -155,8 +143,8 @@ def search(
 
     defaults = suite or Suite((), ("nb201-cifar10",), 20, 200)
     plan = ComparisonPlan(
-        contestants=[contestant(name) for name in dict.fromkeys(agent_names or defaults.agents)],
-        problems=[table_problem(name) for name in dict.fromkeys(task_names or defaults.tasks)],
+        contestants=[contestant(name) for name in _distinct(agent_names or defaults.agents)],
+        problems=[table_problem(name) for name in _distinct(task_names or defaults.tasks)],
         seeds=seeds or defaults.seeds,
         budget=defaults.budget if budget is None else budget,
         batch=batch,
@@ -164,25 +152,24 @@ def search(
         run=run_name,
         until_best=until_best,
     )
-    # Settings that an agent refuses are reported before a server is started.
-    agents = list(plan.agents())
     settings = bench_settings(ctx)
-    with connect(settings) as archive:
-        if proxies is not None:
-            _import_proxies(archive, proxies, plan)
-
-        registered = _registered(archive, agents)
-        rows, failed = _compare(
-            archive, settings, plan, registered, processes or cpu_count.available()
-        )
-
+    place = settings.home if settings.embedded else settings.uri
+    rows, failed = compare(
+        settings,
+        plan,
+        processes or cpu_count.available(),
+        proxies=proxies,
+        runner=partial(finish, what=f"searches of {plan.budget} evaluations in {place}"),
+    )
     if plot is not None and rows:
         plots.draw(rows, plot)
 
-    (show_suite if suite else show)(plan, rows, as_json)
+    show = show_suite if suite else show_standings
+    show(plan, rows, as_json)
     if failed:
+        study, reason = next(iter(failed.items()))
         raise SearchError(
-            f"{len(failed)} of {len(plan.jobs)} searches failed; the first: {failed[0]}"
+            f"{len(failed)} of {len(plan.jobs)} searches failed; the first: {study}: {reason}"
         )
 
 
@@ -192,7 +179,14 @@ def _suite(whole: bool, quick: bool) -> Suite | None:
     if quick and not whole:
         raise UsageError("--quick is a part of the suite: write --suite --quick")
 
-    return (QUICK if quick else FULL) if whole else None
+    if not whole:
+        return None
+
+    return QUICK if quick else FULL
+
+
+def _distinct(names: Sequence[str]) -> Sequence[str]:
+    return tuple(dict.fromkeys(names))
 
 
 def _starts(text: str) -> int:
@@ -204,66 +198,3 @@ def _starts(text: str) -> int:
         raise UsageError(f"--starts takes a number of networks, or own, got {text!r:.80}")
 
     return number
-
-
-def _import_proxies(archive: Archive, file: Path, plan: ComparisonPlan) -> None:
-    from archive.exchange.importers.proxies import ProxyTask, import_proxies
-
-    tasks = [
-        ProxyTask(each.task.partition(NOISE)[0], each.protocol, each.space_config, [each.space])
-        for each in plan.problems
-    ]
-    import_proxies(archive, file, tasks)
-
-
-def _registered(archive: Archive, agents: Iterable[tuple[Contestant, Problem, Agent]]) -> AgentIds:
-    """Store the records of agents; return their ids by problem and contestant, of which a team has
-    several.
-    """
-    from archive.searches.comparison.run import register
-
-    ids: AgentIds = defaultdict(set)
-    for contestant, problem, agent in agents:
-        ids[problem.label, contestant.name].add(register(archive, agent))
-
-    return ids
-
-
-def _compare(
-    archive: Archive,
-    settings: Settings,
-    plan: ComparisonPlan,
-    registered: AgentIds,
-    processes: int,
-) -> tuple[list[ContestantResult], list[str]]:
-    """Run the unfinished searches; return the rows of the table, and the reasons of failures."""
-    from archive.searches.comparison.regret import traces
-    from archive.searches.comparison.standings import standings
-
-    recorded = traces(archive, plan.jobs)
-    _check_same_agents(plan, recorded, registered)
-    where = settings.home if settings.embedded else settings.uri
-    failed = finish(
-        settings,
-        plan.jobs,
-        recorded,
-        processes,
-        f"searches of {plan.budget} evaluations in {where}",
-    )
-    kept = [job for job in plan.jobs if job.study.name not in failed]
-    return standings(kept, traces(archive, kept)), [
-        f"{name}: {reason}" for name, reason in failed.items()
-    ]
-
-
-def _check_same_agents(
-    plan: ComparisonPlan, recorded: Sequence[Trace], registered: AgentIds
-) -> None:
-    """Refuse to continue studies of an agent with other settings or of another release."""
-    for job, trace in zip(plan.jobs, recorded, strict=True):
-        if trace.agents - registered[job.problem.label, job.contestant.name]:
-            raise UsageError(
-                f"the run {plan.run!r} has searches of {job.contestant.name} on "
-                f"{job.problem.label} with other "
-                "settings or of another release: name another run with --run"
-            )

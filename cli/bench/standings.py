@@ -1,4 +1,4 @@
-"""Tables and JSON of `archive bench search`, of its suite, too."""
+"""Tables and JSON of `archive bench search`, also of its suite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from archive.searches.comparison.standings import ContestantResult, Regret
 
 
-def show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
+def show_standings(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
     """Print the results of a comparison, each task by itself."""
     from archive.searches.comparison.standings import by_problem
 
@@ -38,7 +38,7 @@ def show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) 
 def _show_problem(
     plan: ComparisonPlan, problem: str, standings: Sequence[ContestantResult]
 ) -> None:
-    queries = [str(at) for at in standings[0].queries]
+    queries = list(map(str, standings[0].queries))
     begin = f"{plan.starts} random starts included" if plan.starts else "starts of the agent's own"
     title = (
         f"{problem}: regret ({standings[0].unit}) after queries, {begin}, batches of {plan.batch}"
@@ -59,14 +59,12 @@ def _show_problem(
 
 def _show_recommended(problem: str, standings: Sequence[ContestantResult]) -> None:
     queries = standings[0].queries
-    table = [
-        [
-            row.contestant,
-            *(_shown(row.recommended.get(at)) for at in queries),
-            row.within and round(row.within, 2),
-        ]
-        for row in standings
-    ]
+    table = []
+    for row in standings:
+        recommended = row.recommended
+        regrets = [_format(recommended.get(number)) for number in queries]
+        table.append([row.contestant, *regrets, row.within and round(row.within, 2)])
+
     title = f"{problem}: noise-free regret of the recommended network, by posterior mean"
     print_table(["agent", *map(str, queries), "within its interval"], table, title=title)
     print_line()
@@ -80,19 +78,23 @@ def _show_errors(problem: str, standings: Sequence[ContestantResult]) -> None:
 
     queries = first.queries
     columns = ["agent", *map(str, queries)]
-    rows = [[row.contestant, *map(_rounded, row.errors(first).values())] for row in others]
     if first.recommended:
-        columns += [f"recommended, {at}" for at in queries]
-        for cells, row in zip(rows, others, strict=True):
-            errors = row.recommended_errors(first)
-            cells += [_rounded(errors.get(at)) for at in queries]
+        columns += [f"recommended, {number}" for number in queries]
 
-    title = f"{problem}: regret of {first.contestant} less that of"
-    print_table(
-        columns,
-        rows,
-        title=f"{title} the agent, in standard errors of the differences seed by seed",
+    rows = []
+    for row in others:
+        cells = [row.contestant, *map(_round, row.errors(first).values())]
+        if first.recommended:
+            recommended = row.recommended_errors(first)
+            cells += [_round(recommended.get(number)) for number in queries]
+
+        rows.append(cells)
+
+    title = (
+        f"{problem}: regret of {first.contestant} less that of the agent, in standard errors of "
+        "the differences seed by seed"
     )
+    print_table(columns, rows, title=title)
     print_line()
 
 
@@ -110,8 +112,8 @@ def show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: 
         "task",
         "agent",
         "role",
-        *(f"regret {at}" for at in queries),
-        *(f"test {at}" for at in queries),
+        *(f"regret {number}" for number in queries),
+        *(f"test {number}" for number in queries),
     ]
     table = [[row.problem, row.contestant, *suite.cells(row)] for row in rows]
     title = (
@@ -137,30 +139,25 @@ def _show_shares(row: ContestantResult) -> None:
         "on others' best",
         "found the best",
     ]
-    rows = [
-        (
-            one.agent,
-            one.evaluations,
-            round(one.known, 1),
-            one.improvements,
-            one.on_others,
-            one.bests,
-        )
-        for one in row.shares
-    ]
+    rows = []
+    for share in row.shares:
+        others = round(share.known, 1)
+        counts = (share.improvements, share.on_others, share.bests)
+        rows.append((share.agent, share.evaluations, others, *counts))
+
     print_table(columns, rows, title=f"{row.contestant} on {row.problem}, {row.seeds} studies")
     print_line()
 
 
 def _row(row: ContestantResult) -> list[Any]:
-    shown = [_shown(row.regret(queries)) for queries in row.queries]
+    regrets = [_format(row.regret(queries)) for queries in row.queries]
     figures = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)
-    return [row.contestant, row.seeds, *shown, *figures]
+    return [row.contestant, row.seeds, *regrets, *figures]
 
 
-def _shown(regret: Regret | None) -> str | None:
+def _format(regret: Regret | None) -> str | None:
     return None if regret is None else mean_and_error(regret.mean, regret.error)
 
 
-def _rounded(errors: float | None) -> float | None:
+def _round(errors: float | None) -> float | None:
     return None if errors is None else round(errors, 1)

@@ -12,7 +12,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.registry import registry
-from archive.searches.comparison.contestants import PEERS, contestant
+from archive.searches.comparison.plan import PEERS, contestant
 from tests.support import ROOT
 
 FOLDERS = ("archive", "agents", "kernels", "trainer", "cli")

@@ -1,25 +1,84 @@
-"""Plan of a comparison: contestants on problems, one study of the archive for each of them and each
-seed.
+"""Plan of a comparison: contestants on problems, one study of the archive for each pair and seed.
+
+A contestant is an agent with settings, or a team of agents that take turns on one study:
+
+    tw                                  an agent with its defaults
+    tw:preset=paper,n_initial=5         with settings
+    tw+bananas:kappa=1.0+local-search   a team: each agent sees all evaluations of the study
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
+
+import numpy as np
 
 from archive import spaces
 from archive.agents.base import Agent
+from archive.agents.registry import ConfiguredAgent, configured
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
 from archive.errors import UsageError
-from archive.searches.comparison.contestants import Contestant
 from archive.spaces.base import Space
 from archive.store.records import Direction, Result, Study
 
 STARTER = "random"
 """The agent that draws the random starts of a study."""
+
+
+PEERS = {"optuna-tpe": "tpe", "optuna-gp": "gp-optuna"}
+"""Aliases of agents: the names of their libraries."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One or several agents that search a study.
+
+    Attributes:
+        name: The requested name, with the settings.
+        members: One agent, or the agents of a team, in the order of their turns.
+    """
+
+    name: str
+    members: tuple[ConfiguredAgent, ...]
+
+    @property
+    def kind(self) -> str:
+        """Names of the agents in the registry, joined with a plus."""
+        return "+".join(member.kind for member in self.members)
+
+    @property
+    def is_team(self) -> bool:
+        """Whether there are several agents."""
+        return len(self.members) > 1
+
+    def agents(self, space: Space) -> tuple[Agent, ...]:
+        """Return the agents, to search a space."""
+        return tuple(member.make(space) for member in self.members)
+
+
+def contestant(text: str) -> Contestant:
+    """Return the contestant of a text: `AGENT`, `AGENT:NAME=VALUE,NAME=VALUE` or `AGENT+AGENT`.
+
+    A value that is not JSON is a string. Equal settings in another order are the same contestant.
+
+    Raises:
+        UsageError: A setting is not written `NAME=VALUE`.
+        UnknownNameError: There is no such agent.
+    """
+    # A plus between two agents is followed by a name; others belong to a value, such as 1e+3.
+    names, members = zip(*map(_member, re.split(r"\+(?=[a-z])", text)), strict=True)
+    return Contestant("+".join(names), members)
+
+
+def _member(text: str) -> tuple[str, ConfiguredAgent]:
+    name, separator, rest = text.partition(":")
+    agent = configured(PEERS.get(name, name) + separator + rest)
+    return agent.name.replace(agent.kind, name, 1), agent
 
 
 @dataclass(frozen=True)
@@ -61,7 +120,7 @@ class Problem:
     noise: float = 0.0
     truth: Callable[[str], tuple[float, float]] | None = None
 
-    def evaluated(self, architecture: Architecture, query: str) -> Result:
+    def evaluate(self, architecture: Architecture, query: str) -> Result:
         """Return the result of a query; with noise, another one for each query.
 
         Raises:
@@ -78,6 +137,47 @@ class Problem:
         return self.points * (
             self.best - value if self.direction == "maximise" else value - self.best
         )
+
+
+def table_problem(name: str) -> Problem:
+    """Return a tabular task as the problem of a comparison.
+
+    Raises:
+        UsageError: The task is not tabular, or its column has no values.
+    """
+    from archive.trainer.tasks import registry
+    from archive.trainer.tasks.tabular import TabularTask
+
+    task = registry.get(name)
+    if not isinstance(task, TabularTask):
+        raise UsageError(f"a comparison needs a tabular task, got {name!r}")
+
+    reading = task.protocol()
+    values = task.scale * task.table.column(reading.column)
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        raise UsageError(f"the column {reading.column!r} of {name!r} has no values")
+
+    space = task.search_space()
+    is_accuracy = task.metric == "accuracy"
+    # A user's table may have its accuracies in percent.
+    is_fraction = is_accuracy and bool((abs(finite) <= 1.0).all())
+    return Problem(
+        label=task.label,
+        task=task.name,
+        protocol=reading.name,
+        space=space.name,
+        space_config=space.config,
+        objective=task.objective,
+        direction=task.direction,
+        best=float(finite.max() if task.direction == "maximise" else finite.min()),
+        size=int(finite.size),
+        points=100.0 if is_fraction else 1.0,
+        unit="accuracy points" if is_accuracy else f"in {reading.column}",
+        answer=partial(task.answer, protocol=reading.name),
+        noise=task.noise,
+        truth=partial(task.truth, protocol=reading.name),
+    )
 
 
 @dataclass(frozen=True)
@@ -134,7 +234,8 @@ class StudyJob:
         """The record of the new study."""
         problem = self.problem
         where = f"{problem.label}@{problem.protocol}"
-        name = f"bench/{self.run}/{where}/{self.contestant.name}/starts{self.starts}/batch{self.batch}/seed{self.seed}"
+        searched = f"{where}/{self.contestant.name}"
+        name = f"bench/{self.run}/{searched}/starts{self.starts}/batch{self.batch}/seed{self.seed}"
         return Study(
             name=f"{name}/warm-{self.warm}" if self.warm else name,
             task=problem.task,

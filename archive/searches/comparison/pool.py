@@ -25,6 +25,7 @@ from archive import spaces
 from archive.api import connect
 from archive.errors import ArchiveError, SearchError, StoreError
 from archive.searches.comparison.plan import StudyJob
+from archive.searches.comparison.regret import Trace
 from archive.searches.comparison.run import search
 from archive.settings import Settings
 from archive.spaces.base import Space
@@ -75,7 +76,7 @@ def search_all(
             processes, context, initializer=_begin, initargs=(settings, stop, added)
         ) as pool,
     ):
-        futures = {pool.submit(_work, job): at for at, job in enumerate(jobs)}
+        futures = {pool.submit(_work, job): row for row, job in enumerate(jobs)}
         try:
             return _collect(futures, lambda ended: progress(Progress(added.value, ended)), check)
         except BrokenProcessPool:
@@ -85,6 +86,57 @@ def search_all(
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
+
+
+def search_unfinished(
+    settings: Settings,
+    jobs: Sequence[StudyJob],
+    traces: Sequence[Trace],
+    processes: int,
+    *,
+    check: Callable[[], None] = lambda: None,
+    progress: Callable[[Progress], None] = lambda progress: None,
+) -> dict[str, str]:
+    """Search in the unfinished studies, and return the reasons of failures by study.
+
+    Args:
+        settings: Settings of the archive.
+        jobs: The studies.
+        traces: The stored trace of each study.
+        processes: Most concurrent processes.
+        check: As of `search_all`.
+        progress: Called with the evaluations and the finished studies of all jobs.
+
+    Raises:
+        StoreError: The archive cannot be reached.
+        SearchError: A process was killed.
+    """
+    unfinished = find_unfinished(jobs, traces)
+    if not unfinished:
+        return {}
+
+    stored = sum(len(trace.values) for trace in traces)
+    finished = len(jobs) - len(unfinished)
+    failed = search_all(
+        settings,
+        unfinished,
+        min(processes, len(unfinished)),
+        check=check,
+        progress=lambda added: progress(
+            Progress(stored + added.proposals, finished + added.studies)
+        ),
+    )
+    return {unfinished[row].study.name: reason for row, reason in failed.items()}
+
+
+def find_unfinished(jobs: Sequence[StudyJob], traces: Sequence[Trace]) -> list[StudyJob]:
+    """Return the studies that have not all their evaluations."""
+    unfinished = []
+    for job, trace in zip(jobs, traces, strict=True):
+        if not job.is_finished(trace.values):
+            unfinished.append(job)
+
+    return unfinished
 
 
 def _collect(
@@ -173,12 +225,12 @@ def _work(job: StudyJob) -> str | None:
 
 
 def _space(job: StudyJob) -> Space:
-    return _cached_space(
+    return _make_space(
         job.problem.space, json.dumps(dict(job.problem.space_config), sort_keys=True)
     )
 
 
 @cache
-def _cached_space(name: str, config: str) -> Space:
+def _make_space(name: str, config: str) -> Space:
     # Listed spaces, and those read from a table, take seconds to construct.
     return spaces.get(name, **json.loads(config))

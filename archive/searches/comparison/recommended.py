@@ -1,8 +1,8 @@
-"""Noise-free regret of the networks that are recommended after some queries of a search with noise.
+"""Noise-free regret of recommended networks after some queries of a search with noise.
 
-The recommendation is that of `archive study best` (`archive.agents.recommendation`): the greatest
-posterior mean of the evaluations so far, where the incumbent of
-`archive.searches.comparison.regret` is the luckiest one.
+The recommendation is the one of `archive study best` (`archive.agents.recommendation`): the
+greatest posterior mean of the evaluations so far. The incumbent of
+`archive.searches.comparison.regret` is the luckiest network instead.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ Evaluated = tuple[StudyJob, Sequence[float], Sequence[str]]
 
 
 def queries_of(budget: int) -> tuple[int, ...]:
-    """Return the numbers of queries after which a search is reported:
-
-    `QUERIES` up to the budget, and the budget.
-    """
+    """Return the numbers of queries of a report: `QUERIES` below the budget, and the budget."""
     return (*(queries for queries in QUERIES if queries < budget), budget)
 
 
@@ -53,7 +50,7 @@ class Recommended(NamedTuple):
     within: bool | None
 
 
-def recommended_by_seed(
+def recommend_by_seed(
     studies: Sequence[Evaluated], queries: Sequence[int]
 ) -> dict[int, dict[int, Recommended]]:
     """Return the recommendations of the studies by number of queries, then by seed; empty without
@@ -68,18 +65,22 @@ def recommended_by_seed(
         return {}
 
     space = problem.search_space()
-    networks = {one.functional_key: one for one in space.members() or ()}
-    return {
-        at: {
-            job.seed: _recommended(problem, space, networks, values[:at], keys[:at])
-            for job, values, keys in studies
-            if len(values) >= at
-        }
-        for at in queries
-    }
+    networks = {member.functional_key: member for member in space.members() or ()}
+    recommendations: dict[int, dict[int, Recommended]] = {}
+    for number in queries:
+        by_seed: dict[int, Recommended] = {}
+        for job, values, keys in studies:
+            if len(values) >= number:
+                by_seed[job.seed] = _recommend(
+                    problem, space, networks, values[:number], keys[:number]
+                )
+
+        recommendations[number] = by_seed
+
+    return recommendations
 
 
-def recommended_curve(
+def recommend_curve(
     job: StudyJob, values: Sequence[float], keys: Sequence[str]
 ) -> NDArray[np.float64]:
     """Return the regret of the latest recommendation after 1 … budget queries, (budget,) float64.
@@ -93,18 +94,19 @@ def recommended_curve(
         keys: Functional keys of their networks.
     """
     space = job.problem.search_space()
-    networks = {one.functional_key: one for one in space.members() or ()}
+    networks = {member.functional_key: member for member in space.members() or ()}
     curve = np.empty(job.budget)
-    for at in range(1, min(job.budget, len(values)) + 1):
-        if at <= FIRST or at % EVERY == 0 or at == len(values):
-            curve[at - 1 :] = _recommended(
-                job.problem, space, networks, values[:at], keys[:at]
-            ).regret
+    for number in range(1, min(job.budget, len(values)) + 1):
+        if number <= FIRST or number % EVERY == 0 or number == len(values):
+            recommendation = _recommend(
+                job.problem, space, networks, values[:number], keys[:number]
+            )
+            curve[number - 1 :] = recommendation.regret
 
     return curve
 
 
-def _recommended(
+def _recommend(
     problem: Problem,
     space: Space,
     networks: Mapping[str, Architecture],
@@ -114,13 +116,14 @@ def _recommended(
     assert problem.truth is not None
     better = sign(problem.direction)
     # Each query of a table with noise has another seed.
-    seen = [
-        Observation(networks[key], better * value, str(at), seed=at)
-        for at, (key, value) in enumerate(zip(keys, values, strict=True))
-    ]
-    best = recommend(space, seen).ranked[0]
+    observations = []
+    for number, (key, value) in enumerate(zip(keys, values, strict=True)):
+        observations.append(Observation(networks[key], better * value, str(number), seed=number))
+
+    best = recommend(space, observations).ranked[0]
     value = problem.truth(best.architecture.functional_key)[0]
-    within = (
-        None if best.low is None or best.high is None else best.low <= better * value <= best.high
-    )
+    within = None
+    if best.low is not None and best.high is not None:
+        within = best.low <= better * value <= best.high
+
     return Recommended(problem.regret(value), within)

@@ -1,30 +1,36 @@
-"""Searches of a comparison, read from the archive, and their regret by queries.
+"""Searches of a comparison, read from the archive: regret by queries, and shares of a team's agents.
 
-| symbol | meaning                                                                                                |
-|--------|--------------------------------------------------------------------------------------------------------|
-| q      | queries: evaluations of a study so far, its random starts included                                     |
-| r(q)   | regret: difference of the incumbent's value from the best of the table, in the problem's unit          |
-| t(q)   | test accuracy of the incumbent, where the table has one                                                |
+| symbol | meaning                                                                                 |
+|--------|-----------------------------------------------------------------------------------------|
+| q      | queries: evaluations of a study so far, its random starts included                      |
+| r(q)   | regret: difference of the incumbent's value from the best one, in the problem's unit    |
+| t(q)   | test accuracy of the incumbent, where the table has one                                 |
 
 The incumbent is the network with the best of the first q values. With noise it is the luckiest one:
-regret and test accuracy are those of its noise-free value.
+its regret and test accuracy are computed from its noise-free value.
+
+An evaluation is an improvement when it is better than all earlier ones of its study. The proposer
+of the previous best is another agent, the same agent, or the agent of the random starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive.searches.comparison.plan import StudyJob
-from archive.searches.comparison.shares import maker
 
 if TYPE_CHECKING:
     from archive.api import Archive
 
 Floats = NDArray[np.float64]
+
+STARTS = "starts"
+"""Proposer of the random networks at the start."""
 
 READ = """
 UNWIND $names AS name
@@ -46,7 +52,7 @@ class Trace(NamedTuple):
         repeats: Number of proposals of networks that were proposed before.
         agents: Ids of the agents that proposed after the random starts.
         keys: (q,) functional keys of the evaluated networks.
-        makers: (q,) proposer of each value; see `archive.searches.comparison.shares`.
+        makers: (q,) proposer of each value.
     """
 
     values: tuple[float, ...] = ()
@@ -58,11 +64,11 @@ class Trace(NamedTuple):
 
 
 def traces(archive: Archive, jobs: Sequence[StudyJob]) -> list[Trace]:
-    """Return the traces of the studies; those of studies that do not exist are empty."""
+    """Return the traces of the studies; a study that does not exist has an empty one."""
     rows: dict[str, list[tuple[Any, ...]]] = {job.study.name: [] for job in jobs}
     names = list(rows)
-    for at in range(0, len(names), AT_ONCE):
-        for name, *row in archive.query(READ, {"names": names[at : at + AT_ONCE]}).rows:
+    for begin in range(0, len(names), AT_ONCE):
+        for name, *row in archive.query(READ, {"names": names[begin : begin + AT_ONCE]}).rows:
             rows[name].append(tuple(row))
 
     return [_trace(job, rows[job.study.name]) for job in jobs]
@@ -78,42 +84,38 @@ def regrets(job: StudyJob, values: Sequence[float], keys: Sequence[str] = ()) ->
     """
     problem = job.problem
     if problem.noise and problem.truth is not None:
-        shown = [problem.regret(problem.truth(keys[at])[0]) for at in incumbents(job, values)]
+        curve = [problem.regret(problem.truth(keys[row])[0]) for row in incumbents(job, values)]
     else:
-        shown = list(np.minimum.accumulate([problem.regret(value) for value in values]))
+        curve = list(np.minimum.accumulate([problem.regret(value) for value in values]))
 
-    return _continued(shown, job.budget)
+    return _extend(curve, job.budget)
 
 
 def tests(job: StudyJob, trace: Trace) -> Floats | None:
-    """Return t(1) … t(budget), (budget,) float64;
-
-    None where the table has no test accuracy of a network.
-    """
+    """Return t(1) … t(budget), (budget,) float64; None where the table lacks a test accuracy."""
     truth = job.problem.truth
     if truth is None:
         return None
 
-    shown = [truth(trace.keys[at])[1] for at in incumbents(job, trace.values)]
-    return (
-        _continued([job.problem.points * one for one in shown], job.budget)
-        if np.isfinite(shown).all()
-        else None
-    )
+    curve = [truth(trace.keys[row])[1] for row in incumbents(job, trace.values)]
+    if not np.isfinite(curve).all():
+        return None
+
+    return _extend([job.problem.points * accuracy for accuracy in curve], job.budget)
 
 
 def incumbents(job: StudyJob, values: Sequence[float]) -> list[int]:
     """Return the position of the best of the first 1, 2, … values, the first of equal ones."""
     best: list[int] = []
-    for at, value in enumerate(values):
+    for row, value in enumerate(values):
         better = not best or job.problem.regret(value) < job.problem.regret(values[best[-1]])
-        best.append(at if better else best[-1])
+        best.append(row if better else best[-1])
 
     return best
 
 
-def _continued(shown: Sequence[float], budget: int) -> Floats:
-    return np.concatenate([shown, np.full(budget - len(shown), shown[-1])])
+def _extend(curve: Sequence[float], budget: int) -> Floats:
+    return np.concatenate([curve, np.full(budget - len(curve), curve[-1])])
 
 
 def _trace(job: StudyJob, rows: Sequence[tuple[Any, ...]]) -> Trace:
@@ -153,3 +155,63 @@ def first_best(curve: Floats) -> int | None:
     """Return the first query without regret, from 1; None where there is none."""
     queries = np.flatnonzero(curve <= 0)
     return int(queries[0]) + 1 if len(queries) else None
+
+
+@dataclass
+class Share:
+    """Counts of one agent over all studies of a contestant.
+
+    Attributes:
+        agent: Its id; `starts` for the random networks that come first.
+        evaluations: Number of evaluations of its proposals.
+        improvements: Number of these that were better than all earlier evaluations of the study.
+        on_others: Number of improvements on the best network of another agent.
+        bests: Number of studies in which it proposed the best network, the first of equal ones.
+        known: Mean number of evaluations of other agents' proposals at its own proposals.
+    """
+
+    agent: str
+    evaluations: int = 0
+    improvements: int = 0
+    on_others: int = 0
+    bests: int = 0
+    known: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+
+def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:
+    """Return the share of every agent, in the order of their first evaluations.
+
+    Args:
+        studies: For each study, proposer and regret of each network, in the order of evaluation.
+    """
+    by_agent: dict[str, Share] = {}
+    for study in studies:
+        best = float("inf")
+        holder = None
+        of_agent: dict[str, int] = {}
+        for number, (agent, regret) in enumerate(study):
+            share = by_agent.setdefault(agent, Share(agent))
+            # A running mean of the evaluations of others until then.
+            others = number - of_agent.get(agent, 0)
+            share.known += (others - share.known) / (share.evaluations + 1)
+            share.evaluations += 1
+            of_agent[agent] = of_agent.get(agent, 0) + 1
+            if regret < best:
+                share.improvements += 1
+                share.on_others += holder is not None and holder != agent
+                best = regret
+                holder = agent
+
+        if holder is not None:
+            by_agent[holder].bests += 1
+
+    return tuple(by_agent.values())
+
+
+def maker(agent: str, number: int, starts: int) -> str:
+    """Return the proposer: the agent, or the random starts."""
+    return STARTS if number < starts else agent

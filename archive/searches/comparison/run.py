@@ -2,9 +2,8 @@
 
 The history is read once and then extended in memory, as no other process should add to the study.
 The archive detects additions by another process, and the history is then read again. A batch of
-proposals with its results is one
-transaction: a killed process loses at most the agent's current call, and a continued search makes
-the same proposals as an uninterrupted one.
+proposals with its results is one transaction: a killed process loses at most the agent's current
+call, and a continued search makes the same proposals as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -52,19 +51,22 @@ def search(
     Raises:
         SearchError: Too many proposals failed; the message has the last reason.
     """
-    study = opened(archive, job)
+    study = open_study(archive, job)
     # The proposals can be asked again, on the table that the caller has opened.
     stored_spaces.name_table(space, archive.connection.settings.home)
     team = job.contestant.agents(space)
     starter = agents.get(STARTER, space)
-    ids = {one: register(archive, one) for one in (*team, starter)}
+    ids = {member: register(archive, member) for member in (*team, starter)}
     past = _Past(archive, study)
     while not job.is_finished(past.values) and not stop():
         room = job.budget - past.evaluated
-        first = not past.total and job.starts
-        agent, count = (
-            (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
-        )
+        if not past.total and job.starts:
+            agent = starter
+            count = job.starts
+        else:
+            agent = team[job.turn(past.total)]
+            count = min(job.batch, room)
+
         began = time.process_time()
         suggestions = agent.propose(
             past.history, count, provenance.generator(study.seed, past.history)
@@ -73,9 +75,10 @@ def search(
         if not suggestions:
             return
 
-        outcomes = [
-            (one, _outcome(job, one, past.total + at)) for at, one in enumerate(suggestions)
-        ]
+        outcomes = []
+        for number, suggestion in enumerate(suggestions, past.total):
+            outcomes.append((suggestion, _answer(job, suggestion, number)))
+
         made = archive.proposals.create(
             study.name,
             ids[agent],
@@ -91,7 +94,7 @@ def search(
         progress(len(made))
 
 
-def opened(archive: Archive, job: StudyJob) -> Study:
+def open_study(archive: Archive, job: StudyJob) -> Study:
     """Return the study, created if necessary, with at least the job's budget."""
     study = archive.studies.create(job.study)
     if job.sources:
@@ -111,13 +114,13 @@ def register(archive: Archive, agent: Agent) -> str:
 def result_of(job: StudyJob, architecture: Architecture, number: int) -> Result:
     """Return the result of the proposal of a number.
 
-    Searches of one run and seed have the same noise for the same network at the same place: they
-    differ by their proposals alone.
+    Searches of one run and seed have the same noise for the same network and number: they differ
+    by their proposals alone.
 
     Raises:
         TrainingError: The network has no value.
     """
-    return job.problem.evaluated(architecture, f"{job.run}/seed{job.seed}#{number}")
+    return job.problem.evaluate(architecture, f"{job.run}/seed{job.seed}#{number}")
 
 
 class _Past:
@@ -189,15 +192,11 @@ class _Past:
         }
 
     def _read(self) -> None:
-        self.history, known = provenance.history_of(self._archive, self._study)
-        self._observed = list(
-            provenance.numbers_in(known["observations"].get(self._study.name, ""))
-        )
-        self._others = {
-            name: of for name, of in known["observations"].items() if name != self._study.name
-        }
-        self._failed = dict.fromkeys(provenance.numbers_in(known["failed"]), "")
-        self._pending = known["pending"]
+        self.history, basis = provenance.history_of(self._archive, self._study)
+        self._others = dict(basis["observations"])
+        self._observed = list(provenance.numbers_in(self._others.pop(self._study.name, "")))
+        self._failed = dict.fromkeys(provenance.numbers_in(basis["failed"]), "")
+        self._pending = basis["pending"]
         self._proxies = basis_of(self.history.proxies)
         self.total = len(self._observed) + len(self._failed) + len(self.history.pending)
 
@@ -210,7 +209,7 @@ class _Past:
             )
 
 
-def _outcome(job: StudyJob, suggestion: Suggestion, number: int) -> Result | str:
+def _answer(job: StudyJob, suggestion: Suggestion, number: int) -> Result | str:
     try:
         return result_of(job, suggestion.architecture, number)
     except TrainingError as error:

@@ -1,16 +1,15 @@
-"""Results of the contestants of a comparison: regret by queries, queries to the best, seconds,
-repeats.
+"""Results of the contestants: regret by queries, queries to the best, seconds, repeats.
 
-Symbols are those of `archive.searches.comparison.regret`. Searches of one seed have the same
-random draws as far as their agents allow, and the same noise: contestants are compared seed by
-seed.
+Symbols as in `archive.searches.comparison.regret`. Searches of one seed share their random draws,
+as far as their agents allow, and their noise. Contestants are therefore compared seed by seed:
+such differences vary less than the searches do.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,15 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.searches.comparison.paired import errors_of
 from archive.searches.comparison.plan import StudyJob
 from archive.searches.comparison.recommended import (
     Recommended,
     queries_of,
-    recommended_by_seed,
+    recommend_by_seed,
 )
-from archive.searches.comparison.regret import Trace, first_best, regrets, tests
-from archive.searches.comparison.shares import Share, shares
+from archive.searches.comparison.regret import Share, Trace, first_best, regrets, shares, tests
 
 Floats = NDArray[np.float64]
 
@@ -48,8 +45,8 @@ class ContestantResult:
         protocol: Protocol of the problem.
         unit: Unit of regret.
         curves: Regret after 1, 2, … queries of each study, (budget,) float64, by seed.
-        recommendations: With noise: what `archive study best` recommends in each study, by the
-            numbers of `queries` and then by seed; empty without noise.
+        recommendations: With noise: the recommendations of `archive study best` in each study, by
+            the numbers of `queries` and then by seed; empty without noise.
         tests: (budget, 2) float64: mean test accuracy of the incumbent and its standard error, in
             the unit of regret; None if the table has no test accuracy.
         to_best: Queries until the best value, by seed; None where it was not found.
@@ -81,60 +78,57 @@ class ContestantResult:
     @cached_property
     def curve(self) -> Floats:
         """Mean regret after 1, 2, … queries, and its standard error, (budget, 2) float64."""
-        return _summary(np.array(list(self.curves.values())))
+        return _summarise(np.array(list(self.curves.values())))
 
     @property
     def recommended(self) -> dict[int, Regret]:
         """Regret of the recommended network, by number of queries; empty without noise."""
-        columns = {
-            at: np.array(list(self._recommended_regrets(at).values()))
-            for at in self.recommendations
-        }
-        return {
-            at: Regret(*map(float, _summary(column[:, None])[0]))
-            for at, column in columns.items()
-            if len(column)
-        }
+        means: dict[int, Regret] = {}
+        for queries in self.recommendations:
+            column = np.array(list(self._recommended_regrets(queries).values()))
+            if len(column):
+                means[queries] = Regret(*map(float, _summarise(column[:, None])[0]))
+
+        return means
 
     @property
     def within(self) -> float | None:
-        """Share of the recommended networks with their value in the interval of 95 %;
+        """Share of recommended networks with their value in the interval of 95 %, or None."""
+        values: list[bool] = []
+        for by_seed in self.recommendations.values():
+            values += [each.within for each in by_seed.values() if each.within is not None]
 
-        None without intervals.
-        """
-        every = [
-            one.within for by_seed in self.recommendations.values() for one in by_seed.values()
-        ]
-        known = [within for within in every if within is not None]
-        return statistics.mean(known) if known else None
+        return statistics.mean(values) if values else None
 
     def errors(self, first: ContestantResult) -> dict[int, float | None]:
-        """Return the regret of `first` less this one's, in standard errors of the differences, by
-        number of queries.
+        """Return the regret of `first` less this one's, in standard errors, by number of queries.
 
         Differences are taken seed by seed. Negative where `first` is ahead; None for fewer than two
         seeds.
         """
-        return {at: errors_of(first._regrets(at), self._regrets(at)) for at in self.queries}
+        return {
+            queries: errors_of(first._regrets(queries), self._regrets(queries))
+            for queries in self.queries
+        }
 
     def recommended_errors(self, first: ContestantResult) -> dict[int, float | None]:
         """Return the same for the recommended networks; empty without noise."""
-        return {
-            at: errors_of(first._recommended_regrets(at), self._recommended_regrets(at))
-            for at in self.recommended
-        }
+        errors: dict[int, float | None] = {}
+        for queries in self.recommended:
+            regrets_of_first = first._recommended_regrets(queries)
+            errors[queries] = errors_of(regrets_of_first, self._recommended_regrets(queries))
+
+        return errors
 
     def _regrets(self, queries: int) -> dict[int, float]:
         return {seed: float(curve[queries - 1]) for seed, curve in self.curves.items()}
 
     def _recommended_regrets(self, queries: int) -> dict[int, float]:
-        return {seed: one.regret for seed, one in self.recommendations.get(queries, {}).items()}
+        by_seed = self.recommendations.get(queries, {})
+        return {seed: recommendation.regret for seed, recommendation in by_seed.items()}
 
     def test(self, queries: int) -> Regret | None:
-        """Return the test accuracy of the incumbent after so many queries;
-
-        None if the table has none.
-        """
+        """Return the incumbent's test accuracy after so many queries, None if it is unknown."""
         return None if self.tests is None else Regret(*map(float, self.tests[queries - 1]))
 
     def regret(self, queries: int) -> Regret:
@@ -143,10 +137,7 @@ class ContestantResult:
 
     @property
     def queries(self) -> tuple[int, ...]:
-        """Numbers of queries after which regret is reported:
-
-        `QUERIES` up to the budget, and the budget.
-        """
+        """Numbers of queries after which regret is reported: `QUERIES` below the budget, and it."""
         return queries_of(len(self.curve))
 
     @property
@@ -171,17 +162,13 @@ class ContestantResult:
             "unit": self.unit,
             "seeds": self.seeds,
             "regret": {str(queries): self.regret(queries)._asdict() for queries in self.queries},
-            "test": {
-                str(at): test._asdict()
-                for at in self.queries
-                if (test := self.test(at)) is not None
+            "test": describe_tests(self, self.queries),
+            "recommended": {
+                str(queries): regret._asdict() for queries, regret in self.recommended.items()
             },
-            "recommended": {str(at): one._asdict() for at, one in self.recommended.items()},
             "recommended_within": self.within,
-            "errors": {str(at): one for at, one in self.errors(first).items()},
-            "recommended_errors": {
-                str(at): one for at, one in self.recommended_errors(first).items()
-            },
+            "errors": with_text_keys(self.errors(first)),
+            "recommended_errors": with_text_keys(self.recommended_errors(first)),
             "queries_to_best": self.queries_to_best,
             "never_found_best": self.never,
             "queries_to_best_by_seed": list(self.to_best),
@@ -192,9 +179,26 @@ class ContestantResult:
         }
 
 
+def describe_tests(result: ContestantResult, queries: Sequence[int]) -> dict[str, Any]:
+    """Return the test accuracies of a result as plain values, by number of queries."""
+    described: dict[str, Any] = {}
+    for number in queries:
+        accuracy = result.test(number)
+        if accuracy is not None:
+            described[str(number)] = accuracy._asdict()
+
+    return described
+
+
+def with_text_keys(errors: Mapping[int, float | None]) -> dict[str, float | None]:
+    """Return the same with the numbers of queries as texts."""
+    return {str(queries): error for queries, error in errors.items()}
+
+
 def standings(jobs: Sequence[StudyJob], traces: Sequence[Trace]) -> list[ContestantResult]:
-    """Return one row a problem and contestant, in the order of the jobs; studies without
-    evaluations are left out.
+    """Return one row a problem and contestant, in the order of the jobs.
+
+    Studies without evaluations are left out.
     """
     groups: dict[tuple[str, str, str], list[tuple[StudyJob, Trace]]] = {}
     for job, trace in zip(jobs, traces, strict=True):
@@ -206,41 +210,52 @@ def standings(jobs: Sequence[StudyJob], traces: Sequence[Trace]) -> list[Contest
 
 
 def _standing(studies: Sequence[tuple[StudyJob, Trace]]) -> ContestantResult:
-    job = studies[0][0]
-    curves = {own.seed: regrets(own, trace.values, trace.keys) for own, trace in studies}
-    of_tests = [one for own, trace in studies if (one := tests(own, trace)) is not None]
-    calls = [trace.seconds for _, trace in studies]
+    first = studies[0][0]
+    curves: dict[int, Floats] = {}
+    accuracies: list[Floats] = []
+    calls: list[float] = []
+    last_calls: list[float] = []
+    for job, trace in studies:
+        curves[job.seed] = regrets(job, trace.values, trace.keys)
+        accuracy = tests(job, trace)
+        if accuracy is not None:
+            accuracies.append(accuracy)
+
+        calls += trace.seconds
+        last_calls += trace.seconds[-math.ceil(len(trace.seconds) / 10) :]
+
+    team: tuple[Share, ...] = ()
+    if first.contestant.is_team:
+        team = shares([_regrets_by_maker(job, trace) for job, trace in studies])
+
     return ContestantResult(
-        contestant=job.contestant.name,
-        problem=job.problem.label,
-        protocol=job.problem.protocol,
-        unit=job.problem.unit,
+        contestant=first.contestant.name,
+        problem=first.problem.label,
+        protocol=first.problem.protocol,
+        unit=first.problem.unit,
         curves=curves,
         to_best=tuple(map(first_best, curves.values())),
-        seconds=_median(one for of_study in calls for one in of_study),
-        seconds_at_end=_median(
-            one for of_study in calls for one in of_study[-math.ceil(len(of_study) / 10) :]
-        ),
+        seconds=statistics.median(calls) if calls else None,
+        seconds_at_end=statistics.median(last_calls) if last_calls else None,
         repeats=sum(trace.repeats for _, trace in studies),
-        shares=shares([_regrets_by_maker(own, trace) for own, trace in studies])
-        if job.contestant.is_team
-        else (),
-        tests=_summary(np.array(of_tests)) if len(of_tests) == len(studies) else None,
-        recommendations=recommended_by_seed(
-            [(own, trace.values, trace.keys) for own, trace in studies], queries_of(job.budget)
+        shares=team,
+        tests=_summarise(np.array(accuracies)) if len(accuracies) == len(studies) else None,
+        recommendations=recommend_by_seed(
+            [(job, trace.values, trace.keys) for job, trace in studies], queries_of(first.budget)
         ),
     )
 
 
-def _summary(curves: Floats) -> Floats:
-    """Return mean and standard error over the first axis:
+def _summarise(curves: Floats) -> Floats:
+    """Return mean and standard error over the first axis: (n, budget) to (budget, 2).
 
-    (n, budget) to (budget, 2); NaN for a single curve.
+    The error of a single curve is NaN.
     """
     n = len(curves)
-    errors = (
-        curves.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(curves.shape[1], math.nan)
-    )
+    errors = np.full(curves.shape[1], math.nan)
+    if n > 1:
+        errors = curves.std(axis=0, ddof=1) / math.sqrt(n)
+
     return np.column_stack([curves.mean(axis=0), errors])
 
 
@@ -249,11 +264,6 @@ def _regrets_by_maker(job: StudyJob, trace: Trace) -> list[tuple[str, float]]:
         (maker, job.problem.regret(value))
         for maker, value in zip(trace.makers, trace.values, strict=True)
     ]
-
-
-def _median(values: Iterator[float]) -> float | None:
-    known = list(values)
-    return statistics.median(known) if known else None
 
 
 def by_problem(
@@ -265,3 +275,40 @@ def by_problem(
         problems.setdefault((row.problem, row.protocol), []).append(row)
 
     return problems
+
+
+def in_standard_errors(means: Floats, values: Floats) -> Floats:
+    """Return means in standard errors of the means of values, of n >= 2 seeds each.
+
+    Args:
+        means: (m,) float64.
+        values: (n, m) float64.
+
+    Returns:
+        (m,) float64. Where all n values are equal but for rounding, there is no standard error: the
+        result is then 0 for a mean of 0, and NaN for another one.
+    """
+    equal = np.isclose(values, values[0], rtol=1e-9, atol=1e-12).all(axis=0)
+    errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    ratios = np.where(np.abs(means) < 1e-9, 0.0, np.nan)
+    divided: Floats = np.divide(means, errors, out=ratios, where=~equal)
+    return divided
+
+
+def errors_of(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
+    """Return the mean of `first - second` in standard errors of the differences.
+
+    Args:
+        first: Value of each search, by seed.
+        second: Values of another series. Seeds that only one series has are left out.
+
+    Returns:
+        Negative where the first values are smaller. None for fewer than two seeds, and where all
+        differences are equal but not 0, so that they have no standard error.
+    """
+    differences = np.array([first[seed] - second[seed] for seed in first if seed in second])
+    if len(differences) < 2:
+        return None
+
+    ratio = float(in_standard_errors(differences.mean(keepdims=True), differences[:, None])[0])
+    return None if math.isnan(ratio) else ratio

@@ -1,15 +1,15 @@
 """Suite of comparisons: contestants with their roles, tasks, and the rows of the result.
 
-| role       | contestants                                                                             |
-|------------|-----------------------------------------------------------------------------------------|
-| `ours`     | defaults of this archive, which were chosen on NAS-Bench-201 (12 epochs)                |
-| `paper`    | the same methods with the settings of their papers                                      |
-| `baseline` | published methods; `random-forest` has the features and the candidates of our defaults  |
+| role       | contestants                                                                         |
+|------------|-------------------------------------------------------------------------------------|
+| `ours`     | defaults of this archive, which were chosen on NAS-Bench-201 (12 epochs)            |
+| `paper`    | the same methods with the settings of their papers                                  |
+| `baseline` | published methods; `random-forest` has the features and candidates of our defaults  |
 
-| task                  | noise of `TASK~SD`                                                                          |
-|-----------------------|---------------------------------------------------------------------------------------------|
-| `nbmacro~0.0015`      | the mean standard deviation of three trainings in NAS-Bench-Macro, 0.0015                   |
-| others                | 0.003 or 0.005, chosen: their tables have one training a network, or means over trainings   |
+| task             | noise of `TASK~SD`                                                            |
+|------------------|-------------------------------------------------------------------------------|
+| `nbmacro~0.0015` | mean standard deviation of three trainings in NAS-Bench-Macro, 0.0015         |
+| others           | 0.003 or 0.005, chosen: their tables have one training a network, or means    |
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from types import MappingProxyType
 from typing import Any
 
 from archive.measurement import mean_and_error
-from archive.searches.comparison.standings import ContestantResult, by_problem
+from archive.searches.comparison.standings import (
+    ContestantResult,
+    by_problem,
+    describe_tests,
+    with_text_keys,
+)
 
 QUERIES = (10, 20, 50, 100)
 """Numbers of queries after which a suite reports."""
@@ -92,45 +97,40 @@ better."""
 
 
 def rows(results: Sequence[ContestantResult]) -> list[dict[str, Any]]:
-    """Return one row a contestant and task, as plain values, beside the first contestant of the
-    task.
-    """
+    """Return one row a contestant and task, beside the first contestant of the task."""
     firsts = {problem: standings[0] for problem, standings in by_problem(results).items()}
-    return [
-        {
-            "agent": one.contestant,
-            "role": ROLES.get(one.contestant, ""),
-            "task": one.problem,
-            "protocol": one.protocol,
-            "unit": one.unit,
-            "seeds": one.seeds,
-            "regret": {str(at): one.regret(at)._asdict() for at in queries(one)},
-            "test": {
-                str(at): test._asdict() for at in queries(one) if (test := one.test(at)) is not None
-            },
-            "errors": {
-                str(at): error
-                for at, error in one.errors(firsts[one.problem, one.protocol]).items()
-            },
-        }
-        for one in results
-    ]
+    described = []
+    for result in results:
+        numbers = queries(result)
+        first = firsts[result.problem, result.protocol]
+        described.append(
+            {
+                "agent": result.contestant,
+                "role": ROLES.get(result.contestant, ""),
+                "task": result.problem,
+                "protocol": result.protocol,
+                "unit": result.unit,
+                "seeds": result.seeds,
+                "regret": {str(number): result.regret(number)._asdict() for number in numbers},
+                "test": describe_tests(result, numbers),
+                "errors": with_text_keys(result.errors(first)),
+            }
+        )
+
+    return described
 
 
 def queries(result: ContestantResult) -> list[int]:
-    """Return the numbers of queries that a result is reported after:
-
-    `QUERIES` up to the budget, and the budget.
-    """
+    """Return the numbers of queries of a report: `QUERIES` below the budget, and the budget."""
     budget = len(result.curve)
-    return [*(at for at in QUERIES if at < budget), budget]
+    return [*(number for number in QUERIES if number < budget), budget]
 
 
 def cells(result: ContestantResult) -> list[str]:
     """Return the texts of a row of the table: role, regrets, test accuracies."""
-    at = queries(result)
-    numbers = [*map(result.regret, at), *map(result.test, at)]
-    texts = [
-        "" if number is None else mean_and_error(number.mean, number.error) for number in numbers
-    ]
-    return [ROLES.get(result.contestant, ""), *texts]
+    numbers = queries(result)
+    texts = [ROLES.get(result.contestant, "")]
+    for figure in (*map(result.regret, numbers), *map(result.test, numbers)):
+        texts.append("" if figure is None else mean_and_error(figure.mean, figure.error))
+
+    return texts

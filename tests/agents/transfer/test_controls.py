@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from archive.agents.transfer.evidence import FIRST
-from archive.searches.comparison import contestants
+from archive.searches.comparison import plan
 from archive.searches.comparison.plan import Problem
 from archive.searches.comparison.run import search
 from archive.store.records import Result
@@ -54,7 +54,7 @@ def comparison(request, space):
 
     run = f"noise-{request.param}"
     return TransferPlan(
-        contestants.contestant("tw"),
+        plan.contestant("tw"),
         problem,
         scenarios(["sampled"]),
         2,

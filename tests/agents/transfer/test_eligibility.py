@@ -17,7 +17,7 @@ from archive.agents.study_setup import open_study
 from archive.agents.transfer.coordinator import DESIGN, TOP
 from archive.agents.transfer.report import contributed
 from archive.errors import UnknownNameError, UsageError
-from archive.searches.comparison import contestants, plan
+from archive.searches.comparison import plan
 from archive.searches.comparison.run import search as run_job
 from archive.spaces import stored_spaces
 from archive.store.records import Result, Study
@@ -325,7 +325,7 @@ def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, spa
 
     chosen = scenarios(["sampled", "reversed"])
     whole = TransferPlan(
-        contestants.contestant("portfolio"), problem, chosen, seeds=2, budget=10, run="r", shrink=10
+        plan.contestant("portfolio"), problem, chosen, seeds=2, budget=10, run="r", shrink=10
     )
     jobs = whole.sources()
     assert [job.budget for job in jobs] == [5, 20, 5, 20]
@@ -362,7 +362,7 @@ def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, spa
     # With noise, regrets are those of recommendations.
     monkeypatch.setattr(
         of_rows,
-        "recommended_curve",
+        "recommend_curve",
         lambda job, values, keys: np.full(10, 8.0 if job.warm else 7.0),
     )
     truth = {cell.functional_key: (score(cell), math.nan) for cell in space.members()}
@@ -377,7 +377,7 @@ def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, spa
         scenarios(["sample"])
 
     with pytest.raises(UsageError, match="'random'"):
-        TransferPlan(contestants.contestant("random"), problem, chosen, 1, 10, "r")
+        TransferPlan(plan.contestant("random"), problem, chosen, 1, 10, "r")
 
 
 def test_the_matrix_has_every_ordered_pair_of_tasks_with_good_and_misleading_sources():
@@ -415,7 +415,7 @@ def test_the_matrix_has_every_ordered_pair_of_tasks_with_good_and_misleading_sou
             task, task, "p", "nasbench201", {}, "value", "maximise", 1.0, 300, 1.0, "points", answer
         )
 
-    jobs = TransferPlan(contestants.contestant("portfolio"), problem, whole, 1, 10, "r")
+    jobs = TransferPlan(plan.contestant("portfolio"), problem, whole, 1, 10, "r")
     names = [
         job.study.name
         for job in (*jobs.sources(), *jobs.targets(), *(one for one, _, _ in jobs.alterations()))

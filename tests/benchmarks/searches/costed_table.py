@@ -86,7 +86,7 @@ def evaluations(
         try:
             # With noise, the answer depends on the name: searches of two seeds have different
             # noise.
-            result = problem.evaluated(network, f"seed{seed}/{name}")
+            result = problem.evaluate(network, f"seed{seed}/{name}")
         except TrainingError:
             failed.append(network)
             continue

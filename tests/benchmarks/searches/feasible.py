@@ -23,7 +23,7 @@ from archive.agents.constraints.slacks import StudyConstraints
 from archive.architecture.graph import Architecture
 from archive.constraints import Constraint, parse
 from archive.errors import UnknownNameError, UsageError
-from archive.searches.comparison.contestants import Contestant
+from archive.searches.comparison.plan import Contestant
 from archive.spaces.constrained import constrained
 from archive.store.records import Result
 from archive.store.studies.creation import check_constraints

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive import __version__, cpu_count
-from archive.cli.bench.running import bench_settings, finish
+from archive.cli.bench.progress import bench_settings, finish
 from archive.cli.names import AGENT, PROTOCOL, SPACE, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
@@ -91,7 +91,7 @@ def first(
     interrupted run, and reuses finished searches.
     """
     from archive.api import connect
-    from archive.searches.comparison.contestants import contestant
+    from archive.searches.comparison.plan import contestant
     from archive.searches.comparison.regret import traces
     from tests.benchmarks.searches import gains
     from tests.benchmarks.searches.training import check, trained

@@ -24,7 +24,7 @@ from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
 from archive.queries import hypervolume
-from archive.searches.comparison.contestants import Contestant
+from archive.searches.comparison.plan import Contestant
 from archive.store.ranking.pareto_front import nondominated
 from archive.store.records import Objective
 from archive.store.studies.creation import check_objectives

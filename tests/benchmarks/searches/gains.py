@@ -19,8 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.agents.initial_design import gain
-from archive.searches.comparison.contestants import Contestant
-from archive.searches.comparison.plan import Problem, StudyJob
+from archive.searches.comparison.plan import Contestant, Problem, StudyJob
 from archive.store.records import Result
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archive.cli.bench.running import table_problem
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_message, print_table
 from archive.errors import UsageError
 from archive.measurement import significant
+from archive.searches.comparison.plan import table_problem
 
 if TYPE_CHECKING:
     from tests.benchmarks.searches.costed_table import CostedTable
@@ -133,7 +133,7 @@ def _fronts(
     budget: int,
     as_json: bool,
 ) -> None:
-    from archive.searches.comparison.contestants import contestant
+    from archive.searches.comparison.plan import contestant
     from tests.benchmarks.searches.fronts import FrontComparison
 
     comparison = FrontComparison(table, costs)
@@ -179,7 +179,7 @@ def _feasible(
     budget: int,
     as_json: bool,
 ) -> None:
-    from archive.searches.comparison.contestants import contestant
+    from archive.searches.comparison.plan import contestant
     from tests.benchmarks.searches.feasible import FeasibleComparison
 
     comparison = FeasibleComparison(table, constraints, measured)

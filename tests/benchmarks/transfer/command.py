@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from archive import __version__, cpu_count
-from archive.cli.bench.running import bench_settings, finish, table_problem
+from archive.cli.bench.progress import bench_settings, finish
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
 from archive.measurement import significant
+from archive.searches.comparison.plan import table_problem
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -139,7 +140,7 @@ def transfer(
     query.
     """
     from archive.api import connect
-    from archive.searches.comparison.contestants import contestant
+    from archive.searches.comparison.plan import contestant
     from tests.benchmarks.transfer.plan import TransferPlan, alter, copy_starts
     from tests.benchmarks.transfer.rows import rows
     from tests.benchmarks.transfer.scenarios import scenarios as named

@@ -22,9 +22,8 @@ from archive import agents
 from archive.agents.base import Suggestion
 from archive.agents.transfer.evidence import FIRST
 from archive.errors import UsageError
-from archive.searches.comparison.contestants import Contestant, contestant
-from archive.searches.comparison.plan import STARTER, Problem, StudyJob
-from archive.searches.comparison.run import opened, register, result_of
+from archive.searches.comparison.plan import STARTER, Contestant, Problem, StudyJob, contestant
+from archive.searches.comparison.run import open_study, register, result_of
 from archive.store.records import Result
 from tests.benchmarks.transfer.scenarios import Scenario, SourceDesign
 
@@ -173,7 +172,7 @@ class TransferPlan:
 def alter(archive: Archive, plan: TransferPlan) -> None:
     """Store the sources with altered values, except for existing ones."""
     for job, plain, how in plan.alterations():
-        study = opened(archive, job)
+        study = open_study(archive, job)
         if archive.studies.snapshot(study.name).proposals:
             continue
 
@@ -200,7 +199,7 @@ def copy_starts(archive: Archive, plan: TransferPlan) -> None:
     begun.
     """
     for control, cold in plan.control_pairs():
-        study = opened(archive, control)
+        study = open_study(archive, control)
         if archive.studies.snapshot(study.name).proposals:
             continue
 

@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.transfer.report import contributed
-from archive.searches.comparison.paired import in_standard_errors
 from archive.searches.comparison.plan import StudyJob
-from archive.searches.comparison.recommended import recommended_curve
+from archive.searches.comparison.recommended import recommend_curve
 from archive.searches.comparison.regret import first_best, regrets, traces
+from archive.searches.comparison.standings import in_standard_errors
 from tests.benchmarks.transfer.plan import TransferPlan
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _searched(archive: Archive, jobs: Sequence[StudyJob]) -> dict[int, _Searched
         if trace.values:
             incumbent = regrets(job, trace.values, trace.keys)
             shown = (
-                recommended_curve(job, trace.values, trace.keys) if job.problem.noise else incumbent
+                recommend_curve(job, trace.values, trace.keys) if job.problem.noise else incumbent
             )
             by_seed[at] = _Searched(shown, first_best(incumbent) or math.inf)
 

@@ -19,7 +19,7 @@ from archive.api import connect
 from archive.architecture import codec
 from archive.cli import main
 from archive.searches.comparison import suite
-from archive.searches.comparison.contestants import contestant
+from archive.searches.comparison.plan import contestant
 from archive.server import embedded
 from archive.settings import environment
 from tests.support import java_only, wait_until

@@ -18,18 +18,15 @@ from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
 from archive.agents.study_setup import open_study
 from archive.architecture import codec
-from archive.cli.bench.running import table_problem
 from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
 from archive.searches.comparison import (
-    contestants,
-    paired,
     plan,
     recommended,
     regret,
     run,
-    shares,
     standings,
 )
+from archive.searches.comparison.plan import table_problem
 from archive.store.records import Result
 from archive.trainer.tasks import tabular
 
@@ -76,7 +73,7 @@ def problem(tmp_path_factory):
 @pytest.fixture
 def job(problem):
     return plan.StudyJob(
-        contestants.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r"
+        plan.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r"
     )
 
 
@@ -136,10 +133,10 @@ def test_a_search_may_end_with_the_best_of_the_table(archive, search, problem, j
 
 def test_all_agents_of_a_seed_have_the_same_starts(search, job):
     evolution = search(job)
-    assert search(replace(job, contestant=contestants.contestant("random")))[:5] == evolution[:5]
+    assert search(replace(job, contestant=plan.contestant("random")))[:5] == evolution[:5]
     assert search(replace(job, seed=4))[:5] != evolution[:5]
     own = [
-        replace(job, starts=0, contestant=contestants.contestant(f"{kind}:n_initial=3"))
+        replace(job, starts=0, contestant=plan.contestant(f"{kind}:n_initial=3"))
         for kind in ("evolution", "bfs")
     ]
     first, other = (search(one)[:3] for one in own)
@@ -248,9 +245,7 @@ class Stubborn(Agent):
 def test_repeats_are_counted(archive, search, job, monkeypatch):
     monkeypatch.setitem(registry.built_in, "stubborn", f"{__name__}:Stubborn")
     monkeypatch.setitem(registry._loaded, "stubborn", Stubborn)
-    stubborn = replace(
-        job, contestant=contestants.contestant("stubborn"), starts=0, budget=6, batch=4
-    )
+    stubborn = replace(job, contestant=plan.contestant("stubborn"), starts=0, budget=6, batch=4)
     assert len(search(stubborn)) == 6
     search(job)
     assert [trace.repeats for trace in regret.traces(archive, [stubborn, job])] == [5, 0]
@@ -264,7 +259,7 @@ def test_each_query_has_noise_of_its_own(archive, search, job, problem, monkeypa
     monkeypatch.setattr(tabular, "_standard_normal", lambda seed: 1.0 + seed / 2**32)
     noisy = table_problem(f"table:{problem.space_config['table']}#a~0.5")
     changed = {
-        "contestant": contestants.contestant("stubborn"),
+        "contestant": plan.contestant("stubborn"),
         "problem": noisy,
         "starts": 0,
         "budget": 6,
@@ -348,18 +343,18 @@ def test_regret_by_hand(problem, job):
 def test_contestants_are_compared_seed_by_seed():
     # Differences of -1, -2 and -3, and a seed that only one of them has: -2 in units of 1 /
     # sqrt(3).
-    assert paired.errors_of(
+    assert standings.errors_of(
         {4: 2.0, 1: 3.0, 2: 4.0, 9: 90.0}, {1: 5.0, 2: 7.0, 4: 3.0}
     ) == pytest.approx(-2 * 3**0.5)
-    assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.1, 2: 0.3}) == 0.0
-    assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.2, 2: 0.4}) is None
-    assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.2, 3: 0.4}) is None
+    assert standings.errors_of({1: 0.1, 2: 0.3}, {1: 0.1, 2: 0.3}) == 0.0
+    assert standings.errors_of({1: 0.1, 2: 0.3}, {1: 0.2, 2: 0.4}) is None
+    assert standings.errors_of({1: 0.1, 2: 0.3}, {1: 0.2, 3: 0.4}) is None
 
 
 def test_each_contestant_is_told_beside_the_first(problem, job):
     by_hand = replace(problem, best=1.0, points=1.0)
     jobs = [
-        replace(job, problem=by_hand, budget=2, seed=seed, contestant=contestants.contestant(name))
+        replace(job, problem=by_hand, budget=2, seed=seed, contestant=plan.contestant(name))
         for name in ("random", "evolution")
         for seed in range(3)
     ]
@@ -416,7 +411,7 @@ def test_a_trace_ends_at_the_budget(archive, search, job):
 )
 def test_numbers_that_cannot_be(problem, changes, message):
     given = {
-        "contestants": [contestants.contestant("random")],
+        "contestants": [plan.contestant("random")],
         "problems": [problem],
         "seeds": 1,
         "budget": 12,
@@ -429,7 +424,7 @@ def test_numbers_that_cannot_be(problem, changes, message):
 def test_repeats_may_exceed_the_size_of_a_table_with_noise(problem):
     noisy = replace(problem, noise=0.5)
     given = {
-        "contestants": [contestants.contestant("random")],
+        "contestants": [plan.contestant("random")],
         "problems": [noisy],
         "seeds": 1,
         "batch": 1,
@@ -446,23 +441,23 @@ def test_repeats_may_exceed_the_size_of_a_table_with_noise(problem):
 
 
 def test_contestants():
-    parsed = contestants.contestant("evolution:b=[1,2],a=x y,c=0.5")
+    parsed = plan.contestant("evolution:b=[1,2],a=x y,c=0.5")
     (member,) = parsed.members
     assert (member.kind, member.settings) == ("evolution", {"a": "x y", "b": [1, 2], "c": 0.5})
-    assert parsed == contestants.contestant("evolution:c=0.5,b=[1, 2],a=x y")
+    assert parsed == plan.contestant("evolution:c=0.5,b=[1, 2],a=x y")
     assert parsed.name == "evolution:a=x y,b=[1, 2],c=0.5"
     with pytest.raises(UsageError, match="NAME=VALUE, got 'n_initial'"):
-        contestants.contestant("rand:n_initial")
+        plan.contestant("rand:n_initial")
 
     with pytest.raises(UnknownNameError, match="rnad"):
-        contestants.contestant("rnad")
+        plan.contestant("rnad")
 
     with pytest.raises(UnknownNameError, match="n_inital"):
-        contestants.contestant("rand:n_inital=3").agents(spaces.get("mlp"))
+        plan.contestant("rand:n_inital=3").agents(spaces.get("mlp"))
 
 
 def test_a_team_takes_turns_and_shares_what_it_finds(archive, search, job):
-    team = contestants.contestant("evolution+random+local-search:n_initial=0")
+    team = plan.contestant("evolution+random+local-search:n_initial=0")
     assert team.name == "evolution+random+local-search:n_initial=0" and team.is_team
     job = replace(job, contestant=team, batch=2, budget=14)
     whole = search(job)
@@ -482,7 +477,7 @@ def test_a_team_takes_turns_and_shares_what_it_finds(archive, search, job):
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), min_size=1, max_size=12))
 def test_shares_of_a_team(study):
-    by_agent = {one.agent: one for one in shares.shares([study, study])}
+    by_agent = {one.agent: one for one in regret.shares([study, study])}
     for agent, one in by_agent.items():
         own = [at for at, (who, _) in enumerate(study) if who == agent]
         better = [at for at in own if all(study[at][1] < regret for _, regret in study[:at])]
@@ -509,7 +504,7 @@ def test_ranges_are_short():
 def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
     plot = pytest.importorskip("archive.searches.comparison.plot")
     pytest.importorskip("matplotlib")
-    other = replace(job, contestant=contestants.contestant("random"))
+    other = replace(job, contestant=plan.contestant("random"))
     rows = standings.standings(
         [job, other], [regret.Trace((problem.best / 2, problem.best)), regret.Trace((0.1,))]
     )
@@ -530,10 +525,10 @@ def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
 def test_documented_contestants_are_agents():
     """The examples at the head of the module."""
     space = spaces.get("nasbench201")
-    examples = [line.split()[0] for line in contestants.__doc__.splitlines()[2:] if line]
+    examples = [line.split()[0] for line in plan.__doc__.splitlines() if line.startswith("    ")]
     assert len(examples) == 3
     for example in examples:
-        assert contestants.contestant(example).agents(space)
+        assert plan.contestant(example).agents(space)
 
 
 def test_the_regret_of_a_recommendation_is_that_of_the_greatest_mean_without_noise(job):
@@ -544,14 +539,14 @@ def test_the_regret_of_a_recommendation_is_that_of_the_greatest_mean_without_noi
     # mean.
     values = [0.9, 0.8, 0.3, 0.7]
     keys = [first, second, first, second]
-    shown = recommended.recommended_by_seed([(noisy, values, keys)], [1, 4, 9])
+    shown = recommended.recommend_by_seed([(noisy, values, keys)], [1, 4, 9])
     assert {at: {seed: one.regret for seed, one in of.items()} for at, of in shown.items()} == {
         1: {job.seed: 50.0},
         4: {job.seed: 25.0},
         9: {},
     }
     assert regret.regrets(noisy, values, keys)[3] == 50.0
-    assert recommended.recommended_by_seed([(job, values, keys)], [1]) == {}
+    assert recommended.recommend_by_seed([(job, values, keys)], [1]) == {}
 
 
 def test_a_curve_of_recommendations_has_each_of_the_first_and_every_fifth(job, monkeypatch):
@@ -561,7 +556,7 @@ def test_a_curve_of_recommendations_has_each_of_the_first_and_every_fifth(job, m
         asked.append(len(given[3]))
         return recommended.Recommended(float(len(given[3])), None)
 
-    monkeypatch.setattr(recommended, "_recommended", recommendation)
-    curve = recommended.recommended_curve(replace(job, budget=14), [0.0] * 12, ["a"] * 12)
+    monkeypatch.setattr(recommended, "_recommend", recommendation)
+    curve = recommended.recommend_curve(replace(job, budget=14), [0.0] * 12, ["a"] * 12)
     assert asked == [1, 2, 3, 4, 5, 10, 12]
     assert curve.tolist() == [1, 2, 3, 4, 5, 5, 5, 5, 5, 10, 10, 12, 12, 12]
