@@ -17,8 +17,8 @@ from pathlib import Path
 
 from archive.agents import registry
 from archive.agents.base import AgentInfo
-from archive.docstrings import read_summary
 from archive.errors import SettingsError
+from archive.values import read_summary
 
 
 def info(name: str) -> AgentInfo:

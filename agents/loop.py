@@ -15,9 +15,9 @@ from archive.agents import provenance
 from archive.agents.base import Agent, History
 from archive.agents.distance_sync import DistanceSync
 from archive.agents.searcher import Searcher
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import SearchError
 from archive.kernels.stored import worth_keeping
-from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.records import State
 from archive.store.wake_up import ENDED, WakeUpReceiver
 

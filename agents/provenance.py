@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive import gc_pause
+from archive import runtime
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
@@ -45,7 +45,7 @@ from archive.agents.proxies.study_scores import basis_of, proxies_of
 from archive.agents.rungs.scores import projected
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
-from archive.known_costs import NO_COSTS, KnownCosts
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.store.records import Evaluation, Proposal
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ STREAMS = 2**31
 """Number of random streams, other than 0, among which searches that share a study choose."""
 
 
-@gc_pause.paused()
+@runtime.pause_gc()
 def history_of(
     archive: Archive, study: Study, costs: KnownCosts = NO_COSTS
 ) -> tuple[History, Basis]:

@@ -33,8 +33,8 @@ from archive.agents.proxies.study_scores import proxies_of
 from archive.agents.rungs.scores import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
-from archive.known_costs import NO_COSTS, KnownCosts
 from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrained
 from archive.store.properties import from_json

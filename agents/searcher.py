@@ -32,8 +32,8 @@ from archive.agents.base import Agent, Suggestion
 from archive.agents.constraints.penalty import adapted
 from archive.agents.objectives import support
 from archive.architecture.graph import Architecture
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.known_costs import NO_COSTS, KnownCosts
 
 if TYPE_CHECKING:
     from archive.agents.base import History

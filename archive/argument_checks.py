@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from archive.errors import UsageError
+from archive.values import in_line
 
 
 def require_at_least(least: float, **arguments: float | None) -> None:
@@ -72,13 +73,6 @@ def check_length(what: str, name: str) -> None:
             f"{what} must be at most {MOST_NAME} characters long, got {len(name)}: "
             f"{in_line(name[:40])}…"
         )
-
-
-def in_line(name: str) -> str:
-    """Return a name for a message of one line: quoted, with codes for characters that are not
-    printable.
-    """
-    return name if name.isprintable() else ascii(name)
 
 
 def storable(reason: str) -> str:

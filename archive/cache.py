@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 import zipfile
 from collections.abc import Mapping
@@ -32,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import user_paths
+from archive.files import PARTIAL, open_new
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -44,8 +44,6 @@ MOST_BYTES = 2**30
 WORTH = 500
 """Number of networks from which a file pays off; fewer are computed in a fraction of a second."""
 
-PARTIAL = ".part"
-"""Suffix of a file that is being written."""
 ABANDONED_SECONDS = 3600
 """Age at which a partial file counts as left behind by a killed process."""
 
@@ -93,21 +91,9 @@ def write(
     file = path(kind, identity, home)
     with suppress(OSError):
         _make(file.parent)
-        handle, name = tempfile.mkstemp(dir=file.parent, suffix=PARTIAL)
-        try:
-            with os.fdopen(handle, "wb") as opened:
-                named: dict[str, Any] = {
-                    "identity": np.frombuffer(identity.encode(), np.uint8),
-                    **arrays,
-                }
-                np.savez(opened, **named)
-
-            Path(name).replace(file)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-
-            raise
+        content: dict[str, Any] = {"identity": np.frombuffer(identity.encode(), np.uint8), **arrays}
+        with open_new(file, durable=False) as opened:
+            np.savez(opened, **content)
 
         _prune(file)
 

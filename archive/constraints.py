@@ -1,4 +1,9 @@
-"""Constraints: bounds on quantities of networks, as text `params<=0.3M`.
+"""Known costs of networks, and constraints: bounds on quantities, as text `params<=0.3M`.
+
+A known cost needs no training: the number of parameters, or a latency from a table. The caller of a
+search passes it, because a layer beside the agents reads tables and builds networks: the command
+line the costs of the study's task (`archive.trainer.tasks.known_costs`), a user of ask and tell any
+functions.
 
 | symbol | meaning                                                                                     |
 |--------|---------------------------------------------------------------------------------------------|
@@ -14,15 +19,30 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from archive.errors import UsageError
-from archive.quantities import number
+from archive.values import number
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Operator = Literal["<=", "<", ">=", ">"]
 OPERATORS = ("<=", "<", ">=", ">")
+
+KnownCost = Callable[[Sequence[Any]], "NDArray[np.float64]"]
+"""Function of m >= 1 networks that returns their costs, (m,) float64 or a list, NaN where a network
+has none."""
+
+KnownCosts = Mapping[str, KnownCost]
+"""Known costs of the networks of a study, by the name that the results have."""
+
+NO_COSTS: KnownCosts = MappingProxyType({})
+"""No known cost: every quantity is learnt from results."""
 
 _FORM = re.compile(r"\s*([^\s<>=]+)\s*(<=|>=|<|>)\s*([^\s<>=]+)\s*")
 _WORDS = {"<=": "at-most", "<": "below", ">=": "at-least", ">": "above"}
@@ -105,3 +125,33 @@ def violation(constraints: Sequence[Constraint], values: Mapping[str, float | No
     0 exactly where all constraints are met.
     """
     return sum(each.violation(values.get(each.name)) for each in constraints)
+
+
+def compute_cost(costs: KnownCosts, name: str, networks: Sequence[Any]) -> NDArray[np.float64]:
+    """Return a known cost of m networks: (m,) float64, NaN where a network has none.
+
+    Args:
+        costs: The known costs.
+        name: Name of one of them.
+        networks: The networks; without any, the function is not called.
+
+    Raises:
+        UsageError: The function returned something else than one number for each network.
+    """
+    # Imported here because the command line loads this module, and most commands compute no costs.
+    import numpy as np
+
+    values: Any = costs[name](networks) if len(networks) else []
+    try:
+        numbers: NDArray[np.float64] = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(())
+
+    if numbers.shape != (len(networks),):
+        raise UsageError(
+            f"the known cost {name} is a function of several networks, and must return one "
+            "number for each: "
+            f"for {len(networks)} it returned {values!r:.80}"
+        )
+
+    return numbers

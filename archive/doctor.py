@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from archive import cpu_count
+from archive import runtime
 from archive.errors import ArchiveError, DamagedError, SchemaVersionError, SettingsError
 from archive.registry import Registry
 from archive.server import embedded, engine
@@ -114,7 +114,7 @@ def _devices() -> Check:
     return Check(
         "devices",
         "ok",
-        f"{cpu_count.available()} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}",
+        f"{runtime.count_cores()} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}",
     )
 
 

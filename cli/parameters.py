@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from archive import quantities
+from archive import values
 from archive.errors import UsageError
 from archive.user_paths import expanded
 
@@ -92,7 +92,7 @@ class Duration(SecondsType):
         Raises:
             BadParameter: The text is no duration, or the duration is too short.
         """
-        seconds = quantities.seconds(str(value), self.unit)
+        seconds = values.seconds(str(value), self.unit)
         if seconds is None or math.isnan(seconds):
             plain = f"a plain number counts {_PLURALS[self.unit]}"
             self.fail(
@@ -121,7 +121,7 @@ class Size(SizeType):
         Raises:
             BadParameter: The text is no size, or the size is 0.
         """
-        size = quantities.size_bytes(str(value))
+        size = values.size_bytes(str(value))
         if size is None:
             self.fail(
                 f"{value!r} is no size: write 500MB, 20GB or 4GiB (a plain number counts bytes)",

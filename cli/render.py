@@ -24,7 +24,7 @@ from rich.text import Text
 from archive.cli.columns import column_widths, longest_word, whole_width
 from archive.cli.documents.base import SCHEMA_VERSION
 from archive.cli.parameters import settings_of
-from archive.json_values import finite_or_null, mapped
+from archive.values import finite_or_null, mapped
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

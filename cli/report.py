@@ -39,7 +39,7 @@ def report(
 
     Example: archive report nasbot-cnn-digits -o study.html
     """
-    from archive.exchange.new_file import check_free, write
+    from archive.files import check_free, write_export
     from archive.report import html
 
     path = path or Path(f"{as_file(name)}.html")
@@ -50,7 +50,7 @@ def report(
     with open_archive(ctx) as archive:
         content = html(archive, name, top=top, rows=rows).encode()
 
-    write(path, content, force=force)
+    write_export(path, content, force=force)
     if as_json:
         print_json({"study": name, "file": str(path), "bytes": len(content)})
     else:

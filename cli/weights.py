@@ -64,12 +64,12 @@ def export(
 
     Weights are verified by their SHA-256. archive study best STUDY lists evaluations with weights.
     """
+    from archive import files
     from archive.errors import UsageError
-    from archive.exchange import new_file
     from archive.trainer.export import formats, trained
 
     form = formats.check_path(path)
-    new_file.check_free(path, force=force)
+    files.check_free(path, force=force)
     if form == ".safetensors" and raw_inputs:
         raise UsageError(
             "a .safetensors file holds weights alone: --raw-inputs is for .pt2 and .onnx"
@@ -84,7 +84,7 @@ def export(
             network = trained.network(archive, evaluation, weights_from)
             content, about = formats.serialise(network, form, raw_inputs=raw_inputs)
 
-    new_file.write(path, content, force=force)
+    files.write_export(path, content, force=force)
     _print(
         {**about, "path": str(path), "format": form.removeprefix("."), "bytes": len(content)},
         as_json,

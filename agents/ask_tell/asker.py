@@ -23,8 +23,8 @@ from archive.agents import registry
 from archive.agents.ask_tell.types import Batch, LeasedProposal
 from archive.agents.base import Agent, check_count
 from archive.agents.searcher import ProposeOutcome, Searcher
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
-from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.records import State
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archive import __version__
+from archive.constraints import KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.known_costs import KnownCosts
-from archive.quantities import counted
 from archive.queue import lookups
 from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrained
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.agents.ask_tell.types import EnqueuedArchitecture

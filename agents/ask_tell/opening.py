@@ -7,9 +7,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.constraints import parse as parse_constraint
 from archive.errors import StudyConflictError, UsageError
-from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.objective_names import direction_of, parse
 from archive.store.protocol_names import check_owner
 

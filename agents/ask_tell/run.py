@@ -22,8 +22,8 @@ from archive.agents.base import Agent
 from archive.agents.distance_sync import DistanceSync
 from archive.agents.study_setup import set_budget
 from archive.architecture.graph import Architecture
+from archive.constraints import KnownCosts, compute_cost
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError, with_line
-from archive.known_costs import KnownCosts, computed
 from archive.store.records import State
 from archive.store.studies.budget import UNBOUNDED
 
@@ -250,7 +250,7 @@ def _known(
     """Return the known costs of the network among these names."""
     chosen = dict.fromkeys(name for name in names if name in costs)
     networks = [network()] if chosen else []
-    return {name: float(computed(costs, name, networks)[0]) for name in chosen}
+    return {name: float(compute_cost(costs, name, networks)[0]) for name in chosen}
 
 
 def _agreed(name: str, told: float | None, cost: float) -> float:

@@ -36,13 +36,13 @@ from archive.agents.ask_tell.types import (
 )
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ProposalStateError, UsageError
-from archive.known_costs import NO_COSTS, KnownCosts
-from archive.quantities import checked_seconds
 from archive.queries import hypervolume
 from archive.queue.lookups import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
 from archive.store.records import Proposal, Result, State
+from archive.values import checked_seconds
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.architecture.texts import from_text, is_text
-from archive.argument_checks import check_length, in_line, storable
+from archive.argument_checks import check_length, storable
 from archive.errors import UnknownNameError, UsageError
-from archive.quantities import as_float, shown
 from archive.store.properties import EPOCH
 from archive.store.records import Proposal
+from archive.values import as_float, in_line, shown
 
 if TYPE_CHECKING:
     from archive.store.architectures import Architectures

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.constraints import Constraint
-from archive.known_costs import KnownCosts, computed
+from archive.constraints import Constraint, KnownCosts, compute_cost
 from archive.store.records import sign
 
 if TYPE_CHECKING:
@@ -99,6 +98,6 @@ class StudyConstraints:
                 ]
                 pairs.append((each, np.array(values, np.float64)))
             else:
-                pairs.append((each, computed(self.known, each.name, networks)))
+                pairs.append((each, compute_cost(self.known, each.name, networks)))
 
         return pairs

@@ -21,7 +21,7 @@ import numpy as np
 
 from archive.agents.observations import LARGEST
 from archive.architecture.graph import Architecture
-from archive.known_costs import KnownCosts, computed
+from archive.constraints import KnownCosts, compute_cost
 from archive.store.records import Objective, sign
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Goals:
         scores = np.full((len(architectures), len(self.objectives)), np.nan)
         for at, each in enumerate(self.objectives):
             if at not in self.learnt:
-                scores[:, at] = sign(each.direction) * computed(
+                scores[:, at] = sign(each.direction) * compute_cost(
                     self.known, each.name, architectures
                 )
 

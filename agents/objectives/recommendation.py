@@ -29,8 +29,8 @@ from archive.agents.objectives.goals import Goals
 from archive.agents.observations import evaluation_key, is_noisy, is_score
 from archive.agents.recommendation import recommend
 from archive.agents.transfer.source_tasks import observation, split
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ArchiveError
-from archive.known_costs import NO_COSTS, KnownCosts
 from archive.spaces import stored_spaces
 from archive.store.ranking.pareto_front import front_of, scored
 from archive.store.ranking.replicates import Replicates, averaged, key_of

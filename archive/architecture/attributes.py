@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 from archive.errors import InvalidArchitectureError
+from archive.values import brief
 
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...]
@@ -101,7 +102,7 @@ def _name(name: Any) -> str:
         or len(name) > _MOST_NAME
     ):
         raise InvalidArchitectureError(
-            f"the name of an attribute must be an identifier, got {shown(name)}"
+            f"the name of an attribute must be an identifier, got {brief(name)}"
         )
 
     return name
@@ -112,7 +113,7 @@ def _value(name: str, value: Any) -> Value:
         items = tuple(_scalar(name, item) for item in value)
         if len({type(item) for item in items}) > 1:
             raise InvalidArchitectureError(
-                f"the list {name} must have values of one kind, got {shown(value)}"
+                f"the list {name} must have values of one kind, got {brief(value)}"
             )
 
         return items
@@ -136,16 +137,5 @@ def _scalar(name: str, value: Any) -> Scalar:
     raise InvalidArchitectureError(
         f"the attribute {name} must be a truth value, a 64-bit or finite number, a text, or a "
         "list of one kind, "
-        f"got {shown(value)}"
+        f"got {brief(value)}"
     )
-
-
-def shown(value: Any) -> str:
-    """Return a value of any type and size as a short text for an error."""
-    try:
-        text = ascii(value)
-    except (ValueError, RecursionError):
-        # An integer of more than 4,300 digits, or lists nested without end.
-        return f"a huge {type(value).__name__}"
-
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archive.architecture.attributes import NONE, Attributes, shown
+from archive.architecture.attributes import NONE, Attributes
 from archive.architecture.codec_checks import built, has_arguments, most_layers
 from archive.architecture.graph import Architecture, Connection, Layer
 from archive.architecture.nasbench_codec import (
@@ -27,6 +27,7 @@ from archive.architecture.nasbench_codec import (
     to_nasbench201,
 )
 from archive.errors import CodecError, InvalidArchitectureError
+from archive.values import brief
 
 __all__ = [
     "SCHEMA",
@@ -98,7 +99,7 @@ def from_json(text: str | bytes, *, within: str | None = None) -> Architecture:
         InvalidArchitectureError: The graph is no network.
     """
     if not isinstance(text, (str, bytes)):
-        raise CodecError(f"the text of an architecture must be text, got {shown(text)}")
+        raise CodecError(f"the text of an architecture must be text, got {brief(text)}")
 
     if len(text) > _MOST_TEXT:
         raise CodecError(
@@ -143,34 +144,34 @@ def _check_fields(
     data: Any, what: str, required: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> None:
     if not isinstance(data, Mapping):
-        raise CodecError(f"{what} is a JSON object, got {shown(data)}")
+        raise CodecError(f"{what} is a JSON object, got {brief(data)}")
 
     for field in required:
         if field not in data:
             raise CodecError(
-                f"{what} needs the field {field!r}, got only {shown(sorted(map(str, data)))}"
+                f"{what} needs the field {field!r}, got only {brief(sorted(map(str, data)))}"
             )
 
     for field in data:
         if field not in required + optional:
             raise CodecError(
-                f"{what} has no field {shown(field)}; known: {', '.join(required + optional)}"
+                f"{what} has no field {brief(field)}; known: {', '.join(required + optional)}"
             )
 
 
 def _check_schema(schema: Any) -> None:
     if not _is_whole(schema) or schema < 1:
-        raise CodecError(f"schema must be a whole number >= 1, got {shown(schema)}")
+        raise CodecError(f"schema must be a whole number >= 1, got {brief(schema)}")
 
     if schema > SCHEMA:
         raise CodecError(
-            f"schema {shown(schema)} was written by a newer release, this one reads up to {SCHEMA}"
+            f"schema {brief(schema)} was written by a newer release, this one reads up to {SCHEMA}"
         )
 
 
 def _list(value: Any, name: str, most: int) -> Sequence[Any]:
     if not isinstance(value, (list, tuple)):
-        raise CodecError(f"{name} must be a list, got {shown(value)}")
+        raise CodecError(f"{name} must be a list, got {brief(value)}")
 
     if len(value) > most:
         raise CodecError(f"{name} must be at most {most}, got {len(value)}")
@@ -188,7 +189,7 @@ def _layer_from_dict(data: Any, u: int) -> Layer:
 
     _check_whole(stride, f"the stride of layer {u}")
     if not isinstance(attributes, Mapping):
-        raise CodecError(f"the attributes of layer {u} are a JSON object, got {shown(attributes)}")
+        raise CodecError(f"the attributes of layer {u} are a JSON object, got {brief(attributes)}")
 
     return Layer(
         _name(data["op"], f"the op of layer {u}"), units, stride, _attributes(attributes, u)
@@ -209,7 +210,7 @@ def _edge_from_list(item: Any, arguments: bool) -> Connection:
     most = 2 + _MOST_ARGUMENTS * arguments
     if not isinstance(item, (list, tuple)) or not 2 <= len(item) <= most:
         more = ", then of inputs" if arguments else ""
-        raise CodecError(f"an edge is a pair of layer numbers{more}, got {shown(item)}")
+        raise CodecError(f"an edge is a pair of layer numbers{more}, got {brief(item)}")
 
     for end in item:
         _check_whole(end, "the end of an edge")
@@ -220,7 +221,7 @@ def _edge_from_list(item: Any, arguments: bool) -> Connection:
 def _name(value: Any, what: str) -> str:
     if not isinstance(value, str) or len(value) > _MOST_NAME:
         raise CodecError(
-            f"{what} must be text of at most {_MOST_NAME} characters, got {shown(value)}"
+            f"{what} must be text of at most {_MOST_NAME} characters, got {brief(value)}"
         )
 
     return value
@@ -229,7 +230,7 @@ def _name(value: Any, what: str) -> str:
 def _check_whole(value: Any, what: str) -> None:
     if not _is_whole(value) or not 0 <= value <= _MOST_NUMBER:
         raise CodecError(
-            f"{what} must be a whole number in [0, {_MOST_NUMBER}], got {shown(value)}"
+            f"{what} must be a whole number in [0, {_MOST_NUMBER}], got {brief(value)}"
         )
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from archive.architecture.attributes import shown
 from archive.architecture.codec_checks import MOST_LAYERS, built
 from archive.architecture.graph import Architecture, Edge, Layer
 from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import CodecError
+from archive.values import brief
 
 Slot = tuple[int, int]
 NB201_SLOTS: tuple[Slot, ...] = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
@@ -75,7 +75,7 @@ def from_nasbench201(text: str) -> Architecture:
     match = _NB201_TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         raise CodecError(
-            f"a NAS-Bench-201 string looks like |a~0|+|b~0|c~1|+|d~0|e~1|f~2|, got {shown(text)}"
+            f"a NAS-Bench-201 string looks like |a~0|+|b~0|c~1|+|d~0|e~1|f~2|, got {brief(text)}"
         )
 
     slots = {
@@ -124,15 +124,15 @@ def _nb101_labels(operations: Sequence[str]) -> list[str]:
         else []
     )
     if not 2 <= len(labels) <= MOST_LAYERS or not all(isinstance(label, str) for label in labels):
-        raise CodecError(f"operations must be two labels or more, got {shown(operations)}")
+        raise CodecError(f"operations must be two labels or more, got {brief(operations)}")
 
     if labels[0] != "input" or labels[-1] != "output":
         raise CodecError(
-            f"operations must begin with input and end with output, got {shown(labels)}"
+            f"operations must begin with input and end with output, got {brief(labels)}"
         )
 
     if {"input", "output", INPUT, OUTPUT} & set(labels[1:-1]):
-        raise CodecError(f"operations must hold one input and one output, got {shown(labels)}")
+        raise CodecError(f"operations must hold one input and one output, got {brief(labels)}")
 
     return [INPUT, *labels[1:-1], OUTPUT]
 
@@ -142,19 +142,19 @@ def _nb101_rows(matrix: Any, n: int) -> list[list[Any]]:
         rows = [list(row) for row in (matrix.tolist() if hasattr(matrix, "tolist") else matrix)]
     except TypeError:
         raise CodecError(
-            f"the matrix must have {n} rows of {n} entries, got {shown(matrix)}"
+            f"the matrix must have {n} rows of {n} entries, got {brief(matrix)}"
         ) from None
 
     if len(rows) != n or any(len(row) != n for row in rows):
         raise CodecError(
-            f"the matrix must have {n} rows of {n} entries, got lengths {shown([*map(len, rows)])}"
+            f"the matrix must have {n} rows of {n} entries, got lengths {brief([*map(len, rows)])}"
         )
 
     for tail, row in enumerate(rows):
         for head, entry in enumerate(row):
             if not isinstance(entry, (int, float)) or entry not in (0, 1):
                 raise CodecError(
-                    f"the matrix must hold 0 and 1, got {shown(entry)} at ({tail}, {head})"
+                    f"the matrix must hold 0 and 1, got {brief(entry)} at ({tail}, {head})"
                 )
 
             if entry and head <= tail:

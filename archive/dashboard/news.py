@@ -21,14 +21,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archive import gc_pause
+from archive import runtime
 from archive.dashboard.feeds.base import Feed
 from archive.dashboard.feeds.studies import StudiesFeed
 from archive.dashboard.feeds.study import StudyFeed
 from archive.dashboard.feeds.workers import WorkersFeed
 from archive.dashboard.wire import dumps
 from archive.errors import ArchiveError, UnknownNameError
-from archive.quantities import whole_number
+from archive.values import whole_number
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -263,7 +263,7 @@ class News:
         silent = asked is not None and time.monotonic() - asked > SILENT
         return feed.trouble or ("The archive does not answer. Trying again." if silent else None)
 
-    @gc_pause.paused()
+    @runtime.pause_gc()
     def _look(self, feed: Feed) -> None:
         """Read a feed. The caller holds the lock `reading` of the feed."""
         begin = time.monotonic()

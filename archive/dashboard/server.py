@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from archive import hosts
+from archive import values
 from archive.dashboard.access import Access
 from archive.dashboard.application import Extension, Options, create
 from archive.errors import UsageError
@@ -80,7 +80,7 @@ class DashboardServer:
     def address(self) -> str:
         """Address of the page, without the token."""
         host = self.access.host
-        shown = socket.gethostname() if host in ("0.0.0.0", "::", "") else hosts.in_url(host)
+        shown = socket.gethostname() if host in ("0.0.0.0", "::", "") else values.in_url(host)
         return f"http://{shown}:{self.access.port}/"
 
     @property
@@ -110,7 +110,7 @@ class DashboardServer:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    bound = socket.socket(hosts.family_of(host), socket.SOCK_STREAM)
+    bound = socket.socket(values.family_of(host), socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))

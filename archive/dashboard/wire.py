@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from starlette.responses import Response
 
-from archive.json_values import finite_or_null, mapped
+from archive.values import finite_or_null, mapped
 
 BINARY = "application/octet-stream"
 _ALIGNMENT = 8

@@ -13,7 +13,6 @@ Concurrency rules of all transactions:
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ import neo4j
 from neo4j import GraphDatabase
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 
+from archive.backoff import Backoff
 from archive.database import driver_errors
 from archive.database.message_size import limited
 from archive.database.pipelining import CommittingSession, pipelined
@@ -255,7 +255,8 @@ class Connection:
     def with_recovery(self, attempt: Callable[[], T], patience: float | None = None) -> T:
         """Call `attempt` until it succeeds, for at most the permitted duration of an outage."""
         deadline = time.monotonic() + (self.settings.patience if patience is None else patience)
-        pauses = {False: _FIRST_PAUSE_SECONDS, True: _FIRST_CONFLICT_PAUSE_SECONDS}
+        outage_backoff = Backoff(_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
+        conflict_backoff = Backoff(_FIRST_CONFLICT_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         collisions = incomplete = unreadable = 0
         last_record: str | None = None
         while True:
@@ -294,9 +295,10 @@ class Connection:
                         error, self.address, self._login[1], self._database
                     ) from error
 
-            time.sleep(pauses[conflict] * random.uniform(0.5, 1.0))
-            pauses[conflict] = min(2 * pauses[conflict], _MAX_PAUSE_SECONDS)
-            if not conflict:
+            if conflict:
+                time.sleep(conflict_backoff.next_pause())
+            else:
+                time.sleep(outage_backoff.next_pause())
                 self._reconnect()
 
     def _run(

@@ -19,13 +19,14 @@ without the lock.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from archive.backoff import Backoff
+from archive.files import lock_file, unlock_file
 
 PATIENCE_SECONDS = 5.0
 """Maximum waiting time for a lock, far longer than any turn."""
@@ -61,18 +62,17 @@ class WriteLock:
         try:
             # If a lock file cannot be opened, on a full disk for example, the transaction itself
             # reports the cause.
-            names = ["gate", "lock", *([lane] if lane else [])]
-            handles += (_opened(self._folder / f"turn.{name}") for name in names)
-            gate, lock, *lanes = handles
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            if lanes and lanes[0] is not None:
-                _locked(lanes[0], fcntl.LOCK_EX, deadline)
+            for name in ("gate", "lock", lane):
+                handles.append(_open(self._folder / f"turn.{name}") if name else None)
 
-            if gate is not None and lock is not None and _locked(gate, fcntl.LOCK_EX, deadline):
-                _locked(
-                    lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline, _SHORT_PAUSE_SECONDS
-                )
-                fcntl.flock(gate, fcntl.LOCK_UN)
+            gate, lock, lane_lock = handles
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            if lane_lock is not None:
+                _lock(lane_lock, deadline)
+
+            if gate is not None and lock is not None and _lock(gate, deadline):
+                _lock(lock, deadline, shared=not alone, longest=_SHORT_PAUSE_SECONDS)
+                unlock_file(gate)
 
             yield
         finally:
@@ -81,12 +81,12 @@ class WriteLock:
                     # A process forked within the turn holds the handle, too; closing it would not
                     # release the lock.
                     with suppress(OSError):
-                        fcntl.flock(handle, fcntl.LOCK_UN)
+                        unlock_file(handle)
 
                     os.close(handle)
 
 
-def _opened(path: Path) -> int | None:
+def _open(path: Path) -> int | None:
     # Opened for each turn, because locks belong to the opened file: threads exclude each other as
     # processes do.
     try:
@@ -95,18 +95,17 @@ def _opened(path: Path) -> int | None:
         return None
 
 
-def _locked(
-    handle: int, kind: int, deadline: float, longest: float = _LONGEST_PAUSE_SECONDS
+def _lock(
+    handle: int, deadline: float, *, shared: bool = False, longest: float = _LONGEST_PAUSE_SECONDS
 ) -> bool:
-    """Lock a file; return False after the deadline."""
-    pause = min(_PAUSE_SECONDS, longest)
+    """Lock a file; return False after the deadline, or on a file system without locks."""
+    backoff = Backoff(_PAUSE_SECONDS, longest, factor=1.5)
     while True:
-        try:
-            fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            return True
-        except OSError:
-            if time.monotonic() > deadline:
-                return False
+        with suppress(OSError):
+            if lock_file(handle, shared=shared):
+                return True
 
-        time.sleep(pause * random.uniform(0.5, 1.0))
-        pause = min(1.5 * pause, longest)
+        if time.monotonic() > deadline:
+            return False
+
+        time.sleep(backoff.next_pause())

@@ -27,9 +27,10 @@ from typing import IO, Any, Self
 from archive import __version__
 from archive.errors import UsageError
 from archive.exchange.former_schemas import converted
-from archive.exchange.new_file import check_regular, part_of, publish
-from archive.exchange.record_lines import Record, brief, parsed, text_of
+from archive.exchange.record_lines import Record, parsed, text_of
+from archive.files import check_regular, partial_path, publish, sync
 from archive.store.schema import LATEST
+from archive.values import brief
 
 FORMAT = "nas-archive"
 VERSION = 3
@@ -110,7 +111,7 @@ class DumpWriter:
             raise self._exists()
 
         with _readable_errors(f"cannot write {self._path}"):
-            self._part = part_of(self._path)
+            self._part = partial_path(self._path)
             # An ordinary open, so that the permissions follow the umask of this process.
             self._raw = self._part.open("xb")
 
@@ -139,8 +140,7 @@ class DumpWriter:
                 )
                 with _readable_errors(f"cannot write {self._path}"):
                     self._packed.close()
-                    self._raw.flush()
-                    os.fsync(self._raw.fileno())
+                    sync(self._raw)
                     self._publish()
         finally:
             for file in (self._packed, self._raw):

@@ -27,8 +27,8 @@ from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_lines import Record, text_of
 from archive.exchange.renaming import RenamedRecord
-from archive.quantities import counted, is_duration
 from archive.store.properties import study_of
+from archive.values import counted, is_duration
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

@@ -27,6 +27,7 @@ from archive.exchange.record_lines import text_of
 from archive.exchange.record_schema import Record
 from archive.store.records import State
 from archive.store.studies.deletion import MARK_OF_DELETED
+from archive.values import is_number
 
 _SAME_STUDY = ("task", "protocol", "space", "space_config")
 _SAME_SEARCH = ("objective", "direction", "constrained", "operators", "bounds", "seed", "created")
@@ -258,7 +259,7 @@ def _order(value: Any) -> tuple[Any, ...]:
     """Return the sort key of any value: numbers by size with NaN last; values are equal only if
     their texts are.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         unknown = math.isnan(value)
         return 0, unknown, 0.0 if unknown else value, text_of(value)
 

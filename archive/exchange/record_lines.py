@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.errors import UsageError
-from archive.json_values import is_non_finite, mapped
+from archive.values import brief, is_non_finite, mapped
 
 Record = dict[str, Any]
 
@@ -45,17 +45,6 @@ def parsed(path: Path, number: int, line: bytes) -> Record:
         raise UsageError(f"line {number} of {path} must be a JSON object, got {brief(record)}")
 
     return record
-
-
-def brief(value: Any, most: int = 80) -> str:
-    """Return a value as ASCII text of limited length for an error."""
-    try:
-        text = ascii(value)
-    except (ValueError, RecursionError):
-        # An integer of thousands of digits, or lists nested without end.
-        return f"a huge {type(value).__name__}"
-
-    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _number_or_name(value: Any) -> Any:

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, UsageError
-from archive.exchange.record_lines import brief
 from archive.exchange.validators import (
     is_basis,
     is_bounds,
@@ -54,6 +53,7 @@ from archive.exchange.validators import (
 )
 from archive.store.properties import CURVE, EPOCH, METRIC, PROXY
 from archive.store.records import State
+from archive.values import brief
 
 Record = dict[str, Any]
 Check = Callable[[Any], bool]
@@ -174,7 +174,7 @@ def check(kind: str, record: Record) -> None:
             raise UsageError(f"{kind} has no field {name!r}")
 
         if not right(record[name]):
-            raise UsageError(f"{kind} has an invalid {name}: {_shown(record[name])}")
+            raise UsageError(f"{kind} has an invalid {name}: {brief(record[name], 60)}")
 
     for name in record:
         if name not in shape.fields:
@@ -194,7 +194,7 @@ def check(kind: str, record: Record) -> None:
     ):
         raise UsageError(
             f"proposal is {record['properties']['state']} with the result "
-            f"{_shown(record['result'])}"
+            f"{brief(record['result'], 60)}"
         )
 
 
@@ -235,7 +235,9 @@ def _check_properties(kind: str, shape: RecordShape, properties: Mapping[str, An
     lengths = set()
     for name, value in properties.items():
         if not is_name(name) or name in shape.own or not _right(shape, name)(value):
-            raise UsageError(f"{kind} has an invalid property: {_shown(name)} = {_shown(value)}")
+            raise UsageError(
+                f"{kind} has an invalid property: {brief(name, 60)} = {brief(value, 60)}"
+            )
 
         if name.startswith(CURVE):
             lengths.add(len(value))
@@ -255,10 +257,6 @@ def _right(shape: RecordShape, name: str) -> Check:
         return is_real
 
     return shape.known.get(name, is_property)
-
-
-def _shown(value: Any) -> str:
-    return brief(value, 60)
 
 
 def architecture_of(record: Record) -> Architecture:

@@ -27,10 +27,11 @@ from archive.exchange.dump import dump
 from archive.exchange.file_format import DumpReader
 from archive.exchange.load import BATCH, load
 from archive.exchange.record_lines import Record
+from archive.files import closing, try_lock
 from archive.server import copies, data_files, embedded, engine_change, sql
 from archive.server.dump_schedule import dumps
 from archive.server.engine import StartRefused
-from archive.server.run_file import DATABASE, Folder, holding, try_lock
+from archive.server.run_file import DATABASE, Folder
 from archive.settings import Settings
 from archive.store import schema
 from archive.store.upkeep import integrity
@@ -259,7 +260,7 @@ def _copied(folder: Folder) -> Path:
             f"another process has started the server over {folder.home} again: end it first"
         )
 
-    with holding(lock):
+    with closing(lock):
         try:
             return copies.copy(folder, "damaged")
         except StartRefused as error:

@@ -15,13 +15,13 @@ from typing import ClassVar
 
 import psutil
 
-from archive import cpu_count
+from archive import runtime
 from archive.errors import LaunchError
+from archive.files import write_atomically
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, describe_log
 from archive.launchers.fleet import TrainerFleet, shell_script
 from archive.launchers.options import launch_option
 from archive.server.run_file import process_alive
-from archive.trainer.storage.atomic import write_atomically
 from archive.trainer.storage.file_names import file_name
 from archive.trainer.storage.history_gc import trainer_logs
 
@@ -119,7 +119,8 @@ class LocalLauncher(Launcher):
         record = fleet.folder / "local" / f"{place}.json"
         content = {"pid": child.pid, "created": process.create_time(), "host": platform.node()}
         try:
-            write_atomically(record, json.dumps(content).encode())
+            record.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(record, json.dumps(content))
         except BaseException as error:
             # Without its record, no command would find it to stop it.
             _end(fleet, [process])
@@ -136,7 +137,7 @@ class LocalLauncher(Launcher):
     def _command(self, fleet: TrainerFleet) -> list[str]:
         threads = self.threads
         if threads is None and fleet.upper > 1:
-            threads = max(1, cpu_count.available() // fleet.upper)
+            threads = max(1, runtime.count_cores() // fleet.upper)
 
         command = fleet.command()
         # Before the user's options, of which the last one counts.

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from archive import quantities
 from archive.errors import UnknownNameError, UsageError
 from archive.launchers.base import Launcher
+from archive.values import seconds, size_bytes
 
 OptionKind = Literal["text", "count", "positive", "number", "truth", "duration", "size", "texts"]
 """Kind of a value: `str`, `int` >= 0, `int` >= 1, `float` >= 0, `bool`, seconds, bytes, or a tuple
@@ -22,7 +22,7 @@ of texts (an option that may be repeated)."""
 _NEXT = re.compile(r",(?=\w+=)")
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBERS: Mapping[str, Callable[[str], float | None]] = {
-    "count": int, "positive": int, "number": float, "duration": quantities.seconds, "size": quantities.size_bytes,
+    "count": int, "positive": int, "number": float, "duration": seconds, "size": size_bytes,
 }  # fmt: skip
 _ARTICLES = {
     "count": "a whole number >= 0", "positive": "a whole number >= 1", "number": "a number >= 0",

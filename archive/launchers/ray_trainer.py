@@ -23,9 +23,9 @@ from pathlib import Path
 
 import ray
 
+from archive.files import write_atomically
 from archive.launchers.base import describe_log
 from archive.launchers.fleet import WITHOUT_LOGIN
-from archive.trainer.storage.atomic import write_atomically
 
 PYTHON = "{python}"
 """Stands for the interpreter of the node in a command."""
@@ -112,9 +112,9 @@ class RayTrainer:
                 "code": code,
                 "reason": f"on {platform.node()}; {describe_log(self._log, code)}",
             }
-            write_atomically(
-                failure_path(self._job.folder, self._name), json.dumps(content).encode()
-            )
+            path = failure_path(self._job.folder, self._name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(content))
 
         # For good: an actor that only ended would be restarted.
         ray.kill(self._own, no_restart=True)

@@ -12,10 +12,8 @@ HOME/fleets/NAME/…             files of the launcher
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
 import time
@@ -25,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from archive.errors import SettingsError, UnknownNameError
+from archive.files import lock_file, write_atomically
 from archive.launchers.base import LaunchedTrainer, Launcher
 from archive.launchers.fleet import TrainerFleet, fleets_folder
 from archive.ownership import check_obeyed
 from archive.settings import Settings
-from archive.trainer.storage.atomic import write_atomically
 
 RECORD = "fleet.json"
 STOPPING = "stopping"
@@ -62,12 +60,12 @@ def save(fleet: TrainerFleet) -> TrainerFleet:
     try:
         fleet.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if fleet.password_file is not None and fleet.settings.password is not None:
-            write_private(fleet.password_file, fleet.settings.password)
+            write_atomically(fleet.password_file, fleet.settings.password)
 
         content = {name: getattr(fleet, name) for name in _STORED}
         # Left by a stop that was interrupted, of a fleet that a search takes over.
         (fleet.folder / STOPPING).unlink(missing_ok=True)
-        write_atomically(fleet.folder / RECORD, json.dumps(content, indent=1).encode())
+        write_atomically(fleet.folder / RECORD, json.dumps(content, indent=1))
     except OSError as error:
         raise SettingsError(
             f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}"
@@ -142,7 +140,7 @@ def adjusting(fleet: TrainerFleet) -> Iterator[bool]:
 @contextlib.contextmanager
 def attending(fleet: TrainerFleet) -> Iterator[None]:
     """Mark the fleet for the length of the block as one whose trainers this process starts."""
-    with _locked(fleet, ATTENDED, fcntl.LOCK_SH):
+    with _locked(fleet, ATTENDED, shared=True):
         yield
 
 
@@ -153,11 +151,9 @@ def is_attended(fleet: TrainerFleet) -> bool:
     """
     try:
         with (fleet.folder / ATTENDED).open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return not lock_file(file.fileno())
     except OSError:
         return True
-
-    return False
 
 
 def begin_stop(fleet: TrainerFleet) -> None:
@@ -213,15 +209,6 @@ def check_name(name: str) -> None:
         )
 
 
-def write_private(path: Path, content: str) -> None:
-    """Write a file that only its owner can read, from its first byte on."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-    ) as file:
-        file.write(content)
-
-
 def _kept(fleet: TrainerFleet) -> bool:
     # A file system that does not answer says nothing.
     return _exists(fleet.folder / RECORD, unknown=True) and not _exists(
@@ -247,11 +234,12 @@ def _taken(name: str) -> SettingsError:
 
 
 @contextlib.contextmanager
-def _locked(fleet: TrainerFleet, name: str = LOCK, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+def _locked(fleet: TrainerFleet, name: str = LOCK, *, shared: bool = False) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         # Some file systems of clusters have no locks; the fleet's folder may be gone.
         with contextlib.suppress(OSError):
-            fcntl.flock(stack.enter_context((fleet.folder / name).open("a")), kind)
+            file = stack.enter_context((fleet.folder / name).open("a"))
+            lock_file(file.fileno(), shared=shared, wait=True)
 
         yield
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.errors import UsageError
-from archive.json_values import finite_or_null, mapped
+from archive.values import finite_or_null, mapped
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -14,8 +14,8 @@ from pydantic import Field
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.api import Archive
+from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
-from archive.known_costs import NO_COSTS, KnownCosts
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
 from archive.mcp.limits import WAIT_SECONDS, largest
 from archive.store.properties import whole_id

@@ -24,7 +24,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
-from archive import hosts
+from archive import values
 from archive.errors import SettingsError, UnknownNameError
 from archive.metrics.exposition import ArchiveCollector
 from archive.metrics.reading import ArchiveReader
@@ -53,7 +53,7 @@ class MetricsServer:
     """
 
     def __init__(self, reader: ArchiveReader, address: str = "127.0.0.1", port: int = PORT) -> None:
-        shown = hosts.in_url(address)
+        shown = values.in_url(address)
         try:
             self._server = make_server(
                 address, port, application(reader), _ThreadingServer, _QuietHandler
@@ -145,7 +145,7 @@ class _ThreadingServer(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
-        self.address_family = hosts.family_of(address[0])
+        self.address_family = values.family_of(address[0])
         super().__init__(address, handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

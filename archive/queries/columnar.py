@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.database.user_query import QueryResult
-from archive.quantities import is_duration
 from archive.queries import contributions, pareto
 from archive.queries.lineage import lineage
 from archive.store import result_columns
 from archive.store.properties import METRIC
 from archive.store.result_columns import StudyResults
 from archive.store.studies import studies
+from archive.values import is_duration
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

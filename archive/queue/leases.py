@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any
 from archive.argument_checks import storable
 from archive.database.statements import follows_from_state, write_all
 from archive.errors import LeaseLostError, UsageError
-from archive.quantities import as_float, shown
 from archive.queue.causes import Cause, MemoryNeed
 from archive.store.properties import CURVE, curve_properties
 from archive.store.records import Curve, State
+from archive.values import as_float, shown
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

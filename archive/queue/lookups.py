@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import ProposalStateError, UnknownNameError, UsageError
-from archive.quantities import as_float, shown
 from archive.store.properties import proposal_from
 from archive.store.records import Proposal, State
+from archive.values import as_float, shown
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

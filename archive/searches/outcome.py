@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archive.quantities import counted
 from archive.searches.results import (
     ConstraintItem,
     EstimateItem,
@@ -21,6 +20,7 @@ from archive.searches.results import (
     objective_items,
     pareto_item,
 )
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent

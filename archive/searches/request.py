@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.agents.registry import ConfiguredAgent
     from archive.api import Archive
-    from archive.constraints import Constraint
-    from archive.known_costs import KnownCosts
+    from archive.constraints import Constraint, KnownCosts
     from archive.spaces.base import Space
     from archive.store.records import Direction, Objective, Study
     from archive.trainer.tasks.file_access import FileAccess
@@ -124,7 +123,7 @@ def request_of(
         InfeasibleError: No network of the space meets the constraints on known costs.
         StudyConflictError: There are constraints, and options that contradict the stored study.
     """
-    from archive.known_costs import NO_COSTS
+    from archive.constraints import NO_COSTS
     from archive.searches.objectives import resolve_constraints, resolve_objectives
     from archive.store.records import Study
     from archive.store.studies.creation import check_same

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from archive.agents.recommendation import Recommendation
     from archive.api import Archive
+    from archive.constraints import KnownCosts
     from archive.errors import ArchiveError
-    from archive.known_costs import KnownCosts
     from archive.store.records import Study
     from archive.store.snapshots import ProposalView, Snapshot
 
@@ -368,8 +368,8 @@ def recommended_item(
 
 
 def _known_costs(study: Study, home: Path) -> KnownCosts:
+    from archive.constraints import NO_COSTS
     from archive.errors import ArchiveError
-    from archive.known_costs import NO_COSTS
     from archive.trainer.tasks import known_costs
 
     try:

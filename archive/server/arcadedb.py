@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from archive.files import write_atomically
 from archive.server import engine
-from archive.server.run_file import DATABASE, HOST, Folder, write_private
+from archive.server.run_file import DATABASE, HOST, Folder
 
 READY_LINE = "ArcadeDB Server started"
 """Line that the database prints as soon as clients can connect."""
@@ -38,7 +39,7 @@ java.util.logging.FileHandler.count = 2
 
 def write_configuration(folder: Folder) -> None:
     """Limit the size of the database's logs; the default is a gigabyte."""
-    write_private(folder.logging, _LOGGING)
+    write_atomically(folder.logging, _LOGGING)
 
 
 def java_command(

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from archive.errors import ServerStartError
-from archive.server.run_file import DATABASE, Folder, holding, locked, try_lock, write_private
+from archive.files import closing, is_locked, try_lock, write_atomically
+from archive.server.run_file import DATABASE, Folder
 
 MOST_CHECKSUM_BYTES = 64 * 2**20
 
@@ -129,7 +130,7 @@ def under_repair(folder: Folder) -> Iterator[None]:
     if lock is None:
         raise ServerStartError(f"another process repairs the database in {folder.database}")
 
-    with holding(lock):
+    with closing(lock):
         _unfinished(folder).touch(mode=0o600)
         yield
         _unfinished(folder).unlink()
@@ -150,7 +151,7 @@ def damage(folder: Folder) -> list[str]:
     """Return what is wrong with the files of a stopped database, a phrase for each file; empty if
     nothing is.
     """
-    if locked(_repair_lock(folder)):
+    if is_locked(_repair_lock(folder)):
         return []
 
     if _unfinished(folder).exists():
@@ -286,6 +287,6 @@ def _write(folder: Folder, record: FilesRecord) -> None:
         name: [file.size, file.changed, file.checksum]
         for name, file in sorted(record.files.items())
     }
-    write_private(
+    write_atomically(
         _path(folder), json.dumps({"engine": record.engine, "clean": record.clean, "files": files})
     )

@@ -20,6 +20,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import DamagedError, ServerStartError, SettingsError, StoreError
+from archive.files import is_locked, try_lock
 from archive.ownership import check_obeyed
 from archive.server.access import access_fault, check_access, is_stopped, require_open_files
 from archive.server.death import Death
@@ -48,9 +49,7 @@ from archive.server.run_file import (
     ServerRun,
     accepts,
     answers,
-    locked,
     read_run,
-    try_lock,
 )
 from archive.settings import Settings
 
@@ -250,7 +249,7 @@ def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
                 end_orphan(run)
 
             if not wait(
-                lambda: not locked(folder.lock), min(deadline, time.monotonic() + 1.0)
+                lambda: not is_locked(folder.lock), min(deadline, time.monotonic() + 1.0)
             ) and past(deadline):
                 raise ServerStartError(
                     f"the server over {folder.home} does not end{whereabouts(run)}"
@@ -327,7 +326,7 @@ def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
             return server
 
         run = read_run(folder)
-        if supervisor == 0 and not locked(folder.lock):
+        if supervisor == 0 and not is_locked(folder.lock):
             supervisor = spawn(folder, settings)
         elif supervisor == 0:
             if run is not None and runs_elsewhere(run) and past(min(takeover, deadline)):

@@ -14,10 +14,11 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from archive.files import write_atomically
 from archive.server import copies, data_files
 from archive.server.dump_schedule import dumps
 from archive.server.engine import StartRefused, order
-from archive.server.run_file import Folder, write_private
+from archive.server.run_file import Folder
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def prepare(folder: Folder, version: str) -> None:
         )
 
     place = copies.copy(folder, f"arcadedb-{former}")
-    write_private(_marker(folder), json.dumps(asdict(Upgrade(former, version, str(place)))))
+    write_atomically(_marker(folder), json.dumps(asdict(Upgrade(former, version, str(place)))))
 
 
 def pending(folder: Folder) -> Upgrade | None:

@@ -18,8 +18,9 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ArchiveError, ServerStartError, SettingsError
+from archive.files import closing, try_lock
 from archive.server.access import too_few_files
-from archive.server.run_file import SUPERVISOR, Folder, ServerRun, holding, read_run, try_lock
+from archive.server.run_file import SUPERVISOR, Folder, ServerRun, read_run
 from archive.settings import Settings
 
 POLL_SECONDS = 0.02
@@ -42,7 +43,7 @@ def spawn(folder: Folder, settings: Settings) -> int:
     command.append(f"{settings.dump_seconds},{settings.dumps_kept},{settings.dumps_share}")
     command += shlex.split(settings.java_options)
     console = os.open(folder.console, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with holding(console):
+    with closing(console):
         actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, console, 1),
@@ -70,7 +71,7 @@ def turn_to_start(folder: Folder, deadline: float) -> Iterator[None]:
 
         time.sleep(POLL_SECONDS)
 
-    with holding(lock):
+    with closing(lock):
         yield
 
 

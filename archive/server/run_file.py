@@ -18,17 +18,15 @@ This module and `archive.server.supervisor` import little, because the superviso
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
-import secrets
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import psutil
+
+from archive.files import write_atomically
 
 HOST = "127.0.0.1"
 USER = "root"
@@ -184,56 +182,7 @@ def read_run(folder: Folder) -> ServerRun | None:
 
 def write_run(folder: Folder, run: ServerRun) -> None:
     """Replace the run file atomically, readable by its owner only."""
-    write_private(folder.run, json.dumps(asdict(run)))
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file of mode 0600 atomically: a reader sees the old content or the new."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def try_lock(path: Path) -> int | None:
-    """Lock a file without waiting; return its descriptor, or None if another process holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-    return descriptor
-
-
-def locked(path: Path) -> bool:
-    """Return whether another process holds a lock file."""
-    lock = try_lock(path)
-    if lock is None:
-        return True
-
-    os.close(lock)
-    return False
-
-
-@contextlib.contextmanager
-def holding(descriptor: int) -> Iterator[None]:
-    """Release a lock at the end of the block."""
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+    write_atomically(folder.run, json.dumps(asdict(run)))
 
 
 def process_alive(pid: int, created: float, words: Collection[str] = ()) -> bool:

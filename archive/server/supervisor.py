@@ -33,6 +33,7 @@ from pathlib import Path
 
 import psutil
 
+from archive.files import try_lock
 from archive.server import arcadedb, data_files, engine, engine_change
 from archive.server.access import allow_open_files
 from archive.server.arcadedb import READY_LINE, write_configuration
@@ -45,7 +46,6 @@ from archive.server.run_file import (
     Folder,
     ServerRun,
     read_run,
-    try_lock,
     with_state,
     write_run,
 )

@@ -13,7 +13,8 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from archive.server.run_file import DATABASE, READER, USER, Folder, write_private
+from archive.files import write_atomically
+from archive.server.run_file import DATABASE, READER, USER, Folder
 
 _ALGORITHM = "PBKDF2WithHmacSHA256"
 _ITERATIONS = 65_536
@@ -34,7 +35,7 @@ def ensure_users(folder: Folder) -> None:
     passwords = {USER: folder.password, READER: folder.reader_password}
     for path in passwords.values():
         if not path.exists():
-            write_private(path, secrets.token_urlsafe(32))
+            write_atomically(path, secrets.token_urlsafe(32))
 
     changed = max(path.stat().st_mtime for path in passwords.values())
     users = folder.config / "server-users.jsonl"
@@ -45,7 +46,7 @@ def ensure_users(folder: Folder) -> None:
     ):
         groups = {USER: {"*": ["admin"]}, READER: {DATABASE: [READER]}}
         lines = [_user(name, groups[name], path) for name, path in passwords.items()]
-        write_private(users, "".join(f"{line}\n" for line in lines))
+        write_atomically(users, "".join(f"{line}\n" for line in lines))
 
     _ensure_groups(folder.config / "server-groups.json")
 
@@ -71,7 +72,7 @@ def _ensure_groups(path: Path) -> None:
     reader = _group([], ["readRecord"])
     if groups.get(READER) != reader:
         groups[READER] = reader
-        write_private(path, json.dumps(content, indent=2))
+        write_atomically(path, json.dumps(content, indent=2))
 
 
 def _group(database: list[str], records: list[str]) -> dict[str, Any]:

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
 from archive.architecture.texts import to_text
-from archive.constraints import Constraint
+from archive.constraints import Constraint, KnownCost, compute_cost
 from archive.errors import InfeasibleError, InvalidArchitectureError
-from archive.known_costs import KnownCost, computed
 from archive.spaces.base import Mutation, Space
 from archive.spaces.decisions import Decisions
 
@@ -103,7 +102,7 @@ class ConstrainedSpace(Space):
         """Return d of networks of the whole space: (m,) float64."""
         total = np.zeros(len(architectures))
         for each in self.constraints:
-            costs = computed(self._costs, each.name, architectures)
+            costs = compute_cost(self._costs, each.name, architectures)
             total += [each.violation(cost) for cost in costs.tolist()]
 
         return total
@@ -116,7 +115,7 @@ class ConstrainedSpace(Space):
         """
         self.whole.validate(architecture)
         for each in self.constraints:
-            cost = float(computed(self._costs, each.name, [architecture])[0])
+            cost = float(compute_cost(self._costs, each.name, [architecture])[0])
             if each.violation(cost):
                 raise InvalidArchitectureError(
                     f"the network does not meet {each}: its {each.name} is {cost:.6g}"
@@ -303,7 +302,7 @@ class ConstrainedSpace(Space):
         nearest = listed[int(np.argmin(violations))]
         names = dict.fromkeys(each.name for each in self.constraints)
         costs = ", ".join(
-            f"{name} {float(computed(self._costs, name, [nearest])[0]):.6g}" for name in names
+            f"{name} {float(compute_cost(self._costs, name, [nearest])[0]):.6g}" for name in names
         )
         return InfeasibleError(
             f"{message}: the nearest, {_text(nearest)}, has {costs}", nearest.key

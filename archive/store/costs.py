@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive.quantities import checked_size
+from archive.values import checked_size
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

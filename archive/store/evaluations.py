@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import gc_pause
+from archive import runtime
 from archive.database import message_size
 from archive.errors import UnknownNameError, UsageError
-from archive.quantities import whole_number
 from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
 from archive.store.properties import (
@@ -28,6 +27,7 @@ from archive.store.properties import (
 )
 from archive.store.records import Direction, Evaluation, Result, State, sign
 from archive.store.result_columns import StudyResults
+from archive.values import whole_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,7 +153,7 @@ class Evaluations:
         self._connection = connection
         self._architectures = architectures
 
-    @gc_pause.paused()
+    @runtime.pause_gc()
     def of_studies(self, names: Sequence[str], *, curves: bool = True) -> list[Evaluation]:
         """Return the evaluations of these studies, by study and number; without `curves`, theirs
         are empty.
@@ -164,7 +164,7 @@ class Evaluations:
         rows = [row for one in results for row in _rows_of(one, columns)]
         return self._with_networks([{**row, "evaluation": row[whole]} for row in rows])
 
-    @gc_pause.paused()
+    @runtime.pause_gc()
     def to_learn_from(self, name: str, objective: str, further: Sequence[str] = ()) -> StudyHistory:
         """Return the evaluations of a study and its source studies, with only the properties that
         agents use.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.quantities import checked_seconds, whole_number
 from archive.store.records import (
     Constraint,
     Curve,
@@ -25,6 +24,7 @@ from archive.store.records import (
     State,
     Study,
 )
+from archive.values import checked_seconds, whole_number
 
 if TYPE_CHECKING:
     import neo4j

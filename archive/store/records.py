@@ -15,9 +15,9 @@ from typing import Any
 
 from archive.architecture.graph import Architecture
 from archive.constraints import Constraint as Constraint
-from archive.quantities import counted
 from archive.store.objective_names import Direction as Direction
 from archive.store.objective_names import Objective as Objective
+from archive.values import counted
 
 Curve = Mapping[str, Sequence[float]]
 

@@ -17,7 +17,6 @@ Differences between the servers' dialects are confined to this module, with two 
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import LiteralString, NamedTuple
@@ -25,6 +24,7 @@ from typing import LiteralString, NamedTuple
 import neo4j
 from neo4j.exceptions import Neo4jError
 
+from archive.backoff import Backoff
 from archive.database.connection import Connection
 from archive.errors import QueryError, SchemaVersionError
 from archive.store.conversions import rename_label
@@ -208,14 +208,14 @@ def _apply_patiently(connection: Connection, migration: Migration) -> None:
     # Two processes that define the same constraints at once may fail with server-specific errors
     # (Neo4j: an "unexpected error", besides deadlocks). The repetition finds the constraints of the
     # other process.
-    for attempt in range(_ATTEMPTS):
+    backoff = Backoff(0.5, 0.5 * 2**_ATTEMPTS, share=0.8)
+    for _ in range(_ATTEMPTS - 1):
         try:
             return _apply(connection, migration)
         except QueryError:
-            if attempt == _ATTEMPTS - 1:
-                raise
+            time.sleep(backoff.next_pause())
 
-            time.sleep(random.uniform(0.1, 0.5) * 2**attempt)
+    return _apply(connection, migration)
 
 
 def _apply(connection: Connection, migration: Migration) -> None:

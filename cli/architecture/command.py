@@ -23,7 +23,7 @@ from archive.cli.render import (
     print_table,
 )
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.quantities import counted
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture

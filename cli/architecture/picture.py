@@ -76,7 +76,7 @@ def write_picture(
         SettingsError: The file is a PNG, and the extra is not installed.
     """
     from archive.drawing import png, svg
-    from archive.exchange.new_file import write
+    from archive.files import write_export
 
     form = path.suffix.lower().removeprefix(".")
     if form == "png":
@@ -84,7 +84,7 @@ def write_picture(
     else:
         content = svg(diagram, theme=theme).encode()
 
-    write(path, content, force=force)
+    write_export(path, content, force=force)
     print_message((f"wrote {path}, {len(content):,} bytes", "green"))
     return {"file": str(path), "format": form, "bytes": len(content)}
 

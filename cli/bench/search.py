@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archive import __version__, cpu_count
+from archive import __version__, runtime
 from archive.cli.bench.progress import bench_settings, finish
 from archive.cli.bench.standings import show_standings, show_suite
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option
 from archive.errors import SearchError, UsageError
-from archive.quantities import whole_number
+from archive.values import whole_number
 
 if TYPE_CHECKING:
     from archive.searches.comparison.suite import Suite
@@ -157,7 +157,7 @@ def search(
     rows, failed = compare(
         settings,
         plan,
-        processes or cpu_count.available(),
+        processes or runtime.count_cores(),
         proxies=proxies,
         runner=partial(finish, what=f"searches of {plan.budget} evaluations in {place}"),
     )

@@ -11,7 +11,7 @@ from archive.cli.catalogues.registered import cell, loaded, report_unused
 from archive.cli.names import OBSERVER
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_table
-from archive.docstrings import read_summary
+from archive.values import read_summary
 
 if TYPE_CHECKING:
     from archive.trainer.observers.base import TrialObserver

@@ -8,7 +8,7 @@ import click
 
 from archive.cli.catalogues.registered import cell, loaded, report_unused
 from archive.cli.render import json_option, print_json, print_table
-from archive.docstrings import read_summary
+from archive.values import read_summary
 
 if TYPE_CHECKING:
     from archive.spaces.base import Space

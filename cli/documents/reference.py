@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from archive.cli.documents.base import SCHEMA_VERSION, JsonObject
 from archive.cli.documents.registry import DOCUMENTS, STREAMS
 from archive.cli.exit_codes import MEANINGS
-from archive.docstrings import read_summary
+from archive.values import read_summary
 
 HEAD = f"""# JSON output
 

@@ -74,7 +74,7 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
     nas-bench-macro_cifar10.json; transnas-bench_v10141024.pth. Pickles are read without executing
     their code. Each row is the mean over the trainings of a network.
     """
-    from archive.exchange import new_file
+    from archive import files
     from archive.exchange.releases.tables import RELEASES, encoded
     from archive.spaces.tables import reader
     from archive.user_paths import data_folders
@@ -86,7 +86,7 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
     present = _file(name)
     folder = data_folders()[-1] if present is None else Path(present).parent
     target = path or folder / reader.NAMED[name].files[0]
-    new_file.check_free(target, force=force)
+    files.check_free(target, force=force)
     content, rows = encoded(RELEASES[name].rows(file), compress=target.suffix == ".gz")
     if not rows:
         raise UsageError(f"{file} has no networks of {name}")
@@ -94,7 +94,7 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
     if path is None:
         target.parent.mkdir(parents=True, exist_ok=True)
 
-    new_file.write(target, content, force=force)
+    files.write_export(target, content, force=force)
     made: dict[str, Any] = {"table": name, "rows": rows, "file": str(target), "tasks": _tasks(name)}
     if as_json:
         print_json(made)

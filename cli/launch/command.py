@@ -16,7 +16,7 @@ from archive.cli.names import FLEET
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table, span
 from archive.errors import LaunchError, SettingsError, UnknownNameError, UsageError
-from archive.quantities import counted
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.launchers.base import LaunchedTrainer

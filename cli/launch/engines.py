@@ -13,7 +13,7 @@ from archive.cli.names import STUDY
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, open_archive, print_data, print_json, print_message
 from archive.errors import LaunchError, UsageError
-from archive.quantities import counted, whole_number
+from archive.values import counted, whole_number
 
 if TYPE_CHECKING:
     from archive.launchers.base import Launcher
@@ -90,9 +90,9 @@ class LaunchValue(ValueType):
 
 def engine_command(name: str) -> click.Command:
     """Return the command of a launcher."""
-    from archive.docstrings import read_summary
     from archive.launchers import options, registry
     from archive.launchers.base import check_reachable
+    from archive.values import read_summary
 
     kind = registry.get(name)
     what = read_summary(kind)

@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from archive.cli.render import animation, console, print_line, print_message, text
-from archive.quantities import counted
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from archive.store.studies.budget import UNBOUNDED
+from archive.values import counted
 
 ROWS = 14
 """Number of the latest proposals in the table: a terminal of 24 lines holds them with head and

@@ -11,8 +11,8 @@ from archive.cli.render import print_line
 from archive.cli.search.continuation import archive_command, longer_search
 from archive.cli.study.estimates import interval
 from archive.cli.study.pareto import print_pareto
-from archive.quantities import counted
 from archive.searches.results import unmet_line
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.searches.outcome import GainItem, IncumbentItem, RecommendedItem, SearchResult

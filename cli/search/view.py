@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from archive.cli.render import print_message
 from archive.cli.search.live import LiveView
-from archive.quantities import counted
 from archive.searches.events import (
     NothingToDo,
     Notice,
@@ -18,6 +17,7 @@ from archive.searches.events import (
     StudyOpened,
     WarmSource,
 )
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.store.records import Study

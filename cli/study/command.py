@@ -26,10 +26,10 @@ from archive.cli.study.items import proposal_item, study_item
 from archive.cli.study.pareto import print_pareto
 from archive.cli.study.recipe_versions import recipe_versions, several
 from archive.errors import UsageError
-from archive.quantities import counted
 from archive.searches.results import nearest_item, pareto_item, unmet
 from archive.store.registered_agents import agent_names
 from archive.store.studies.budget import described as described_budget
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.api import Archive

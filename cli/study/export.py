@@ -52,8 +52,8 @@ def export(
     (hyperparameter_NAME). A parquet column whose values are not all numbers, all text or all
     booleans is JSON. Parquet needs pyarrow. With --json, a description of FILE goes to stdout.
     """
-    from archive.exchange.new_file import write
     from archive.exchange.study_rows import rows_of
+    from archive.files import write_export
 
     chosen = form or _by_suffix(path)
     _check(chosen, path, as_json)
@@ -65,7 +65,7 @@ def export(
         print_data(content.decode())
         return
 
-    write(path, content, force=force)
+    write_export(path, content, force=force)
     if as_json:
         about = {
             "study": name,

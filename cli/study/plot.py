@@ -94,7 +94,7 @@ def plot(
     Example: archive study plot tw-1 tw-2 random-1 random-2 --by agent --against seconds -o
     progress.svg
     """  # noqa: D301 - click reads \b as: keep the lines
-    from archive.exchange.new_file import check_free, write
+    from archive.files import check_free, write_export
     from archive.plots import kinds
     from archive.plots.figures.files import check_format, rendered
 
@@ -107,7 +107,7 @@ def plot(
         figure = kinds.draw(archive, kind, names, **options)
 
     content = rendered(figure, form)
-    write(path, content, force=force)
+    write_export(path, content, force=force)
     if as_json:
         print_json(
             {

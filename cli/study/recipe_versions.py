@@ -8,8 +8,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from archive.quantities import counted
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.api import Archive

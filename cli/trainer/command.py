@@ -264,8 +264,8 @@ def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Ar
 
 
 def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
-    from archive.hosts import in_url
     from archive.trainer.daemon.prometheus import PrometheusMetrics
+    from archive.values import in_url
 
     metrics = PrometheusMetrics(daemon)
     daemon.observers.append(metrics)

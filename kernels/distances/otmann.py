@@ -24,7 +24,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cpu_count
+from archive import runtime
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
@@ -115,7 +115,7 @@ class OTMANN(PairDistance[LayersWithMass]):
             )
 
         require_at_least(1, threads=threads)
-        self.threads = threads or cpu_count.available()
+        self.threads = threads or runtime.count_cores()
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cpu_count
+from archive import runtime
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
@@ -117,7 +117,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
             raise UsageError(f"solver must be one of {', '.join(get_args(Solver))}, got {solver!r}")
 
         require_at_least(1, threads=threads)
-        self.threads = threads or cpu_count.available()
+        self.threads = threads or runtime.count_cores()
 
     @property
     def components(self) -> tuple[str, ...]:

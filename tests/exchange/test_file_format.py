@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archive import files
 from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
-from archive.exchange import file_format, new_file
+from archive.exchange import file_format
 from archive.exchange.file_format import DumpReader, DumpWriter, contents
 from archive.exchange.load import verify
 from archive.exchange.merge import merged
@@ -141,10 +142,10 @@ def test_names_that_no_file_can_have_are_refused_in_one_line(tmp_path, monkeypat
             pass
 
         with pytest.raises(UsageError, match=why):
-            new_file.write(Path(path), b"", force=True)
+            files.write_export(Path(path), b"", force=True)
 
     longest = Path("n" * 255)
-    new_file.write(longest, b"first", force=False)
+    files.write_export(longest, b"first", force=False)
     with DumpWriter(longest, 1, None, force=True) as writer:
         writer.write(*LINES[0])
 

@@ -5,7 +5,6 @@ know yet.
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from archive.backoff import vary
 from archive.queue.causes import Cause
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion, Failure, Release, Report
@@ -193,7 +193,7 @@ class InFlight:
         pause = max(REPORT_SECONDS, REPORT_SHARE * (now - self.began), least_seconds)
         # Trials that began together must not report together.
         self.unreported = False
-        self.report_at = now + pause * random.uniform(1.0, 1.1)
+        self.report_at = now + pause + vary(0.1 * pause, 1.0)
         return Report(*self.key, self.curve, lease_seconds)
 
 

@@ -18,7 +18,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
-from archive.json_values import is_non_finite, mapped
+from archive.values import is_non_finite, mapped
 
 LogFormat = Literal["text", "json"]
 

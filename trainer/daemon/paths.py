@@ -16,7 +16,7 @@ import os
 import time
 from pathlib import Path
 
-from archive import cpu_count
+from archive import runtime
 from archive.queue import successive_halving
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
@@ -238,4 +238,4 @@ class TrainerPaths:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:
             return None
 
-        return self._options.threads or max(1, cpu_count.available() // slots)
+        return self._options.threads or max(1, runtime.count_cores() // slots)

@@ -24,12 +24,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from archive.files import write_atomically
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Result, Weights
 from archive.trainer.daemon import spool_owner
 from archive.trainer.daemon.spool_owner import SpoolOwner
-from archive.trainer.storage.atomic import write_atomically
 
 log = logging.getLogger("archive.trainer")
 
@@ -151,6 +151,7 @@ class ResultSpool:
 
     def _write(self, path: Path, notice: TerminalNotice) -> None:
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(
                 path, json.dumps({"archive": self.archive, **_as_dict(notice)}, indent=1).encode()
             )

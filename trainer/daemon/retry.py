@@ -9,11 +9,11 @@ A wrong login, database name or release is no outage and is raised at once.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from archive.backoff import vary
 from archive.errors import StoreUnavailableError
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def wait_for_store(
                 reported = waited
 
         # Trainers of a fleet start together, and must not come back together.
-        _sleep(PAUSE * random.uniform(0.5, 1.0), stopped)
+        _sleep(vary(PAUSE), stopped)
 
     return None
 

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.files import write_atomically
 from archive.trainer.datasets import sources
 from archive.trainer.datasets.splits import DataPart, Splits
-from archive.trainer.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
     from archive.trainer.datasets.layout import Parts

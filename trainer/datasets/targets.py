@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.quantities import decimal
+from archive.values import decimal
 
 Kind = Literal["classes", "values"]
 

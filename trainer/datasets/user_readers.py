@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import UnusableFileError
-from archive.quantities import decimal
 from archive.trainer.datasets import targets
 from archive.trainer.datasets.layout import Rows
 from archive.trainer.datasets.readers import UNREADABLE
 from archive.trainer.datasets.targets import Kind
+from archive.values import decimal
 
 LARGEST = float(np.finfo(np.float32).max)
 """Largest finite number in single precision, in which networks compute."""

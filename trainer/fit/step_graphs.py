@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from archive import gc_pause
+from archive import runtime
 from archive.errors import first_line
 from archive.trainer.nn.base import HasProgress
 
@@ -162,7 +162,7 @@ class StepGraphs:
             # context there. Garbage may hold graphs of earlier trainings, whose end a recording
             # does not survive.
             with (
-                gc_pause.paused(),
+                runtime.pause_gc(),
                 torch.cuda.device(self._device),
                 _stream_kept(self._device),
                 torch.cuda.graph(graph, pool=self._pool, stream=self._stream),

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from archive.errors import CheckpointError, SettingsError
+from archive.files import partial_files, write_atomically
 from archive.trainer.storage import remote_files
-from archive.trainer.storage.atomic import partial_files, write_atomically
 from archive.trainer.storage.file_names import file_name
 from archive.trainer.storage.locations import printable
 
@@ -103,6 +103,7 @@ def write(path: Path | str, content: bytes) -> None:
     """
     try:
         if isinstance(path, Path):
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, content)
         else:
             remote_files.write(path, content)

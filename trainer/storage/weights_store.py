@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from archive.errors import SettingsError, WeightsError
+from archive.files import write_atomically
 from archive.store.records import Weights
-from archive.trainer.storage.atomic import write_atomically
 from archive.trainer.storage.locations import file_system, local_folder, printable, reason_of
 from archive.trainer.storage.remote_files import modified
 
@@ -53,6 +53,7 @@ def write(root: Path | str, content: bytes) -> Weights:
     if folder is not None:
         path = folder / digest[:2] / f"{digest}{SUFFIX}"
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, content)
         except OSError as error:
             raise WeightsError(

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
+from archive.constraints import KnownCosts
 from archive.errors import InvalidArchitectureError, UnknownNameError
-from archive.known_costs import KnownCosts
 from archive.spaces.tables.costs import OF_NETWORK
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 from archive.trainer.nn import builders

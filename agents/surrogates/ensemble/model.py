@@ -62,7 +62,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cpu_count, kernels
+from archive import kernels, runtime
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.ensemble.descent import Positions, Singles, descend, evaluate
 from archive.agents.surrogates.ensemble.inputs import Inputs, SparseInputs
@@ -128,7 +128,7 @@ class Ensemble(Surrogate):
         self.epochs = epochs
         self.rate = rate
         self.batch = batch
-        self.threads = threads or cpu_count.available()
+        self.threads = threads or runtime.count_cores()
         self._features = SparseFeatures((distance,))
 
     def fit(

@@ -19,8 +19,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from archive.architecture.attributes import shown
 from archive.errors import CodecError
+from archive.values import brief
 
 INPUTS = 2
 """States of a cell that are no nodes."""
@@ -106,7 +106,7 @@ def _fields(described: Any) -> Mapping[str, Any]:
         raise CodecError(f"a genotype needs {', '.join(_FIELDS)}, got no {missing[0]}")
 
     if unknown := [name for name in fields if name not in _FIELDS]:
-        raise CodecError(f"a genotype has {', '.join(_FIELDS)} only, got {shown(unknown[0])}")
+        raise CodecError(f"a genotype has {', '.join(_FIELDS)} only, got {brief(unknown[0])}")
 
     return fields
 
@@ -127,7 +127,7 @@ def _from_text(text: str) -> Mapping[str, Any]:
         raise CodecError(f"no text of a genotype: {error}") from None
 
     if not isinstance(parsed, dict):
-        raise CodecError(f"the JSON of a genotype is an object, got {shown(parsed)}")
+        raise CodecError(f"the JSON of a genotype is an object, got {brief(parsed)}")
 
     return parsed
 
@@ -185,12 +185,12 @@ def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tup
     for state in joined:
         if isinstance(state, bool) or not isinstance(state, int) or not INPUTS <= state < states:
             raise CodecError(
-                f"{name}_concat must have nodes from {INPUTS} to {states - 1}, got {shown(state)}"
+                f"{name}_concat must have nodes from {INPUTS} to {states - 1}, got {brief(state)}"
             )
 
     if not joined or len(set(joined)) < len(joined):
         raise CodecError(
-            f"{name}_concat must have one or more nodes, each once, got {shown(joined)}"
+            f"{name}_concat must have one or more nodes, each once, got {brief(joined)}"
         )
 
     return checked, tuple(sorted(joined))
@@ -198,13 +198,13 @@ def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tup
 
 def _choice(name: str, at: int, choice: Any) -> Choice:
     if not isinstance(choice, (list, tuple)) or len(choice) != 2 or not isinstance(choice[0], str):
-        raise CodecError(f"{name} must have pairs of operation and state, got {shown(choice)}")
+        raise CodecError(f"{name} must have pairs of operation and state, got {brief(choice)}")
 
     operation, state = choice
     node = INPUTS + at // 2
     if isinstance(state, bool) or not isinstance(state, int) or not 0 <= state < node:
         raise CodecError(
-            f"node {node} of {name} must read a state from 0 to {node - 1}, got {shown(state)}"
+            f"node {node} of {name} must read a state from 0 to {node - 1}, got {brief(state)}"
         )
 
     return operation, state
@@ -212,7 +212,7 @@ def _choice(name: str, at: int, choice: Any) -> Choice:
 
 def _listed(value: Any, name: str, most: int) -> list[Any]:
     if not isinstance(value, (list, tuple, range)):
-        raise CodecError(f"{name} must be a list, got {shown(value)}")
+        raise CodecError(f"{name} must be a list, got {brief(value)}")
 
     if len(value) > most:
         raise CodecError(f"{name} must have at most {most} entries, got {len(value)}")

@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from archive.constraints import NO_COSTS
 from archive.dashboard import stopping
 from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_of
 from archive.dashboard.wire import json_response
 from archive.errors import UsageError
-from archive.known_costs import NO_COSTS
 from archive.queue import lookups
 from archive.store import notes
 from archive.store.properties import study_of

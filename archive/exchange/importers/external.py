@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
-from archive.quantities import counted, is_duration, is_size
 from archive.store import costs
 from archive.store.architectures import batched, store
 from archive.store.evaluations import Evaluations
 from archive.store.records import Direction, Result
+from archive.values import counted, is_duration, is_size
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from archive.errors import TrainingError
 from archive.exchange.importers.external import ExternalResult
-from archive.quantities import counted, is_size
 from archive.spaces.tables.costs import is_cost, is_count
+from archive.values import counted, is_size
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture

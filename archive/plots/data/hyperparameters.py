@@ -31,6 +31,7 @@ from archive.plots.data.results import Floats, Integers, RecordedResults, floats
 from archive.store.properties import from_json
 from archive.store.records import Direction
 from archive.store.result_columns import NETWORK
+from archive.values import is_number
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -203,7 +204,7 @@ def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> Coordin
             that it has, sorted.
     """
     known = [value for value in column if value is not None]
-    if not order and all(_is_number(value) for value in known):
+    if not order and all(is_number(value) for value in known):
         return _numbers(
             name, floats([None if value is None else _bounded(value) for value in column])
         )
@@ -287,7 +288,7 @@ def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     elements.
     """
     for name, value in settings.items():
-        if isinstance(value, list) and value and all(_is_number(each) for each in value):
+        if isinstance(value, list) and value and all(is_number(each) for each in value):
             yield f"{name} (mean)", sum(map(_bounded, value)) / len(value)
             yield from ((f"{name}[{at}]", each) for at, each in enumerate(value))
         else:
@@ -325,7 +326,3 @@ def _bounded(number: float) -> float:
         return number
 
     return math.inf if number > 0 else -math.inf
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -24,6 +24,7 @@ from archive.store.costs import METRICS
 from archive.store.properties import METRIC
 from archive.store.records import Direction, sign
 from archive.store.result_columns import NETWORK
+from archive.values import is_number
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -153,7 +154,7 @@ def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
     merged = np.full(len(results), np.nan)
     reused = [source is not None for source in results.columns["answered_from"]]
     for name in names:
-        column = floats([value if _is_number(value) else None for value in results.columns[name]])
+        column = floats([value if is_number(value) else None for value in results.columns[name]])
         if name == "seconds":
             column[reused] = np.nan
 
@@ -174,10 +175,6 @@ def on_front(data: ValueAndCost) -> Booleans:
     mask = np.zeros(len(data.value), np.bool_)
     mask[data.front] = True
     return mask
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _listed(results: Sequence[RecordedResults]) -> str:

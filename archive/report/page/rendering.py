@@ -20,7 +20,6 @@ from archive.agents.recommendation import Recommendation
 from archive.architecture import diagram
 from archive.errors import ArchiveError
 from archive.plots.figures.style import QUANTITIES, printable
-from archive.quantities import is_duration
 from archive.queries.hypervolume import ParetoSet
 from archive.report.charts import ReportPlot
 from archive.report.contents import (
@@ -37,6 +36,7 @@ from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
 from archive.store.registered_agents import agent_names, kind_of
 from archive.store.studies.budget import UNBOUNDED, described
+from archive.values import is_duration
 
 
 class BestNetwork(NamedTuple):

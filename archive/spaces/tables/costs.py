@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from archive.quantities import is_duration, is_size
+from archive.values import is_duration, is_size
 
 OF_NETWORK = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|latency\w*")
 """Names of columns of costs of a network, which are metrics of its results."""

@@ -16,11 +16,11 @@ import numpy as np
 from archive import cache
 from archive.cache import Arrays
 from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnusableFileError
-from archive.quantities import decimal
 from archive.spaces.tables import costs
 from archive.spaces.tables.choice_columns import COLUMNS, NO_OPTIONS, choice_form
 from archive.spaces.tables.classes import Described, Shared, classes
 from archive.spaces.tables.forms import FORMS, TableForm
+from archive.values import decimal
 
 
 def parsed(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO_OPTIONS) -> Arrays:

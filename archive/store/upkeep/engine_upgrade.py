@@ -14,8 +14,9 @@ import time
 
 from archive.database.connection import Connection
 from archive.errors import DamagedError, StoreError
+from archive.files import try_lock
 from archive.server import engine_change, sql
-from archive.server.run_file import Folder, try_lock
+from archive.server.run_file import Folder
 from archive.store import schema
 from archive.store.upkeep import integrity
 

@@ -26,7 +26,7 @@ from typing import ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cpu_count
+from archive import runtime
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
 from archive.errors import UsageError
@@ -92,7 +92,7 @@ class EditDistance(PairDistance[Sequenced]):
             )
 
         require_at_least(1, threads=threads)
-        self.threads = threads or cpu_count.available()
+        self.threads = threads or runtime.count_cores()
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cpu_count
+from archive import runtime
 from archive.kernels.features.l1.parts import (
     BlockPart,
     LookupRows,
@@ -95,7 +95,7 @@ def fill(out: Floats, parts: Sequence[tuple[float, BlockPart]], *, symmetric: bo
 
 
 def _for_all(work: Callable[[int], None], begins: range, size: int) -> None:
-    threads = cpu_count.available()
+    threads = runtime.count_cores()
     if threads == 1 or size < SMALL:
         for begin in begins:
             work(begin)

@@ -14,8 +14,8 @@ from archive.agents.base import Agent, History, Observation
 from archive.agents.provenance import generator
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
+from archive.constraints import KnownCosts
 from archive.errors import TrainingError
-from archive.known_costs import KnownCosts
 from archive.searches.comparison.plan import Problem
 from archive.spaces.base import Space
 from archive.store.records import Result, sign

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive import __version__, cpu_count
+from archive import __version__, runtime
 from archive.cli.bench.progress import bench_settings, finish
 from archive.cli.names import AGENT, PROTOCOL, SPACE, TASK
 from archive.cli.parameters import Count
@@ -104,7 +104,7 @@ def first(
     answer = partial(trained, task=study.task, protocol=study.protocol)
     jobs = gains.jobs(who, study, answer, seeds=seeds, budget=budget, run=run_name)
     settings = bench_settings(ctx)
-    most = processes or cpu_count.available()
+    most = processes or runtime.count_cores()
     with connect(settings) as archive:
         recorded = traces(archive, jobs)
         _check_same_agents(archive, jobs, recorded)

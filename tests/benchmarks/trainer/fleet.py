@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from archive import connect, cpu_count
+from archive import connect, runtime
 from archive.api import Archive
 from archive.architecture.graph import Architecture
 from archive.database.connection import Connection
@@ -164,7 +164,7 @@ class Usage:
         return (
             None
             if self.server_seconds is None
-            else self.server_seconds / self.seconds / cpu_count.available()
+            else self.server_seconds / self.seconds / runtime.count_cores()
         )
 
 
@@ -183,7 +183,7 @@ def _figures(phase: str, usage: Usage, trainers: int, goal: str | None) -> Itera
             yield Figure(f"{name}: median {kind}", 1000 * statistics.median(durations), "ms")
 
     if usage.server_seconds is not None and usage.share is not None:
-        yield Figure(f"{name}: server's share of {cpu_count.available()} cores", usage.share)
+        yield Figure(f"{name}: server's share of {runtime.count_cores()} cores", usage.share)
         milliseconds = 1000 * usage.server_seconds / max(1, usage.transactions)
         yield Figure(f"{name}: server's processor time a transaction", milliseconds, "ms")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archive import __version__, cpu_count
+from archive import __version__, runtime
 from archive.cli.bench.progress import bench_settings, finish
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
@@ -161,7 +161,7 @@ def transfer(
         controls=controls,
     )
     settings = bench_settings(ctx)
-    most = processes or cpu_count.available()
+    most = processes or runtime.count_cores()
     with connect(settings) as archive:
         _search(archive, settings, plan.sources(), most, "sources")
         alter(archive, plan)

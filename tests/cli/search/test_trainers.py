@@ -48,7 +48,7 @@ def trainers(count, study, settings, **chosen):
 
 def test_cores_are_shared_out_as_far_as_they_may_be_used(started, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 128)
-    monkeypatch.setattr("archive.cpu_count.available", lambda: 8)
+    monkeypatch.setattr("archive.runtime.count_cores", lambda: 8)
     with trainers(4, "study", load(home=tmp_path, environment={})):
         pass
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import logging
 import math
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from archive.backoff import vary
 from archive.errors import ArchiveError, StoreError
 from archive.queue.updates import Report
 
@@ -74,7 +74,7 @@ class LeaseKeeper:
         self._due: dict[Key, float] = {}
         self._look_at: dict[Key, float] = {}
         self._lost: set[Key] = set()
-        self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
+        self._alive_at = time.monotonic() + vary(ALIVE_SECONDS, JITTER)
         self._changed = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -155,7 +155,7 @@ class LeaseKeeper:
         if now >= self._alive_at:
             self._archive.proposals.worker_heartbeat(self._worker)
             self._answered()
-            self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
+            self._alive_at = time.monotonic() + vary(ALIVE_SECONDS, JITTER)
 
     def _look(self, now: float) -> None:
         """Look at the leases that nothing has confirmed for a while, and make those due that seem
@@ -176,7 +176,7 @@ class LeaseKeeper:
         with self._guard:
             for key in doubtful:
                 if key in self._due:
-                    self._look_at[key] = time.monotonic() + _varied(pause)
+                    self._look_at[key] = time.monotonic() + vary(pause, JITTER)
                     self._due[key] = self._due[key] if key in held else 0.0
 
     def _is_doubtful(self, key: Key, now: float, until: float) -> bool:
@@ -209,20 +209,16 @@ class LeaseKeeper:
                 self.step()
             except StoreError as error:
                 log.debug("leases not renewed reason=%r", str(error))
-                self._ended.wait(_varied(RETRY_SECONDS, 0.5))
+                self._ended.wait(vary(RETRY_SECONDS))
             except Exception:
                 log.exception("leases not renewed")
-                self._ended.wait(_varied(RETRY_SECONDS, 0.5))
+                self._ended.wait(vary(RETRY_SECONDS))
 
     def _confirm(self, key: Key) -> None:
         now = time.monotonic()
-        self._due[key] = now + _varied(self._lease_seconds / 3)
-        self._look_at[key] = now + _varied(self._look_seconds)
+        self._due[key] = now + vary(self._lease_seconds / 3, JITTER)
+        self._look_at[key] = now + vary(self._look_seconds, JITTER)
 
     def _forget(self, key: Key) -> None:
         self._due.pop(key, None)
         self._look_at.pop(key, None)
-
-
-def _varied(seconds: float, share: float = JITTER) -> float:
-    return seconds * random.uniform(1.0 - share, 1.0)

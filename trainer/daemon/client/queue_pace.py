@@ -10,9 +10,9 @@ further seconds. Pauses vary at random, so that the trainers of a fleet look one
 
 from __future__ import annotations
 
-import random
 import time
 
+from archive.backoff import Backoff
 from archive.store.wake_up import WakeUpReceiver
 
 FIRST_PAUSE = 0.01
@@ -34,9 +34,8 @@ class QueuePace:
 
     def __init__(self, longest_pause: float, wake_up: WakeUpReceiver) -> None:
         self.next_at = 0.0
-        self._longest_pause = longest_pause
         self._wake_up = wake_up
-        self._pause = FIRST_PAUSE
+        self._backoff = Backoff(1.1 * FIRST_PAUSE, 1.1 * longest_pause, share=1 / 11)
         self._rests_until = 0.0
 
     @property
@@ -46,13 +45,12 @@ class QueuePace:
 
     def found(self) -> None:
         """Begin with short pauses again, after a claim."""
-        self._pause = FIRST_PAUSE
+        self._backoff.reset()
         self.next_at = 0.0
 
     def found_nothing(self) -> None:
         """Pause, for twice as long as before."""
-        self._pause = min(2 * self._pause, self._longest_pause)
-        self.next_at = time.monotonic() + self._pause * random.uniform(1.0, 1.1)
+        self.next_at = time.monotonic() + self._backoff.next_pause()
 
     def rest(self, seconds: float) -> None:
         """Make no look for so many seconds, even if the queue grows."""

@@ -10,11 +10,11 @@ an answer.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from archive.backoff import vary
 from archive.database.late_call import LateCall
 from archive.errors import QueryError, StoreError, StoreUnavailableError
 from archive.trainer.daemon import events
@@ -71,7 +71,7 @@ class StoreLink:
         same moment.
         """
         pause = BACKOFF_SECONDS * min(2.0 ** min(self._failures, 30), MOST_BACKOFFS)
-        self.retry_at = time.monotonic() + pause * random.uniform(0.5, 1.5)
+        self.retry_at = time.monotonic() + pause / 2 + vary(pause, 1.0)
 
     def answered(self) -> None:
         """Record an answer of the store; any thread may call this."""

@@ -7,12 +7,12 @@ Trainers that share GPUs take the next seats, each on the GPU with the fewest tr
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from pathlib import Path
 
 from archive.errors import SettingsError
+from archive.files import lock_file
 from archive.trainer.storage.file_names import file_name
 from archive.trainer.trial.devices import Device
 
@@ -72,13 +72,16 @@ class Seats:
             return False
 
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            taken = lock_file(lock)
         except OSError:
-            os.close(lock)
-            return False
+            taken = False
 
-        self._locks.append(lock)
-        return True
+        if taken:
+            self._locks.append(lock)
+        else:
+            os.close(lock)
+
+        return taken
 
 
 def _folder() -> Path:

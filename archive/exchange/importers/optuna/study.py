@@ -12,10 +12,10 @@ from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, StudyConflictError, UsageError
 from archive.exchange.importers.optuna import trials
 from archive.exchange.importers.optuna.trials import OptunaTrial
-from archive.quantities import counted
 from archive.queue.admission import Request, admit
 from archive.store.records import Direction, Objective, Result, Study
 from archive.store.studies.creation import check_new_name
+from archive.values import counted
 
 if TYPE_CHECKING:
     import optuna

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture.graph import Architecture
 from archive.argument_checks import MOST_NAME
 from archive.exchange.importers.optuna.networks import ATTRIBUTE
-from archive.json_values import is_non_finite, mapped
-from archive.quantities import is_duration
 from archive.store.properties import EPOCH
 from archive.store.records import Constraint, Objective, Result
+from archive.values import is_duration, is_non_finite, mapped
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

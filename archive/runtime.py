@@ -1,4 +1,4 @@
-"""Number of processor cores that this process may use.
+"""This process: the processor cores that it may use, and pauses of its garbage collector.
 
     affinity    cores that the process is bound to: `taskset`, Slurm
     quota       processor time a period that its control group may use, or any group above it: containers, systemd
@@ -9,17 +9,18 @@ sees its own group as the root.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 ROOT = Path("/")
 
 
-def available(root: Path = ROOT) -> int:
-    """Return the number of cores: those of the affinity, at most the whole cores of the quota, and
-    at least 1.
+def count_cores(root: Path = ROOT) -> int:
+    """Return the number of usable cores: the affinity, limited by the quota, and at least 1.
 
     Threads beyond the quota gain nothing: once it is used up, all threads of the group stop for the
     rest of the period.
@@ -33,6 +34,22 @@ def available(root: Path = ROOT) -> int:
     )
     quota = _quota(root)
     return bound if quota is None else max(1, min(bound, int(quota)))
+
+
+@contextmanager
+def pause_gc() -> Iterator[None]:
+    """Pause the garbage collector in a block or a function that creates many lasting objects.
+
+    The collector scans all objects whenever their number has grown by a quarter. While a hundred
+    thousand results are read, all of which stay, these scans take two fifths of the time.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @lru_cache(maxsize=8)

@@ -3,12 +3,13 @@ trees."""
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
 import pytest
 
-from archive import cpu_count
+from archive import runtime
 
 V2 = "31 24 0:28 {top} {point} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "33 24 0:30 {top} {point} rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
@@ -78,7 +79,7 @@ def v1(at, group, top="/", **quotas):
     ],
 )
 def test_quotas_of_version_2(tmp_path, group, top, quotas, expected):
-    assert cpu_count.available(v2(tmp_path, group, top, **quotas)) == expected
+    assert runtime.count_cores(v2(tmp_path, group, top, **quotas)) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,25 +94,25 @@ def test_quotas_of_version_2(tmp_path, group, top, quotas, expected):
     ],
 )
 def test_quotas_of_version_1(tmp_path, group, top, quotas, expected):
-    assert cpu_count.available(v1(tmp_path, group, top, **quotas)) == expected
+    assert runtime.count_cores(v1(tmp_path, group, top, **quotas)) == expected
 
 
 def test_an_affinity_below_the_quota_decides(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5})
-    assert cpu_count.available(v2(tmp_path, "/", root="400000 100000")) == 2
+    assert runtime.count_cores(v2(tmp_path, "/", root="400000 100000")) == 2
 
 
 def test_a_system_without_such_files_has_no_quota(tmp_path, monkeypatch):
-    assert cpu_count.available(tmp_path) == 16
+    assert runtime.count_cores(tmp_path) == 16
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert cpu_count.available(tmp_path) == 1
+    assert runtime.count_cores(tmp_path) == 1
 
 
 def test_no_part_counts_cores_by_itself():
     """No other module counts cores: it would ignore affinity and quotas."""
     folders = ("archive", "agents", "kernels", "trainer", "cli")
-    root = Path(cpu_count.__file__).parent.parent
+    root = Path(runtime.__file__).parent.parent
     counting = {
         str(path.relative_to(root))
         for folder in folders
@@ -120,4 +121,43 @@ def test_no_part_counts_cores_by_itself():
     }
     assert {
         path for path in counting if path.count("/") == 1 or not path.startswith("archive/")
-    } == {"archive/cpu_count.py"}
+    } == {"archive/runtime.py"}
+
+
+@pytest.fixture(autouse=True)
+def collecting():
+    gc.enable()
+    yield
+    gc.enable()
+
+
+def test_it_rests_within_and_works_again_afterwards():
+    with runtime.pause_gc():
+        assert not gc.isenabled()
+        with runtime.pause_gc():
+            assert not gc.isenabled()
+
+        assert not gc.isenabled()
+
+    assert gc.isenabled()
+
+
+def test_it_works_again_after_an_error():
+    @runtime.pause_gc()
+    def fails():
+        assert not gc.isenabled()
+        raise ValueError
+
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            fails()
+
+        assert gc.isenabled()
+
+
+def test_who_had_it_off_finds_it_off():
+    gc.disable()
+    with runtime.pause_gc():
+        pass
+
+    assert not gc.isenabled()

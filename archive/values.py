@@ -1,15 +1,24 @@
-"""Durations, sizes and counts: as people write them (`90s`, `2h30m`, `500MB`, `4GiB`, `0.3M`), and
-as measured.
+"""Values from outside and for readers: numbers, texts and JSON.
 
-A clock that went back, a marker such as -1 and an overflow give numbers that are none: one of them
-in a sum makes the sum meaningless. Callers that measure are told (`checked_seconds`); importers
-leave such a number out, and say so.
+| from           | functions                                                                     |
+|----------------|-------------------------------------------------------------------------------|
+| text           | durations (`90s`, `2h30m`), sizes (`500MB`, `4GiB`), counts (`0.3M`)          |
+| other packages | numbers as floats; checked seconds and sizes                                  |
+| the archive    | one line for messages, nouns with their number, JSON, docstrings, hosts       |
+
+A clock that was set back, a marker such as -1 and an overflow give numbers without a meaning: one
+of them in a sum makes the sum meaningless. `checked_seconds` and `checked_size` refuse them;
+importers leave such a number out, and say so.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 import re
+import socket
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from archive.errors import UsageError
@@ -27,7 +36,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKMGT]i?)?B?\s*")
 
 
 def seconds(text: str, unit: str = "s") -> float | None:
-    """Return the seconds of a duration; None where the text is none.
+    """Return the seconds of a duration; None for other text.
 
     Args:
         text: A number with a unit, a sum of these such as `1h30m`, or a plain number.
@@ -41,11 +50,11 @@ def seconds(text: str, unit: str = "s") -> float | None:
     if not re.fullmatch(rf"(?:{_PART}\s*)+", text.strip()):
         return None
 
-    return sum(float(number) * UNIT_SECONDS[each] for number, each in re.findall(_PART, text))
+    return sum(float(count) * UNIT_SECONDS[part] for count, part in re.findall(_PART, text))
 
 
 def size_bytes(text: str) -> int | None:
-    """Return the bytes of a size; None where the text is none.
+    """Return the bytes of a size; None for other text.
 
     Args:
         text: A number with a unit, of powers of 1000 (`MB`) or 1024 (`MiB`), or a plain number of
@@ -56,7 +65,7 @@ def size_bytes(text: str) -> int | None:
 
 
 def number(text: str) -> float | None:
-    """Return a number; None where the text is none.
+    """Return a number; None for other text.
 
     Args:
         text: A plain number, also negative or as `1e6`, or one with a unit as a size has.
@@ -95,6 +104,11 @@ def decimal(text: str) -> float:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, whose plural ends with s."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is an int or a float; a boolean is no number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_duration(seconds: float | None) -> bool:
@@ -159,6 +173,69 @@ def checked_size(name: str, number: Any) -> int | None:
         raise UsageError(f"{name} must be a whole number from 0 to 2^63 - 1, got {shown(number)}")
 
     return round(float(number)) if isinstance(number, float) else int(number)
+
+
+def brief(value: Any, most: int = 80) -> str:
+    """Return a value of any type and size as ASCII text of limited length, for an error."""
+    try:
+        text = ascii(value)
+    except (ValueError, RecursionError):
+        # An integer of more than 4,300 digits, or lists nested without end.
+        return f"a huge {type(value).__name__}"
+
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def in_line(name: str) -> str:
+    """Return a name for a message of one line, with codes for characters that cannot be printed."""
+    return name if name.isprintable() else ascii(name)
+
+
+def mapped(value: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return nested records, mappings and collections as JSON objects and arrays, with each value
+    in them converted.
+
+    A record is an instance of a dataclass: its attributes are the keys of its object.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: mapped(getattr(value, field.name), convert)
+            for field in dataclasses.fields(value)
+        }
+
+    if isinstance(value, Mapping):
+        return {str(name): mapped(item, convert) for name, item in value.items()}
+
+    if isinstance(value, list | tuple | set | frozenset):
+        return [mapped(item, convert) for item in value]
+
+    return convert(value)
+
+
+def finite_or_null(value: Any) -> Any:
+    """Return None for NaN and infinities, and any other value as it is."""
+    return None if is_non_finite(value) else value
+
+
+def is_non_finite(value: Any) -> bool:
+    """Return whether a value is NaN or an infinity, the numbers that JSON does not have."""
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def read_summary(documented: object) -> str:
+    """Return the first paragraph of a docstring as one line; an empty text without a docstring."""
+    paragraph = (inspect.getdoc(documented) or "").partition("\n\n")[0]
+    return " ".join(paragraph.split())
+
+
+def family_of(host: str) -> socket.AddressFamily:
+    """Return the address family of a host name or an address."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def in_url(host: str) -> str:
+    """Return a host as a URL has it: an address of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _product(match: re.Match[str]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.quantities import whole_number
+from archive.values import whole_number
 
 
 @pytest.mark.parametrize(
