@@ -123,17 +123,17 @@ class History:
         Only a `Suggestion.repeat` may propose one again.
         """
         others = (*(pending.architecture for pending in self.pending), *self.failed)
-        return {**self._evaluated, **{one.functional_key: one for one in others}}
+        return {**self._evaluated, **{network.functional_key: network for network in others}}
 
     @property
     def observed_or_pending(self) -> list[Architecture]:
         """The networks with a usable score, and those that may get one, each once: without the
         failed ones.
         """
-        networks = [one.architecture for one in self.usable] + [
-            one.architecture for one in self.pending
+        networks = [observation.architecture for observation in self.usable] + [
+            proposal.architecture for proposal in self.pending
         ]
-        return list({one.functional_key: one for one in networks}.values())
+        return list({network.functional_key: network for network in networks}.values())
 
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
         """Return the history with these suggestions as pending proposals."""
@@ -141,7 +141,11 @@ class History:
             return self
 
         extended = replace(
-            self, pending=(*self.pending, *(Pending(one.architecture) for one in suggestions))
+            self,
+            pending=(
+                *self.pending,
+                *(Pending(suggestion.architecture) for suggestion in suggestions),
+            ),
         )
         # A pending proposal changes no observation, and a pass over a hundred thousand of them
         # takes long.
@@ -295,9 +299,9 @@ def first_of_pool(
     while len(fresh) < count:
         pool = space.initial_pool(rng)
         steps = np.linspace(0, len(pool) - 1, min(n_initial, len(pool))).round().astype(int)
-        order = [*steps, *(at for at in range(len(pool)) if at not in steps)]
+        order = [*steps, *(index for index in range(len(pool)) if index not in steps)]
         taken = {*history.known, *(architecture.functional_key for architecture in fresh)}
-        new = distinct((pool[at] for at in order), taken)
+        new = distinct((pool[index] for index in order), taken)
         if not new:
             break
 
@@ -335,4 +339,4 @@ def draw_new(
         n: Number of suggestions to return.
         taken: Functional keys that must not be suggested.
     """
-    return draw_distinct(make, lambda one: one.architecture.functional_key, n, taken)
+    return draw_distinct(make, lambda suggestion: suggestion.architecture.functional_key, n, taken)

@@ -28,8 +28,8 @@ def info(name: str) -> AgentInfo:
         UnknownNameError: No agent has this name.
         SettingsError: The agent of a plug-in cannot be loaded, or is none.
     """
-    if name in registry.registry.built_in and name in _copied():
-        return _copied()[name]
+    if name in registry.registry.built_in and name in _copy():
+        return _copy()[name]
 
     return _info_of_class(name)
 
@@ -48,14 +48,14 @@ def infos() -> dict[str, AgentInfo]:
     return metadata
 
 
-def copied_text() -> str:
+def copy_text() -> str:
     """Return the text of `catalogue.json` as the classes of the built-in agents have it."""
     rows = {name: asdict(_info_of_class(name)) for name in sorted(registry.registry.built_in)}
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
 @cache
-def _copied() -> dict[str, AgentInfo]:
+def _copy() -> dict[str, AgentInfo]:
     rows = json.loads((files(__package__) / "catalogue.json").read_text(encoding="utf-8"))
     return {
         name: AgentInfo(**{**row, "spaces": tuple(row["spaces"])}) for name, row in rows.items()
@@ -77,4 +77,4 @@ def _info_of_class(name: str) -> AgentInfo:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(copied_text(), encoding="utf-8")
+    Path(sys.argv[1]).write_text(copy_text(), encoding="utf-8")

@@ -107,13 +107,13 @@ def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str
     grouped = dict(settings)
     for parameter in _parameters(maker):
         if is_dataclass(parameter.default):
-            own = {
+            group = {
                 field.name: grouped.pop(field.name)
                 for field in fields(parameter.default)
                 if field.name in grouped
             }
             default: Any = parameter.default
-            grouped[parameter.name] = replace(default, **own)
+            grouped[parameter.name] = replace(default, **group)
 
     return grouped
 
@@ -174,10 +174,10 @@ def _parameters(maker: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 def _plain(value: Any) -> Any:
     """Convert tuples, arrays and paths to JSON values; lists and mappings are copied."""
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
 
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
 
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
@@ -244,14 +244,14 @@ def choose(presets: Mapping[str, Preset], options: BayesOptOptions, **others: An
     Raises:
         UnknownNameError: No preset has this name.
     """
-    own = {**asdict(options), **others}
-    preset = own.pop("preset")
-    own.pop("n_initial")
+    values = {**asdict(options), **others}
+    preset = values.pop("preset")
+    values.pop("n_initial")
     if preset not in presets:
         raise UnknownNameError("preset", preset, presets)
 
     return replace(
-        presets[preset], **{name: value for name, value in own.items() if value is not None}
+        presets[preset], **{name: value for name, value in values.items() if value is not None}
     )
 
 
@@ -293,15 +293,16 @@ def check_types(make: Callable[..., Any], title: str, settings: Mapping[str, Any
 
 def _annotations(make: Callable[..., Any]) -> dict[str, str]:
     """Return the annotation of each setting as text: modules postpone the evaluation of theirs."""
-    known: dict[str, Any] = {}
+    annotations: dict[str, Any] = {}
     for parameter in signature(make).parameters.values():
         if is_dataclass(parameter.default):
-            known |= {field.name: field.type for field in fields(parameter.default)}
+            annotations |= {field.name: field.type for field in fields(parameter.default)}
         elif parameter.annotation is not Parameter.empty:
-            known[parameter.name] = parameter.annotation
+            annotations[parameter.name] = parameter.annotation
 
     return {
-        name: one.__name__ if isinstance(one, type) else str(one) for name, one in known.items()
+        name: annotation.__name__ if isinstance(annotation, type) else str(annotation)
+        for name, annotation in annotations.items()
     }
 
 

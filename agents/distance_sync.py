@@ -103,13 +103,13 @@ class DistanceSync:
         if not new:
             return 0
 
-        stack = self._stored(distance, new, keys)
+        stack = self._read_stored(distance, new, keys)
         pairs = _unordered(new, keys, stack)
         if pairs:
             values = _compute(distance, self._networks, pairs)
             _fill(stack, new, keys, pairs, values)
             kept = _nearest(pairs, values[0], new) if many else np.arange(len(pairs))
-            pairs = [pairs[at] for at in kept]
+            pairs = [pairs[row] for row in kept]
             parts = {name: values[part][:, kept].T for name, part in kinds(distance).items()}
             columns = {
                 name: part[:, 0] if part.shape[1] == 1 else part for name, part in parts.items()
@@ -124,7 +124,7 @@ class DistanceSync:
         whole.update(new)
         return len(pairs)
 
-    def _stored(
+    def _read_stored(
         self, distance: PairDistance[Any], new: Sequence[str], keys: Sequence[str]
     ) -> NDArray[np.float64]:
         """Return (c, m, n) distances, NaN where missing."""
@@ -157,23 +157,21 @@ def _compute(
 ) -> NDArray[np.float64]:
     """Return (c, q) distances."""
     keys = sorted({key for pair in pairs for key in pair})
-    place = {key: at for at, key in enumerate(keys)}
+    row_of = {key: index for index, key in enumerate(keys)}
     networks = [distance.prepare(architectures[key]) for key in keys]
-    return distance.pairs(networks, np.array([[place[a], place[b]] for a, b in pairs], np.int64))
+    return distance.pairs(networks, np.array([[row_of[a], row_of[b]] for a, b in pairs], np.int64))
 
 
 def _nearest(pairs: Pairs, values: NDArray[np.float64], new: Sequence[str]) -> NDArray[np.int64]:
     """Return the positions of the pairs that are among the nearest of one of the new keys."""
     of: dict[str, list[int]] = {key: [] for key in new}
-    for at, pair in enumerate(pairs):
+    for row, pair in enumerate(pairs):
         for key in pair:
             if key in of:
-                of[key].append(at)
+                of[key].append(row)
 
     kept = {
-        at
-        for places in of.values()
-        for at in sorted(places, key=lambda place: values[place])[:NEAREST]
+        at for places in of.values() for at in sorted(places, key=lambda row: values[row])[:NEAREST]
     }
     return np.array(sorted(kept), np.int64)
 
@@ -186,7 +184,9 @@ def _fill(
     values: NDArray[np.float64],
 ) -> None:
     """Write the (c, q) distances of pairs into their entries of the (c, m, n) block."""
-    row, column = ({key: at for at, key in enumerate(side)} for side in (new, keys))
+    row, column = ({key: index for index, key in enumerate(side)} for side in (new, keys))
     for a, b in ((0, 1), (1, 0)):
-        at = [q for q, pair in enumerate(pairs) if pair[a] in row]
-        stack[:, [row[pairs[q][a]] for q in at], [column[pairs[q][b]] for q in at]] = values[:, at]
+        rows = [q for q, pair in enumerate(pairs) if pair[a] in row]
+        stack[:, [row[pairs[q][a]] for q in rows], [column[pairs[q][b]] for q in rows]] = values[
+            :, rows
+        ]

@@ -81,9 +81,9 @@ def from_choices(
             continue
 
         if named.get(decision.name) not in decision.choices:
-            known = ", ".join(decision.choices[:8]) + (", …" if len(decision.choices) > 8 else "")
+            choices = ", ".join(decision.choices[:8]) + (", …" if len(decision.choices) > 8 else "")
             raise UsageError(
-                f"{decision.name!r} must be one of {known}, got {named.get(decision.name)!r}"
+                f"{decision.name!r} must be one of {choices}, got {named.get(decision.name)!r}"
             )
 
         vector.append(decision.choices.index(str(named[decision.name])))
@@ -92,8 +92,8 @@ def from_choices(
     if network is None:
         raise UsageError(f"the choices make no network of the space {decisions.space.name}")
 
-    own = {decision.name for decision in decisions.decisions}
-    return network, {name: value for name, value in named.items() if name not in own}
+    own_names = {decision.name for decision in decisions.decisions}
+    return network, {name: value for name, value in named.items() if name not in own_names}
 
 
 DEEPEST = 5
@@ -157,7 +157,7 @@ class Perceptrons:
         self.depths = (shallowest, min(DEEPEST, limits.max_layers - 3))
         self.parameters = Conditional(list(self._parameters(limits)))
         names = self.parameters.names
-        self._at = {name: at for at, name in enumerate(names)}
+        self._at = {name: column for column, name in enumerate(names)}
         self.kinds = tuple(
             name.rpartition("_")[0] if name[-1].isdigit() else name for name in names
         )
@@ -166,7 +166,7 @@ class Perceptrons:
             [kind.startswith(("learning_rate", "norm", "dropout")) for kind in self.kinds]
         )
         self.categorical = np.array(
-            [isinstance(one, Categorical) for one in self.parameters.parameters]
+            [isinstance(parameter, Categorical) for parameter in self.parameters.parameters]
         )
 
     def encode(
@@ -184,8 +184,8 @@ class Perceptrons:
             "depth": len(hidden),
             "training": OWN if hyperparameters else PROTOCOL,
         }
-        for at, layer in enumerate(hidden, start=1):
-            values |= {f"units_{at}": layer.units, f"activation_{at}": layer.op}
+        for number, layer in enumerate(hidden, start=1):
+            values |= {f"units_{number}": layer.units, f"activation_{number}": layer.op}
 
         trained_with = _by_parameter(hyperparameters, len(hidden))
         if trained_with is None:
@@ -213,9 +213,10 @@ class Perceptrons:
         depth = self.depth(codes)
         layers = [
             Layer(
-                str(self._value(codes, f"activation_{at}")), int(self._value(codes, f"units_{at}"))
+                str(self._value(codes, f"activation_{layer}")),
+                int(self._value(codes, f"units_{layer}")),
             )
-            for at in range(1, depth + 1)
+            for layer in range(1, depth + 1)
         ]
         network = chain(self.space.name, [*layers, Layer("linear")])
         if self._value(codes, "training") == PROTOCOL:
@@ -224,9 +225,9 @@ class Perceptrons:
         places = [*map(str, range(1, depth + 1)), "output"]
         behind = ["input", *map(str, range(1, depth + 1))]
         return network, {
-            "learning_rate": [self._rounded(codes, f"learning_rate_{place}") for place in places],
-            "dropout": [self._rounded(codes, f"dropout_{place}") for place in behind],
-            "max_norm": [self._rounded(codes, f"norm_{place}") for place in places],
+            "learning_rate": [self._round(codes, f"learning_rate_{suffix}") for suffix in places],
+            "dropout": [self._round(codes, f"dropout_{suffix}") for suffix in behind],
+            "max_norm": [self._round(codes, f"norm_{suffix}") for suffix in places],
         }
 
     def depth(self, codes: Array) -> int:
@@ -235,7 +236,7 @@ class Perceptrons:
 
     def sample(self, m: int, rng: np.random.Generator) -> Array:
         """Return m random configurations: (m, D) float64."""
-        return self._masked(self._drawn(m, rng))
+        return self._mask(self._draw(m, rng))
 
     def vary(self, codes: Array, scale: float, rng: np.random.Generator) -> Array:
         """Return a variation of each of (m, D) configurations in a few parameters.
@@ -243,7 +244,7 @@ class Perceptrons:
         Numbers move by a normal step with standard deviation `scale`, the depth by one layer;
         choices are redrawn, and parameters that begin to exist are drawn.
         """
-        drawn = self._drawn(len(codes), rng)
+        drawn = self._draw(len(codes), rng)
         absent = np.isnan(codes)
         moved = np.clip(
             np.where(absent, drawn, codes + scale * rng.standard_normal(codes.shape)), 0.0, 1.0
@@ -253,11 +254,11 @@ class Perceptrons:
         low, high = (depth / self.depths[1] for depth in self.depths)
         moved[:, self._at["depth"]] = np.clip(codes[:, self._at["depth"]] + step, low, high)
         luck = np.where(absent, 2.0, rng.random(codes.shape))
-        chosen = luck < _VARIED / (~absent).sum(axis=1, keepdims=True)
-        chosen[np.arange(len(codes)), luck.argmin(axis=1)] = True
-        return self._masked(np.where(chosen | absent, moved, codes))
+        changed = luck < _VARIED / (~absent).sum(axis=1, keepdims=True)
+        changed[np.arange(len(codes)), luck.argmin(axis=1)] = True
+        return self._mask(np.where(changed | absent, moved, codes))
 
-    def renewed(self, codes: Array) -> Iterator[Array]:
+    def renew(self, codes: Array) -> Iterator[Array]:
         """Yield the configuration, then variants with increasingly more, and fewer, units in one of
         its layers.
 
@@ -266,17 +267,17 @@ class Perceptrons:
         """
         yield codes
         # Where all layers have one width, there is nothing to vary.
-        names = [f"units_{at}" for at in range(self.depth(codes), 0, -1)]
+        names = [f"units_{layer}" for layer in range(self.depth(codes), 0, -1)]
         places = [self._at[name] for name in names if name in self._at]
         for change in range(1, 33):
-            for place in places:
-                units = self.parameters.parameters[place]
+            for choice in places:
+                units = self.parameters.parameters[choice]
                 assert isinstance(units, Real)
                 for signed in (change, -change):
-                    value = float(units.decode(codes[place])) + signed
+                    value = float(units.decode(codes[choice])) + signed
                     if units.low <= value <= units.high:
                         other = codes.copy()
-                        other[place] = units.encode(value)
+                        other[choice] = units.encode(value)
                         yield other
 
     def _hidden(self, architecture: Architecture) -> Sequence[Layer] | None:
@@ -292,17 +293,17 @@ class Perceptrons:
         return hidden if inside and all(layer.op in self.activations for layer in hidden) else None
 
     def _parameters(self, limits: Limits) -> Iterator[Parameter]:
-        own = When("training", one_of=(OWN,))
+        trained = When("training", one_of=(OWN,))
         yield Real("depth", 0, self.depths[1], integer=True)
         yield Categorical("training", (PROTOCOL, OWN))
-        yield Real("dropout_input", *_DROPOUT, when=(own,))
-        yield Real("learning_rate_output", *_RATES, log=True, when=(own,))
-        yield Real("norm_output", *_NORMS, log=True, when=(own,))
+        yield Real("dropout_input", *_DROPOUT, when=(trained,))
+        yield Real("learning_rate_output", *_RATES, log=True, when=(trained,))
+        yield Real("norm_output", *_NORMS, log=True, when=(trained,))
         for layer in range(1, self.depths[1] + 1):
             when = When("depth", at_least=layer)
-            yield Real(f"learning_rate_{layer}", *_RATES, log=True, when=(own, when))
-            yield Real(f"norm_{layer}", *_NORMS, log=True, when=(own, when))
-            yield Real(f"dropout_{layer}", *_DROPOUT, when=(own, when))
+            yield Real(f"learning_rate_{layer}", *_RATES, log=True, when=(trained, when))
+            yield Real(f"norm_{layer}", *_NORMS, log=True, when=(trained, when))
+            yield Real(f"dropout_{layer}", *_DROPOUT, when=(trained, when))
             if limits.min_units < limits.max_units:
                 yield Real(
                     f"units_{layer}", limits.min_units, limits.max_units, True, True, (when,)
@@ -328,25 +329,25 @@ class Perceptrons:
     def _only_units(self) -> int:
         return int(self.space.config["min_units"])
 
-    def _rounded(self, codes: Array, name: str) -> float:
+    def _round(self, codes: Array, name: str) -> float:
         return float(f"{self._value(codes, name):.{_DIGITS}g}")
 
-    def _drawn(self, m: int, rng: np.random.Generator) -> Array:
+    def _draw(self, m: int, rng: np.random.Generator) -> Array:
         codes = rng.random((m, len(self._at)))
-        for at, parameter in enumerate(self.parameters.parameters):
+        for column, parameter in enumerate(self.parameters.parameters):
             if isinstance(parameter, Categorical):
-                codes[:, at] = np.floor(codes[:, at] * len(parameter.choices))
+                codes[:, column] = np.floor(codes[:, column] * len(parameter.choices))
 
         codes[:, self._at["training"]] = rng.random(m) >= _BY_PROTOCOL
         depths = rng.integers(self.depths[0], self.depths[1], m, endpoint=True)
         codes[:, self._at["depth"]] = depths / self.depths[1]
         return codes
 
-    def _masked(self, codes: Array) -> Array:
+    def _mask(self, codes: Array) -> Array:
         """Return codes with NaN for absent parameters."""
         depth = np.rint(codes[:, [self._at["depth"]]] * self.depths[1])
-        own = codes[:, [self._at["training"]]] == 1.0
-        exists: NDArray[np.bool_] = (self._layer <= depth) & (own | ~self._own)
+        trained = codes[:, [self._at["training"]]] == 1.0
+        exists: NDArray[np.bool_] = (self._layer <= depth) & (trained | ~self._own)
         return np.where(exists, codes, np.nan)
 
 
@@ -362,18 +363,18 @@ def _by_parameter(hyperparameters: Mapping[str, Any], depth: int) -> dict[str, A
         if name not in ("learning_rate", "dropout", "max_norm"):
             return None
 
-        each = (
+        values = (
             list(value)
             if isinstance(value, Sequence) and not isinstance(value, str)
             else [value] * (depth + 1)
         )
-        if len(each) != depth + 1:
+        if len(values) != depth + 1:
             return None
 
         symbol = "norm" if name == "max_norm" else name
         named |= {
-            f"{symbol}_{at}": one
-            for at, one in zip(behind if name == "dropout" else places, each, strict=True)
+            f"{symbol}_{suffix}": setting
+            for suffix, setting in zip(behind if name == "dropout" else places, values, strict=True)
         }
 
     return named

@@ -126,9 +126,9 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
     for (_, agent), of_call in groupby(rows, lambda row: (row[2], row[1])):
         numbers, bases = zip(*((row[0], row[3]) for row in of_call), strict=True)
         basis = from_json(bases[0])
-        known = _known(basis)
-        if agent in sizes and known is not None:
-            evaluated, pending = known
+        known_sizes = _read_sizes(basis)
+        if agent in sizes and known_sizes is not None:
+            evaluated, pending = known_sizes
             left = max(sizes[agent][_with_proxies(basis)] - evaluated - pending, 0)
             initial.update(numbers[:left] if evaluated else numbers)
 
@@ -157,8 +157,8 @@ def _first_calls(archive: Archive, snapshot: Snapshot, most: int) -> list[tuple[
     end = most
     last = max((view.number for view in snapshot.proposals), default=-1)
     while begin <= last and (not rows or _without_evaluations(rows[-1][3])):
-        given = {"study": snapshot.study.name, "begin": begin, "end": end}
-        rows += archive.query(_CALLS, given, limit=end - begin).rows
+        parameters = {"study": snapshot.study.name, "begin": begin, "end": end}
+        rows += archive.query(_CALLS, parameters, limit=end - begin).rows
         begin = end
         end = 2 * end
 
@@ -166,8 +166,8 @@ def _first_calls(archive: Archive, snapshot: Snapshot, most: int) -> list[tuple[
 
 
 def _without_evaluations(basis: str | None) -> bool:
-    known = _known(from_json(basis))
-    return known is not None and not known[0]
+    sizes = _read_sizes(from_json(basis))
+    return sizes is not None and not sizes[0]
 
 
 def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
@@ -208,7 +208,7 @@ def _with_proxies(basis: Mapping[str, Any] | None) -> bool:
     return bool(((basis or {}).get("proxies") or {}).get("networks", 0) >= LEAST)
 
 
-def _known(basis: Mapping[str, Any] | None) -> tuple[int, int] | None:
+def _read_sizes(basis: Mapping[str, Any] | None) -> tuple[int, int] | None:
     """Return the numbers of evaluations and of pending proposals in the history of a call;
 
     None if not on record.

@@ -106,7 +106,7 @@ def run(
         study = snapshot.study
         counts = snapshot.counts
         pauses.observe(counts)
-        evaluated = _evaluated(snapshot)
+        evaluated = _count_evaluated(snapshot)
         waiting = counts[State.WAITING] + counts[State.RUNNING]
         if worth_keeping(study.space):
             unmeasured |= {
@@ -116,8 +116,8 @@ def run(
             unmeasured = set()
 
         yield snapshot
-        known = evaluated, counts[State.FAILED]
-        if not waiting and (evaluated >= study.budget or exhausted == known):
+        evaluations = evaluated, counts[State.FAILED]
+        if not waiting and (evaluated >= study.budget or exhausted == evaluations):
             if snapshot.whole:
                 return
 
@@ -128,11 +128,11 @@ def run(
         limit.check(snapshot)
         count = min(batch - waiting, study.budget - evaluated - waiting)
         proposed = None
-        if count > 0 and exhausted != known:
+        if count > 0 and exhausted != evaluations:
             proposed = searcher.propose(
                 study, agent, agent_id, count, retrain=retrain, distance_sync=distance_sync
             )
-            exhausted = None if proposed.made or proposed.lost else known
+            exhausted = None if proposed.made or proposed.lost else evaluations
 
         if proposed is None or not proposed.made:
             # There is nothing to propose, or another loop was faster.
@@ -213,8 +213,8 @@ class FailureLimit:
         """Keep the failures and the number of evaluations from before."""
         self._before = {view.id for view in begin.proposals if _is_failure(view)}
         self._failed: dict[str, ProposalView] = {}
-        self._evaluated = self._last = _evaluated(begin)
-        left = begin.study.budget - self._evaluated
+        self._count_evaluated = self._last = _count_evaluated(begin)
+        left = begin.study.budget - self._count_evaluated
         self._limit = min(max(left, FAILURES_IN_A_ROW), FAILURES)
         # Number of failures of this search when an evaluation was last new.
         self._excused = 0
@@ -237,11 +237,11 @@ class FailureLimit:
                 self._failed.pop(view.id, None)
 
         failed = self._failed.values()
-        if (evaluated := _evaluated(snapshot)) != self._last:
+        if (evaluated := _count_evaluated(snapshot)) != self._last:
             self._last = evaluated
             self._excused = len(failed)
 
-        new = evaluated - self._evaluated
+        new = evaluated - self._count_evaluated
         in_a_row = self._limit < FAILURES and len(failed) - self._excused >= self._limit
         if len(failed) > new and (in_a_row or len(failed) >= FAILURES):
             raise SearchError(
@@ -258,5 +258,5 @@ def _is_failure(view: ProposalView) -> bool:
     return view.state is State.FAILED and not view.cancelled
 
 
-def _evaluated(snapshot: Snapshot) -> int:
+def _count_evaluated(snapshot: Snapshot) -> int:
     return snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED]

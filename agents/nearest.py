@@ -158,7 +158,7 @@ class Nearest:
         """
         require_at_least(1, k=k)
         distance = kernels.get(kernel, **settings)
-        chosen = component_of(distance, component)
+        part = component_of(distance, component)
         if isinstance(architecture, str):
             architecture = self._archive.architectures.get(
                 self._archive.architectures.find(architecture)
@@ -167,12 +167,12 @@ class Nearest:
         within = None if study is None else self._of_study(study)
         identity = f"{kernel} {sorted(settings.items())!r} {architecture.space}"
         with self._lock:
-            result = self._search(identity, distance, architecture, k, chosen, within)
+            result = self._search(identity, distance, architecture, k, part, within)
             if result is None:
                 # A key of the index is missing in the archive, which was emptied or replaced
                 # meanwhile.
                 self._stores.pop(identity).forget()
-                result = self._search(identity, distance, architecture, k, chosen, within)
+                result = self._search(identity, distance, architecture, k, part, within)
 
         assert result is not None
         return result
@@ -199,11 +199,11 @@ class Nearest:
             return Similar((), 0, 0, 0, left_out)
 
         near = store.index.nearest(architecture, k, component, allowed)
-        found = self._described(store.keys, near, len(allowed))
-        return None if found is None else replace(found, left_out=left_out)
+        similar = self._describe(store.keys, near, len(allowed))
+        return None if similar is None else replace(similar, left_out=left_out)
 
-    def _described(self, keys: Keys, near: NearestNeighbours, among: int) -> Similar | None:
-        names = [keys[at].decode() for at in near.positions]
+    def _describe(self, keys: Keys, near: NearestNeighbours, among: int) -> Similar | None:
+        names = [keys[index].decode() for index in near.positions]
         rows = self._archive.connection.read(
             lambda tx: {row["key"]: row for row in tx.run(ABOUT, keys=names)}
         )
@@ -297,8 +297,8 @@ class IndexStore:
             )
             settings = self._archive.connection.settings
             # Each user of a shared server has a separate file.
-            place = f"{settings.uri} {self._archive.connection.database} {created}"
-            self._place = f"{self._identity} {vocabulary(self.space).digest} {place}"
+            source = f"{settings.uri} {self._archive.connection.database} {created}"
+            self._place = f"{self._identity} {vocabulary(self.space).digest} {source}"
             self._load()
 
         count = self._archive.connection.read(
@@ -309,19 +309,19 @@ class IndexStore:
             self._count = count
             self._save()
 
-    def allowed(self, own: str, within: list[str] | None) -> NDArray[np.int64]:
+    def allowed(self, key: str, within: list[str] | None) -> NDArray[np.int64]:
         """Return the positions to search: all but the network's own, or those of a study."""
-        chosen = self.keys != own.encode()
+        mask = self.keys != key.encode()
         if within is not None:
-            chosen &= np.isin(self.keys, np.array(within, "S32"))
+            mask &= np.isin(self.keys, np.array(within, "S32"))
 
-        return np.flatnonzero(chosen)
+        return np.flatnonzero(mask)
 
-    def left_out(self, own: str, within: list[str] | None) -> int:
+    def left_out(self, key: str, within: list[str] | None) -> int:
         """Return the number of networks that `allowed` would search if the kernel were defined on
         them.
         """
-        refused = self._refused[self._refused != own.encode()]
+        refused = self._refused[self._refused != key.encode()]
         return (
             len(refused) if within is None else int(np.isin(refused, np.array(within, "S32")).sum())
         )
@@ -335,8 +335,8 @@ class IndexStore:
             lambda tx: [row[0] for row in tx.run(OF_SPACE, space=self.space)]
         )
         keys = np.array(sorted(stored), "S32")
-        known = np.concatenate([self.keys, self._refused])
-        return [key.decode() for key in keys[~np.isin(keys, known)]]
+        seen = np.concatenate([self.keys, self._refused])
+        return [key.decode() for key in keys[~np.isin(keys, seen)]]
 
     def _add(self, keys: list[str]) -> None:
         if len(keys) > BLOCK and self._notify is not None:
@@ -356,7 +356,7 @@ class IndexStore:
                     refused.append(key)
 
             if prepared:
-                self.index.add([one for _, one in prepared])
+                self.index.add([network for _, network in prepared])
 
             self.keys = np.concatenate([self.keys, np.array([key for key, _ in prepared], "S32")])
             self._refused = np.concatenate([self._refused, np.array(refused, "S32")])

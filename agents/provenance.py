@@ -72,20 +72,22 @@ def history_of(
     """
     read = archive.studies.history_of(study)
     evaluations = read.evaluations
-    own, sources = split(evaluations, study)
+    observed, sources = split(evaluations, study)
     history = History(
-        observations=observations_of(own, study, costs),
+        observations=observations_of(observed, study, costs),
         sources=sources,
-        pending=tuple(Pending(one.architecture, one.hyperparameters) for one in read.open),
-        failed=tuple(one.architecture for one in read.failed),
+        pending=tuple(
+            Pending(proposal.architecture, proposal.hyperparameters) for proposal in read.open
+        ),
+        failed=tuple(evaluation.architecture for evaluation in read.failed),
         goals=goals_of(study, costs),
         constraints=constraints_of(study, costs),
         proxies=proxies_of(archive, study),
     )
     basis = {
         "observations": _by_study(evaluations),
-        "pending": ranges(one.number for one in read.open),
-        "failed": ranges(one.number for one in read.failed),
+        "pending": ranges(proposal.number for proposal in read.open),
+        "failed": ranges(evaluation.number for evaluation in read.failed),
         **basis_of(history.proxies),
     }
     if partial := _partial(evaluations):
@@ -131,7 +133,8 @@ def observations_of(
     """
     scores = projected(evaluations, study.objective)
     observations = tuple(
-        observation(each, *score) for each, score in zip(evaluations, scores, strict=True)
+        observation(evaluation, *score)
+        for evaluation, score in zip(evaluations, scores, strict=True)
     )
     goals = goals_of(study, costs)
     constraints = constraints_of(study, costs)
@@ -140,13 +143,13 @@ def observations_of(
 
     return tuple(
         replace(
-            one,
-            further=() if goals is None else goals.further_scores(each),
+            seen,
+            further=() if goals is None else goals.further_scores(evaluation),
             measured=()
             if constraints is None
-            else constraints.told(each, study.objective, one.score),
+            else constraints.told(evaluation, study.objective, seen.score),
         )
-        for one, each in zip(observations, evaluations, strict=True)
+        for seen, evaluation in zip(observations, evaluations, strict=True)
     )
 
 

@@ -126,35 +126,35 @@ def recommend(
     """
     groups = replicates(observations)
     ranked = [
-        at
-        for at, each in enumerate(groups)
-        if among is None or each[0].architecture.functional_key in among
+        number
+        for number, group in enumerate(groups)
+        if among is None or group[0].architecture.functional_key in among
     ]
     if not is_noisy(observations):
-        best = [max(observation.score for observation in groups[at]) for at in ranked]
+        best = [max(observation.score for observation in groups[number]) for number in ranked]
         return Recommendations(
-            _ranked([groups[at] for at in ranked], np.array(best), np.zeros(len(best))), 0.0
+            _rank([groups[number] for number in ranked], np.array(best), np.zeros(len(best))), 0.0
         )
 
-    means = np.array([np.mean([observation.score for observation in each]) for each in groups])
+    means = np.array([np.mean([observation.score for observation in group]) for group in groups])
     # Networks of low mean score are not the best ones, and estimates of a hundred thousand networks
     # take gigabytes.
-    ranked = sorted(sorted(ranked, key=lambda at: -means[at])[:MOST])
-    chosen = [groups[at] for at in ranked]
+    ranked = sorted(sorted(ranked, key=lambda number: -means[number])[:MOST])
+    candidates = [groups[number] for number in ranked]
     if len(groups) < LEAST or any(observation.hyperparameters for observation in observations):
-        return Recommendations(_ranked(chosen, means[ranked], None), None)
+        return Recommendations(_rank(candidates, means[ranked], None), None)
 
     inputs = None if file is None else digest(space, observations, ranked)
     estimates = None if file is None or inputs is None else file.read(inputs)
     if estimates is None:
-        estimates = _estimates(space, groups, means, chosen)
+        estimates = _estimates(space, groups, means, candidates)
         if file is not None and inputs is not None and estimates is not None:
             file.write(inputs, estimates)
 
     if estimates is None:
-        return Recommendations(_ranked(chosen, means[ranked], None), None)
+        return Recommendations(_rank(candidates, means[ranked], None), None)
 
-    return Recommendations(_ranked(chosen, estimates.means, estimates.stds), estimates.noise)
+    return Recommendations(_rank(candidates, estimates.means, estimates.stds), estimates.noise)
 
 
 def of_study(
@@ -174,8 +174,12 @@ def of_study(
         best estimates, or where the space of the study is not installed.
     """
     evaluations = archive.studies.history(study.name)
-    own, _ = split(evaluations, study)
-    observations = [observation(each, each.score) for each in own if _is_whole(each)]
+    evaluated, _ = split(evaluations, study)
+    observations = [
+        observation(evaluation, evaluation.score)
+        for evaluation in evaluated
+        if _is_whole(evaluation)
+    ]
     if not is_noisy(observations):
         return None
 
@@ -213,14 +217,16 @@ def _estimates(
     space: Space,
     groups: Sequence[Sequence[Observation]],
     means: Array,
-    chosen: Sequence[Sequence[Observation]],
+    candidates: Sequence[Sequence[Observation]],
 ) -> Estimates | None:
     """Return the estimates of the chosen networks; None where no model could be fitted."""
     fitted = _fit(space, groups, means)
     if fitted is None:
         return None
 
-    posterior = fitted.posterior([group[0].architecture.functional for group in chosen]).in_scores()
+    posterior = fitted.posterior(
+        [group[0].architecture.functional for group in candidates]
+    ).in_scores()
     return Estimates(posterior.mean, posterior.std, _noise(fitted))
 
 
@@ -244,39 +250,39 @@ def _fit(
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         order = np.concatenate([order[: MOST // 2], others])
 
-    fitted_to = [one for at in np.sort(order) for one in groups[at]]
+    fitted_to = [seen for number in np.sort(order) for seen in groups[number]]
     names = [name for name in defaults(space) if is_cheap(name, space)]
     models = [member_model(name, space) for name in names]
     nugget = has_replicates(fitted_to)
     transform = CompressBelowMedian(noise_of_scores=True)
     stacked = StackedGP(
         [
-            one.noisy_surrogate(transform) if nugget else one.surrogate(transform, NOISE_PRIOR)
-            for one in models
+            model.noisy_surrogate(transform) if nugget else model.surrogate(transform, NOISE_PRIOR)
+            for model in models
         ]
     )
-    scores = np.array([one.score for one in fitted_to], np.float64)
+    scores = np.array([seen.score for seen in fitted_to], np.float64)
     try:
         return stacked.fit(
-            [one.architecture.functional for one in fitted_to], scores, np.random.default_rng(0)
+            [seen.architecture.functional for seen in fitted_to], scores, np.random.default_rng(0)
         )
     except NumericalError:
         return None
 
 
-def _ranked(
+def _rank(
     groups: Sequence[Sequence[Observation]], scores: Array, stds: Array | None
 ) -> tuple[Recommendation, ...]:
     half = None if stds is None else WIDTH * stds
     return tuple(
         Recommendation(
-            groups[at][0].architecture,
-            float(scores[at]),
-            None if half is None else float(scores[at] - half[at]),
-            None if half is None else float(scores[at] + half[at]),
-            tuple(groups[at]),
+            groups[row][0].architecture,
+            float(scores[row]),
+            None if half is None else float(scores[row] - half[row]),
+            None if half is None else float(scores[row] + half[row]),
+            tuple(groups[row]),
         )
-        for at in np.argsort(-scores, kind="stable").tolist()
+        for row in np.argsort(-scores, kind="stable").tolist()
     )
 
 

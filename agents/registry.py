@@ -68,7 +68,7 @@ class ConfiguredAgent:
     @property
     def name(self) -> str:
         """`KIND`, or `KIND:NAME=VALUE,NAME=VALUE` in the order of the names."""
-        shown = (f"{setting}={_shown(self.settings[setting])}" for setting in sorted(self.settings))
+        shown = (f"{setting}={_show(self.settings[setting])}" for setting in sorted(self.settings))
         return f"{self.kind}:{','.join(shown)}" if self.settings else self.kind
 
     def make(self, space: Space) -> Agent:
@@ -88,9 +88,9 @@ def configured(text: str) -> ConfiguredAgent:
     kind, _, rest = text.partition(":")
     # A comma between two settings is followed by a name and an equals sign; others belong to a
     # value.
-    found = assignments(re.split(r",(?=\w+=)", rest), "a setting of an agent") if rest else {}
+    values = assignments(re.split(r",(?=\w+=)", rest), "a setting of an agent") if rest else {}
     settings(kind)
-    return ConfiguredAgent(kind, found)
+    return ConfiguredAgent(kind, values)
 
 
 def names() -> tuple[str, ...]:
@@ -131,11 +131,11 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         )
 
     make = registry.maker(name)
-    known, takes_others = settings_of(make)
+    defaults, takes_others = settings_of(make)
     for setting in config:
-        if setting not in known and not takes_others:
+        if setting not in defaults and not takes_others:
             raise UnknownNameError(
-                f"setting of agent {name}", setting, known, f"agent {name} has no settings"
+                f"setting of agent {name}", setting, defaults, f"agent {name} has no settings"
             )
 
     check_types(make, f"agent {name}", config)
@@ -150,5 +150,5 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         raise UsageError(f"agent {name} cannot be made with {shown}: {error}") from error
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

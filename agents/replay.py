@@ -143,9 +143,11 @@ class StudyReplay:
         Raises:
             UsageError: An evaluation or proposal that it names is missing.
         """
-        own, sources = split(self._as_of_call(self._named_evaluations(basis), basis), self.study)
+        evaluated, sources = split(
+            self._as_of_call(self._find_evaluations(basis), basis), self.study
+        )
         return History(
-            observations=observations_of(own, self.study, self._costs),
+            observations=observations_of(evaluated, self.study, self._costs),
             sources=sources,
             goals=goals_of(self.study, self._costs),
             constraints=constraints_of(self.study, self._costs),
@@ -159,7 +161,7 @@ class StudyReplay:
             proxies=self._proxies(basis.get("proxies")),
         )
 
-    def _named_evaluations(self, basis: Basis) -> Sequence[Evaluation]:
+    def _find_evaluations(self, basis: Basis) -> Sequence[Evaluation]:
         """Return the evaluations that a basis names, after a check that its evaluations and
         proposals exist.
         """
@@ -175,7 +177,11 @@ class StudyReplay:
             requested = {
                 (name, number) for name, text in named.items() for number in numbers_in(text)
             }
-            evaluations = [one for one in self._evaluations if (one.study, one.number) in requested]
+            evaluations = [
+                evaluation
+                for evaluation in self._evaluations
+                if (evaluation.study, evaluation.number) in requested
+            ]
             missing = {
                 number for text in others for number in numbers_in(text)
             } - self.proposals.keys()
@@ -198,24 +204,27 @@ class StudyReplay:
             for epochs, numbers in lengths.items()
             for number in numbers_in(numbers)
         }
-        names = {str(each.study) for each in evaluations} if paused else ()
+        names = {str(evaluation.study) for evaluation in evaluations} if paused else ()
         studies = {name: self._archive.studies.get(name) for name in names}
-        at = [paused.get((str(each.study), int(each.number or 0))) for each in evaluations]
+        paused_lengths = [
+            paused.get((str(evaluation.study), int(evaluation.number or 0)))
+            for evaluation in evaluations
+        ]
         return [
-            each
+            evaluation
             if epochs is None
-            else as_of(each, epochs, self.study.objective, studies[str(each.study)])
-            for each, epochs in zip(evaluations, at, strict=True)
+            else as_of(evaluation, epochs, self.study.objective, studies[str(evaluation.study)])
+            for evaluation, epochs in zip(evaluations, paused_lengths, strict=True)
         ]
 
-    def _proxies(self, known: Mapping[str, Any] | None) -> ProxyTable | None:
+    def _proxies(self, entry: Mapping[str, Any] | None) -> ProxyTable | None:
         """Return the proxies that an entry of a basis names."""
-        if not known:
+        if not entry:
             return None
 
-        name = f"{known['source']} {known['until']}"
+        name = f"{entry['source']} {entry['until']}"
         if name not in self._tables:
-            self._tables[name] = proxies_of(self._archive, self.study, known)
+            self._tables[name] = proxies_of(self._archive, self.study, entry)
 
         return self._tables[name]
 
@@ -230,7 +239,7 @@ class StudyReplay:
             for name in proposal.based_on.get("observations", ())
         }
         evaluations = self._archive.studies.evaluations(sorted(named)) if named else []
-        return sorted(evaluations, key=lambda one: one.study != self.study.name)
+        return sorted(evaluations, key=lambda evaluation: evaluation.study != self.study.name)
 
     def _networks(self, numbers: str) -> Sequence[Architecture]:
         return networks_of(

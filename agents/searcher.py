@@ -128,9 +128,7 @@ class Searcher:
         }
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
-        suggestions = _checked(
-            agent, agent.propose(adapted(agent, history), count + self.spare, rng)
-        )
+        suggestions = _check(agent, agent.propose(adapted(agent, history), count + self.spare, rng))
         seconds = time.process_time() - began
         answers = (
             [None] * len(suggestions)
@@ -139,7 +137,8 @@ class Searcher:
         )
         # A repeat needs another training: the known result is the one that it repeats.
         answers = [
-            None if one.repeat else answer for one, answer in zip(suggestions, answers, strict=True)
+            None if suggestion.repeat else answer
+            for suggestion, answer in zip(suggestions, answers, strict=True)
         ]
         proposals = self._archive.proposals.create(
             study.name,
@@ -152,7 +151,9 @@ class Searcher:
             most=count,
         )
         lost = self._adapt_to_others(
-            [one for one in suggestions if not _is_known(one, history)], proposals, count
+            [suggestion for suggestion in suggestions if not _is_known(suggestion, history)],
+            proposals,
+            count,
         )
         return ProposeOutcome(tuple(proposals), lost)
 
@@ -169,7 +170,9 @@ class Searcher:
         Returns:
             Whether other searches took so many suggestions that fewer than requested are new.
         """
-        keys = list(dict.fromkeys(one.architecture.functional_key for one in suggestions))
+        keys = list(
+            dict.fromkeys(suggestion.architecture.functional_key for suggestion in suggestions)
+        )
         lost = len(proposals) < min(count, len(keys))
         interfered = lost or any(
             proposal.functional_key not in keys[:count] for proposal in proposals
@@ -194,7 +197,7 @@ def _is_known(suggestion: Suggestion, history: History) -> bool:
 _PREDICTION = ("acquisition", "mean", "std")
 
 
-def _checked(agent: Agent, suggestions: Any) -> list[Suggestion]:
+def _check(agent: Agent, suggestions: Any) -> list[Suggestion]:
     """Return the suggestions of an agent as a list, which must meet the contract of
     `Agent.propose`.
 
@@ -207,18 +210,18 @@ def _checked(agent: Agent, suggestions: Any) -> list[Suggestion]:
     """
     if not isinstance(suggestions, list | tuple):
         raise UsageError(
-            f"{_named(agent)} must propose a list of Suggestion, got {type(suggestions).__name__}"
+            f"{_name_of(agent)} must propose a list of Suggestion, got {type(suggestions).__name__}"
         )
 
-    for one in suggestions:
-        if not isinstance(one, Suggestion):
+    for suggestion in suggestions:
+        if not isinstance(suggestion, Suggestion):
             raise UsageError(
-                f"{_named(agent)} must propose a list of Suggestion, got {type(one).__name__} in it"
+                f"{_name_of(agent)} must propose a list of Suggestion, got {type(suggestion).__name__} in it"
             )
 
-        _check_network(agent, agent.space, one.architecture)
+        _check_network(agent, agent.space, suggestion.architecture)
         for name in _PREDICTION:
-            _check_number(agent, name, getattr(one, name))
+            _check_number(agent, name, getattr(suggestion, name))
 
     return list(suggestions)
 
@@ -226,14 +229,14 @@ def _checked(agent: Agent, suggestions: Any) -> list[Suggestion]:
 def _check_network(agent: Agent, space: Space, network: Any) -> None:
     if not isinstance(network, Architecture):
         raise UsageError(
-            f"{_named(agent)} must suggest an Architecture, got {type(network).__name__}"
+            f"{_name_of(agent)} must suggest an Architecture, got {type(network).__name__}"
         )
 
     try:
         space.validate(network)
     except InvalidArchitectureError as error:
         raise UsageError(
-            f"{_named(agent)} suggests a network outside the space {space.name}: {error}"
+            f"{_name_of(agent)} suggests a network outside the space {space.name}: {error}"
         ) from error
 
 
@@ -242,9 +245,9 @@ def _check_number(agent: Agent, name: str, value: Any) -> None:
         float(0 if value is None else value)
     except (TypeError, ValueError):
         raise UsageError(
-            f"the {name} of a suggestion of {_named(agent)} must be a number, got {value!r}"
+            f"the {name} of a suggestion of {_name_of(agent)} must be a number, got {value!r}"
         ) from None
 
 
-def _named(agent: Agent) -> str:
+def _name_of(agent: Agent) -> str:
     return f"agent {getattr(agent, 'kind', type(agent).__name__)}"

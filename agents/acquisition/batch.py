@@ -40,7 +40,7 @@ import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.dpp import KDPP
-from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound, constrained
+from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound, constrain
 from archive.agents.surrogates.base import Array, Fitted, Posterior
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
@@ -130,7 +130,7 @@ class Top(BatchSelection):
         ranks = self.acquisition.rank(
             fitted.posterior(candidates, joint=self.acquisition.joint), rng
         )
-        return [int(at) for at in np.argsort(-ranks, kind="stable")[:count]]
+        return [int(row) for row in np.argsort(-ranks, kind="stable")[:count]]
 
 
 @final
@@ -209,7 +209,7 @@ class Thompson(BatchSelection):
         selected: list[int] = []
         posterior = fitted.posterior(candidates, joint=True)
         for drawn in posterior.sample(count, rng):
-            selected.append(_best_other(constrained(drawn, posterior), selected))
+            selected.append(_best_other(constrain(drawn, posterior), selected))
 
         return selected
 
@@ -229,7 +229,7 @@ class KDpp(BatchSelection):
     ) -> list[int]:
         posterior = fitted.posterior(candidates, joint=True)
         return list(
-            KDPP(_weighted(_similarity(posterior), _log_feasibility(posterior)), count).sample(rng)
+            KDPP(_weight(_similarity(posterior), _log_feasibility(posterior)), count).sample(rng)
         )
 
 
@@ -266,7 +266,7 @@ class QualityKDpp(BatchSelection):
         if self.quality is None:
             log_quality += _log_feasibility(posterior)
 
-        return list(KDPP(_weighted(_similarity(posterior), log_quality), count).sample(rng))
+        return list(KDPP(_weight(_similarity(posterior), log_quality), count).sample(rng))
 
     def _log_quality(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """Return log q of each candidate, 0 for the best: (m,) float64."""
@@ -333,7 +333,7 @@ def _log_feasibility(posterior: Posterior) -> Array:
     return half
 
 
-def _weighted(similarity: Array, log_quality: Array) -> Array:
+def _weight(similarity: Array, log_quality: Array) -> Array:
     """Return q_i K_ij q_j:
 
     (m, m) float64, with q of at least `LEAST_LOG_QUALITY` below the best.

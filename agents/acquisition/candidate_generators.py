@@ -123,11 +123,13 @@ class ListedCandidates(CandidateGenerator):
         members = self._members
         # Blocks of equal size: distances to few columns are not cached, those to many are.
         blocks = np.array_split(np.arange(len(members)), -(-len(members) // BLOCK))
-        ranks = np.concatenate([rank(members[at[0] : at[-1] + 1]) for at in blocks])
+        ranks = np.concatenate([rank(members[block[0] : block[-1] + 1]) for block in blocks])
         # Stable: ties keep the order of the list, which never changes.
         order = np.argsort(-ranks, kind="stable").tolist()
-        fresh = (at for at in order if self._keys[at] not in history.known)
-        return [Ranked(Candidate(members[at]), float(ranks[at])) for at in islice(fresh, count)]
+        fresh = (index for index in order if self._keys[index] not in history.known)
+        return [
+            Ranked(Candidate(members[index]), float(ranks[index])) for index in islice(fresh, count)
+        ]
 
 
 @final
@@ -178,15 +180,15 @@ class EvolvedCandidates(CandidateGenerator):
         start = [*self.space.initial_pool(), *filter(self.space.contains, starts(history))]
         evaluations = self.evaluations or evaluations_at(len(history.usable) + len(history.pending))
         ranked = evolve(self.space, start, rank, evaluations, rng, logarithmic=logarithmic)
-        return self.climbed(ranked, history, rank, rng)[:count]
+        return self.climb(ranked, history, rank, rng)[:count]
 
-    def climbed(
+    def climb(
         self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator
     ) -> list[Ranked]:
         """Add the results of local search from the best candidates; returns unknown networks, best
         first.
         """
-        by_key = {one.candidate.architecture.functional_key: one for one in ranked}
+        by_key = {entry.candidate.architecture.functional_key: entry for entry in ranked}
         for one in self._fresh(ranked, history.known)[: self.climbs]:
             self._climb(one, rank, by_key, history.known, rng)
 
@@ -205,9 +207,12 @@ class EvolvedCandidates(CandidateGenerator):
             if not near:
                 return
 
-            ranks = rank([one.architecture for one in near])
-            valued = [Ranked(one, float(value)) for one, value in zip(near, ranks, strict=True)]
-            by_key.update((one.candidate.architecture.functional_key, one) for one in valued)
+            ranks = rank([candidate.architecture for candidate in near])
+            valued = [
+                Ranked(candidate, float(value))
+                for candidate, value in zip(near, ranks, strict=True)
+            ]
+            by_key.update((entry.candidate.architecture.functional_key, entry) for entry in valued)
             fresh = self._fresh(valued, known)
             if not fresh or fresh[0].rank <= top.rank:
                 return
@@ -224,8 +229,10 @@ class EvolvedCandidates(CandidateGenerator):
         ]
 
     def _fresh(self, ranked: Sequence[Ranked], known: Mapping[str, Architecture]) -> list[Ranked]:
-        fresh = [one for one in ranked if one.candidate.architecture.functional_key not in known]
-        return sorted(fresh, key=lambda one: -one.rank)
+        fresh = [
+            entry for entry in ranked if entry.candidate.architecture.functional_key not in known
+        ]
+        return sorted(fresh, key=lambda entry: -entry.rank)
 
 
 @final
@@ -260,7 +267,7 @@ class SampledCandidates(CandidateGenerator):
         logarithmic: bool = False,
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
-        return self._evolution.climbed(
+        return self._evolution.climb(
             self.drawn.candidates(history, rank, count, rng), history, rank, rng
         )[:count]
 
@@ -296,7 +303,7 @@ class MutatedCandidates(CandidateGenerator):
         """See `CandidateGenerator.candidates`."""
         best = self._best(history)
         drawn = (
-            [mutate(self.space, best[at % len(best)], rng) for at in range(self.most)]
+            [mutate(self.space, best[index % len(best)], rng) for index in range(self.most)]
             if best
             else []
         )
@@ -304,20 +311,23 @@ class MutatedCandidates(CandidateGenerator):
         if not fresh:
             return []
 
-        ranks = rank([one.architecture for one in fresh])
+        ranks = rank([candidate.architecture for candidate in fresh])
         order = np.argsort(-ranks, kind="stable")[:count]
-        return [Ranked(fresh[at], float(ranks[at])) for at in order]
+        return [Ranked(fresh[index], float(ranks[index])) for index in order]
 
     def _best(self, history: History) -> list[Candidate]:
         scores: dict[str, list[float]] = {}
         for observation in history.usable:
             scores.setdefault(observation.architecture.functional_key, []).append(observation.score)
 
-        known = [
+        networks = [
             history.known[key]
             for key in sorted(scores, key=lambda key: -float(np.mean(scores[key])))
         ]
-        return [Candidate(one) for one in islice(filter(self.space.contains, known), self.parents)]
+        return [
+            Candidate(network)
+            for network in islice(filter(self.space.contains, networks), self.parents)
+        ]
 
 
 def listing_of(generator: CandidateGenerator) -> Listing | None:

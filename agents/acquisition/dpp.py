@@ -61,7 +61,7 @@ class KDPP:
 
     def __init__(self, similarity: Array, k: int) -> None:
         """Check and decompose the matrix."""
-        self._similarity = _checked(similarity)
+        self._similarity = _check(similarity)
         n = len(self._similarity)
         if not 0 <= k <= n:
             raise UsageError(f"k must be between 0 and the number of items, {n}, got {k}")
@@ -72,12 +72,12 @@ class KDPP:
 
     def sample(self, rng: np.random.Generator) -> tuple[int, ...]:
         """Draw one subset: k positions, ascending."""
-        chosen = _project(self._vectors[:, self._choose_vectors(rng)], rng)
+        selected = _project(self._vectors[:, self._choose_vectors(rng)], rng)
         if self.k > self.rank:
-            others = np.setdiff1d(np.arange(len(self._similarity)), chosen)
-            chosen = [*chosen, *rng.choice(others, self.k - self.rank, replace=False).tolist()]
+            others = np.setdiff1d(np.arange(len(self._similarity)), selected)
+            selected = [*selected, *rng.choice(others, self.k - self.rank, replace=False).tolist()]
 
-        return tuple(sorted(chosen))
+        return tuple(sorted(selected))
 
     def log_probability(self, subset: Iterable[int]) -> float:
         """Return log P(A): -inf for a subset of another size or of determinant 0.
@@ -118,7 +118,7 @@ class KDPP:
         log_values = np.log(self._values)
         log_uniform = -rng.standard_exponential(self.rank)
         missing = min(self.k, self.rank)
-        chosen = []
+        selected = []
         for m in range(self.rank, 0, -1):
             if not missing:
                 break
@@ -126,10 +126,10 @@ class KDPP:
             log_probability = log_values[m - 1] + logs[missing - 1, m - 1] - logs[missing, m]
             # Where all remaining vectors must be taken, the probability is 1 up to rounding.
             if m == missing or log_uniform[m - 1] < log_probability:
-                chosen.append(m - 1)
+                selected.append(m - 1)
                 missing -= 1
 
-        return chosen
+        return selected
 
 
 def log_elementary(values: Array, k: int) -> Array:
@@ -172,7 +172,7 @@ def _project(vectors: Array, rng: np.random.Generator) -> list[int]:
     return items
 
 
-def _checked(similarity: Array) -> Array:
+def _check(similarity: Array) -> Array:
     matrix = np.asarray(similarity, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise NumericalError(f"similarity must be a square matrix, got shape {matrix.shape}")

@@ -130,13 +130,14 @@ def evolve(
 
     # Stable: ties keep the order of creation, which depends on the random generator alone.
     order = np.argsort(-ranks, kind="stable")
-    return [Ranked(candidates[at], float(ranks[at])) for at in order]
+    return [Ranked(candidates[index], float(ranks[index])) for index in order]
 
 
 def best_new(ranked: Sequence[Ranked], taken: Collection[str]) -> Ranked | None:
     """Return the best candidate of a functional key not in `taken`; None if there is none."""
     return next(
-        (one for one in ranked if one.candidate.architecture.functional_key not in taken), None
+        (entry for entry in ranked if entry.candidate.architecture.functional_key not in taken),
+        None,
     )
 
 
@@ -178,7 +179,7 @@ def starts(history: History) -> Sequence[Architecture]:
         return list(history.known.values())
 
     best = np.argsort(-history.scores, kind="stable")[:MOST_PARENTS].tolist()
-    return [history.usable[at].architecture for at in best]
+    return [history.usable[index].architecture for index in best]
 
 
 def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Candidate:

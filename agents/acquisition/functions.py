@@ -87,9 +87,7 @@ class ExpectedImprovement(Acquisition):
         """See `Acquisition.rank`."""
         std = np.maximum(_changes(posterior), LEAST_STD)
         z = (posterior.means - posterior.best[:, None]) / std
-        return constrained(
-            posterior.log_average(log_h(z) + np.log(std)), posterior, logarithmic=True
-        )
+        return constrain(posterior.log_average(log_h(z) + np.log(std)), posterior, logarithmic=True)
 
 
 def repeat_gains(posterior: Posterior) -> Array:
@@ -114,7 +112,7 @@ class ProbabilityOfImprovement(Acquisition):
         """See `Acquisition.rank`."""
         std = np.maximum(np.sqrt(posterior.variances), LEAST_STD)
         ranks = posterior.log_average(log_ndtr((posterior.means - posterior.best[:, None]) / std))
-        return constrained(ranks, posterior, logarithmic=True)
+        return constrain(ranks, posterior, logarithmic=True)
 
 
 class UpperConfidenceBound(Acquisition):
@@ -133,7 +131,7 @@ class UpperConfidenceBound(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        return constrained(
+        return constrain(
             posterior.average(posterior.means + self.kappa * np.sqrt(posterior.variances)),
             posterior,
         )
@@ -155,7 +153,7 @@ class ThompsonSampling(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        return constrained(posterior.sample(1, rng)[0], posterior)
+        return constrain(posterior.sample(1, rng)[0], posterior)
 
 
 class IndependentThompsonSampling(Acquisition):
@@ -174,7 +172,7 @@ class IndependentThompsonSampling(Acquisition):
             part[members, np.arange(count)] for part in (posterior.means, posterior.variances)
         )
         drawn: Array = means + np.sqrt(variances) * rng.standard_normal(count)
-        return constrained(drawn, posterior)
+        return constrain(drawn, posterior)
 
 
 _acquisitions: dict[str, type[Acquisition]] = {
@@ -235,7 +233,7 @@ def get_marginal(agent: str, name: str, **config: float) -> Acquisition:
     return acquisition
 
 
-def constrained(ranks: Array, posterior: Posterior, *, logarithmic: bool = False) -> Array:
+def constrain(ranks: Array, posterior: Posterior, *, logarithmic: bool = False) -> Array:
     """Return the ranks of m architectures weighted by their probability of feasibility: (m,)
     float64.
 

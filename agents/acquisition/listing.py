@@ -73,11 +73,11 @@ class Vectors:
         """Return the distances of some members from all of them, (m, M)."""
         y = self.columns
         if isinstance(y, l1_parts.Entries):
-            return l1_parts.SparseRows(_chosen(y, members), y, self.euclidean)
+            return l1_parts.SparseRows(_select(y, members), y, self.euclidean)
 
         return l1_parts.DenseRows(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
 
-    def between(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.BlockPart:
+    def block(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.BlockPart:
         """Return the distances of some members from others, bit for bit those of `rows`; of dense
         vectors only.
         """
@@ -107,8 +107,8 @@ class Vectors:
         y = self.columns
         if isinstance(y, l1_parts.Entries):
             between = {
-                name: self._before(name) + (at + 1) / (len(others) + 1)
-                for at, name in enumerate(others)
+                name: self._before(name) + (index + 1) / (len(others) + 1)
+                for index, name in enumerate(others)
             }
             return l1_parts.SparseRows(
                 l1_parts.entries_of(
@@ -121,13 +121,13 @@ class Vectors:
         if not others:
             return l1_parts.DenseRows(l1_parts.dense(features, self._place), y, self.euclidean)
 
-        place = {name: at for at, name in enumerate(sorted([*self.names, *others]))}
+        position = {name: index for index, name in enumerate(sorted([*self.names, *others]))}
         widened = np.insert(y, [self._before(name) + 1 for name in others], 0.0, axis=0)
-        return l1_parts.DenseRows(l1_parts.dense(features, place), widened, self.euclidean)
+        return l1_parts.DenseRows(l1_parts.dense(features, position), widened, self.euclidean)
 
     @cached_property
     def _place(self) -> dict[str, int]:
-        return {name: at for at, name in enumerate(self.names or ())}
+        return {name: index for index, name in enumerate(self.names or ())}
 
     def _before(self, name: str) -> int:
         """Return the place before that of a name that no member has; -1 for the first."""
@@ -136,7 +136,9 @@ class Vectors:
     def _rows_on_line(self, features: Sequence[Mapping[str, float]]) -> l1_parts.BlockPart | None:
         assert self.places is not None and not isinstance(self.columns, l1_parts.Entries)
         functions = [cumulated(part) for part in features]
-        if not np.isin([place for steps in functions for place in steps[0]], self.places).all():
+        if not np.isin(
+            [position for steps in functions for position in steps[0]], self.places
+        ).all():
             return None
 
         return l1_parts.DenseRows(
@@ -144,8 +146,8 @@ class Vectors:
         )
 
 
-def _chosen(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entries:
-    parts = [slice(*entries.starts[at : at + 2].tolist()) for at in members]
+def _select(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entries:
+    parts = [slice(*entries.starts[member : member + 2].tolist()) for member in members]
     starts = np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64)
     places, values = (np.concatenate([column[part] for part in parts]) for column in entries[1:])
     return l1_parts.Entries(starts, places, values)
@@ -172,7 +174,7 @@ def members_of(space: Space) -> Sequence[Architecture] | None:
     return (
         members.take(drawn)
         if isinstance(members, PackedArchitectures)
-        else [members[at] for at in drawn]
+        else [members[index] for index in drawn]
     )
 
 
@@ -181,7 +183,7 @@ def not_listed(space: Space) -> UsageError:
     return UsageError(f"candidates 'members' needs a space that can be listed, got {space.name!r}")
 
 
-def listed_count(space: Space) -> int:
+def count_listed(space: Space) -> int:
     """Return the number of networks of `members_of`, without building them;
 
     0 for a space that cannot be listed.
@@ -211,14 +213,14 @@ class Listing:
     @cached_property
     def position(self) -> Mapping[str, int]:
         """Key of a member to its position."""
-        return {member.key: at for at, member in enumerate(self.members)}
+        return {member.key: index for index, member in enumerate(self.members)}
 
     def prepare(self, kind: FeatureDistance, architecture: Architecture) -> Embedded:
         """Return a network as `kind.prepare` does; a member's features are prepared with those of
         all others.
         """
-        at = self.position.get(architecture.key)
-        return kind.prepare(architecture) if at is None else self.features(kind).embedded(at)
+        row = self.position.get(architecture.key)
+        return kind.prepare(architecture) if row is None else self.features(kind).embed(row)
 
     def features(self, kind: FeatureDistance) -> Features:
         """Return the features of all members."""
@@ -243,7 +245,7 @@ class Listing:
     def _read_or_prepared(self, kind: FeatureDistance, identity: str | None) -> Features:
         """Read the features of all members from the cache, or prepare and cache them."""
         if identity is None or len(self.members) < cache.WORTH:
-            return Features(self.members, _prepared(kind, self.members))
+            return Features(self.members, _prepare(kind, self.members))
 
         keys = blake2b(
             "".join(member.key for member in self.members).encode(), digest_size=16
@@ -253,7 +255,7 @@ class Listing:
         identity = f"{identity} {space} {vocabulary(space).digest} {keys}"
         arrays = cache.read("features", identity)
         if arrays is None:
-            arrays = _prepared(kind, self.members)
+            arrays = _prepare(kind, self.members)
             cache.write("features", identity, arrays)
 
         return Features(self.members, arrays)
@@ -273,11 +275,13 @@ class Features:
     members: Sequence[Architecture]
     arrays: Arrays
 
-    def embedded(self, at: int) -> Embedded:
+    def embed(self, row: int) -> Embedded:
         """Return the features of one member, as they were prepared."""
-        member = self.members[at]
+        member = self.members[row]
         return Embedded(
-            member.key, member.space, tuple(self._component(c, at) for c in range(len(self._names)))
+            member.key,
+            member.space,
+            tuple(self._features_of(c, row) for c in range(len(self._names))),
         )
 
     def vectors(self, kind: FeatureDistance) -> Sequence[Vectors]:
@@ -294,8 +298,8 @@ class Features:
         count = sum(name.endswith(".names") for name in self.arrays)
         return [json.loads(self.arrays[f"{c}.names"].tobytes()) for c in range(count)]
 
-    def _component(self, c: int, at: int) -> dict[str, float]:
-        begin, end = self.arrays[f"{c}.starts"][at : at + 2]
+    def _features_of(self, c: int, row: int) -> dict[str, float]:
+        begin, end = self.arrays[f"{c}.starts"][row : row + 2]
         numbers, values = (
             self.arrays[f"{c}.{part}"][begin:end].tolist() for part in ("numbers", "values")
         )
@@ -309,7 +313,7 @@ class Features:
         values = self.arrays[f"{c}.values"]
         sizes = np.diff(starts)
         order = sorted(range(len(self._names[c])), key=self._names[c].__getitem__)
-        names = [self._names[c][at] for at in order]
+        names = [self._names[c][number] for number in order]
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         places = rank[self.arrays[f"{c}.numbers"]]
@@ -328,8 +332,8 @@ class Features:
         is Wasserstein's.
         """
         first, row = self._distinct(c)
-        functions = [cumulated(self._component(c, at)) for at in first]
-        places = np.array(sorted({place for steps in functions for place in steps[0]}))
+        functions = [cumulated(self._features_of(c, row)) for row in first]
+        places = np.array(sorted({position for steps in functions for position in steps[0]}))
         areas = l1_parts.areas(functions, places)[row]
         return Vectors(np.ascontiguousarray(areas.T), euclidean=False, places=places)
 
@@ -341,20 +345,20 @@ class Features:
         """
         starts = self.arrays[f"{c}.starts"].tolist()
         numbers, values = (self.arrays[f"{c}.{part}"] for part in ("numbers", "values"))
-        known: dict[bytes, int] = {}
+        number_of: dict[bytes, int] = {}
         first: list[int] = []
         row = np.empty(len(self.members), np.int64)
-        for at, (begin, end) in enumerate(pairwise(starts)):
-            row[at] = known.setdefault(
-                numbers[begin:end].tobytes() + values[begin:end].tobytes(), len(known)
+        for index, (begin, end) in enumerate(pairwise(starts)):
+            row[index] = number_of.setdefault(
+                numbers[begin:end].tobytes() + values[begin:end].tobytes(), len(number_of)
             )
-            if row[at] == len(first):
-                first.append(at)
+            if row[index] == len(first):
+                first.append(index)
 
         return first, row
 
 
-def _prepared(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
+def _prepare(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
     numbers: list[dict[str, int]] = []
     starts: list[list[int]] = []
     entries: list[tuple[list[int], list[float]]] = []
@@ -366,14 +370,14 @@ def _prepared(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
             entries = [([], []) for _ in features]
 
         for c, part in enumerate(features):
-            known = numbers[c]
-            entries[c][0].extend([known.setdefault(name, len(known)) for name in part])
+            names = numbers[c]
+            entries[c][0].extend([names.setdefault(name, len(names)) for name in part])
             entries[c][1].extend(part.values())
             starts[c].append(len(entries[c][0]))
 
     arrays: Arrays = {}
-    for c, known in enumerate(numbers):
-        arrays[f"{c}.names"] = np.frombuffer(json.dumps(list(known)).encode(), np.uint8)
+    for c, names in enumerate(numbers):
+        arrays[f"{c}.names"] = np.frombuffer(json.dumps(list(names)).encode(), np.uint8)
         arrays[f"{c}.starts"] = np.array(starts[c], np.int64)
         arrays[f"{c}.numbers"] = np.array(entries[c][0], np.int32)
         arrays[f"{c}.values"] = np.array(entries[c][1], np.float64)
@@ -394,8 +398,8 @@ def _identity(kind: FeatureDistance) -> str | None:
         name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")
     }
     plain = all(map(_is_plain, settings.values()))
-    own = cls.__module__.startswith("archive.")
-    return f"{cls.__module__}.{cls.__qualname__} {settings!r}" if own and plain else None
+    internal = cls.__module__.startswith("archive.")
+    return f"{cls.__module__}.{cls.__qualname__} {settings!r}" if internal and plain else None
 
 
 def _is_plain(value: object) -> bool:

@@ -129,7 +129,7 @@ class NeighbourMoves(Moves):
     ) -> list[Mutation]:
         """See `Moves.of`."""
         neighbours = self._neighbourhood.fresh(architecture, n, taken, rng)
-        return [Mutation(one.architecture, one.operations) for one in neighbours]
+        return [Mutation(neighbour.architecture, neighbour.operations) for neighbour in neighbours]
 
 
 @final
@@ -184,7 +184,7 @@ class MorphismTree(CandidateGenerator):
             observation.architecture.functional_key: observation.architecture
             for observation in history.usable
         }
-        roots = [one for one in evaluated.values() if self.space.contains(one)]
+        roots = [network for network in evaluated.values() if self.space.contains(network)]
         if not roots:
             return []
 
@@ -193,26 +193,26 @@ class MorphismTree(CandidateGenerator):
         best = float(values.max())
         temperature = 1.0
         queue = [
-            (-value, at, Candidate(root))
-            for at, (value, root) in enumerate(zip(values, roots, strict=True))
+            (-value, number, Candidate(root))
+            for number, (value, root) in enumerate(zip(values, roots, strict=True))
         ]
         heapq.heapify(queue)
         expanded: list[Ranked] = []
         taken = set(history.known)
         while queue and temperature > self.lowest:
             temperature *= self.decay
-            for child in self._expanded(heapq.heappop(queue)[2], rank, taken, rng):
+            for child in self._expand(heapq.heappop(queue)[2], rank, taken, rng):
                 expanded.append(child)
-                if accepted(child.rank, best, temperature * unit, rng):
+                if accepts(child.rank, best, temperature * unit, rng):
                     heapq.heappush(
                         queue, (-child.rank, len(roots) + len(expanded), child.candidate)
                     )
 
                 best = max(best, child.rank)
 
-        return sorted(expanded, key=lambda one: -one.rank)[:count]
+        return sorted(expanded, key=lambda entry: -entry.rank)[:count]
 
-    def _expanded(
+    def _expand(
         self, parent: Candidate, rank: Rank, taken: set[str], rng: np.random.Generator
     ) -> list[Ranked]:
         children = [
@@ -227,7 +227,7 @@ class MorphismTree(CandidateGenerator):
         return [Ranked(child, float(value)) for child, value in zip(children, values, strict=True)]
 
 
-def accepted(value: float, best: float, temperature: float, rng: np.random.Generator) -> bool:
+def accepts(value: float, best: float, temperature: float, rng: np.random.Generator) -> bool:
     """Return whether simulated annealing accepts a value: always if it is the best, else by
     exp((value - best) / T).
     """

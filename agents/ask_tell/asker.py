@@ -80,10 +80,12 @@ class Asker:
             if not (proposed.made or claimed or proposed.lost):
                 break
 
-        return Batch(sorted(leased, key=lambda each: each.proposal.number), self._answered(made))
+        return Batch(
+            sorted(leased, key=lambda lease: lease.proposal.number), self._find_answers(made)
+        )
 
     def _agent(self, agent: str | Agent) -> Agent:
-        searcher = self._named(agent) if isinstance(agent, str) else agent
+        searcher = self._find_agent(agent) if isinstance(agent, str) else agent
         if searcher.space != self._space:
             raise UsageError(
                 f"the agent must search the study's space {self._space!r}, got {searcher.space!r}: "
@@ -92,7 +94,7 @@ class Asker:
 
         return searcher
 
-    def _named(self, name: str) -> Agent:
+    def _find_agent(self, name: str) -> Agent:
         with self._making:
             if name not in self._agents:
                 self._agents[name] = registry.get(name, self._space)
@@ -126,7 +128,7 @@ class Asker:
             id_ = self._archive.proposals.register_agent(agent.kind, agent.config, __version__)
             return self._searcher.propose(study, agent, id_, room, retrain=retrain)
 
-    def _answered(self, made: list[Proposal]) -> list[Evaluation]:
+    def _find_answers(self, made: list[Proposal]) -> list[Evaluation]:
         ids = {proposal.id for proposal in made if proposal.state is State.COMPLETE}
         return (
             [seen for seen in self._archive.studies.evaluations(self._study) if seen.id in ids]

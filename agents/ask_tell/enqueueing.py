@@ -81,9 +81,9 @@ def add(
     lookups.checked_priority(enqueued.priority)
     space.validate(enqueued.architecture)
     _check_parent(enqueued)
-    known = archive.answers.known(archive.studies.get(study), [enqueued]) if reuse else None
+    answers = archive.answers.known(archive.studies.get(study), [enqueued]) if reuse else None
     agent = archive.proposals.register_agent(kind, config or {}, __version__)
-    made = archive.proposals.create(study, agent, [enqueued], outcomes=known)
+    made = archive.proposals.create(study, agent, [enqueued], outcomes=answers)
     if made:
         return made[0], True
 

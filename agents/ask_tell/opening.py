@@ -86,18 +86,23 @@ def study(
     stored = archive.studies.get(name) if name in archive.studies.names() else None
     new = stored is None
     if stored is not None:
-        own = stored_spaces.of_record(stored.space, stored.space_config, home)
-        if searched is not None and searched != own:
+        stored_space = stored_spaces.of_record(stored.space, stored.space_config, home)
+        if searched is not None and searched != stored_space:
             raise StudyConflictError(
-                f"study {name!r} exists with the space {own!r}, got {searched!r}"
+                f"study {name!r} exists with the space {stored_space!r}, got {searched!r}"
             )
     elif searched is None:
         raise UsageError(f"there is no study {name!r} yet: a new one needs a space")
     else:
-        own = searched
+        stored_space = searched
         own_task = task or name
         stored = Study(
-            name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config
+            name,
+            own_task,
+            f"{own_task}/own",
+            stored_space.name,
+            "value",
+            space_config=stored_space.config,
         )
         budget = UNBOUNDED if budget is None else budget
 
@@ -112,8 +117,8 @@ def study(
         check_owner(requested.task, requested.protocol)
 
     _check_costs(requested, costs)
-    feasible = constrained(own, requested.constraints, costs)
-    if feasible is not own:
+    feasible = constrained(stored_space, requested.constraints, costs)
+    if feasible is not stored_space:
         # The search for a network that meets the constraints fails before anything is stored.
         feasible.initial_pool()
 
@@ -135,11 +140,14 @@ def _check_costs(study: Study, costs: KnownCosts) -> None:
             function.
     """
     used = dict.fromkeys(
-        [*(each.name for each in study.objectives), *(each.name for each in study.constraints)]
+        [
+            *(quantity.name for quantity in study.objectives),
+            *(each.name for each in study.constraints),
+        ]
     )
     for name in costs:
         if name not in used and get_close_matches(
-            name, [each for each in used if each not in costs], cutoff=SLIP
+            name, [quantity for quantity in used if quantity not in costs], cutoff=SLIP
         ):
             raise UsageError(
                 f"costs has a function of {name!r}, which is neither an objective nor a "

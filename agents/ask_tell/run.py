@@ -78,7 +78,7 @@ def run(study: AskTellStudy, objective: Evaluate, budget: int | None, agent: str
 
     evaluations = study.evaluations()
     DistanceSync(study.archive).keep(
-        {each.architecture.key: each.architecture for each in evaluations}
+        {evaluation.architecture.key: evaluation.architecture for evaluation in evaluations}
     )
 
 
@@ -103,24 +103,24 @@ class _IdleTime:
             return
 
         self._logged = True
-        held = self._study.archive.proposals.list(self._study.name, [State.RUNNING])
-        if not held:
+        leased = self._study.archive.proposals.list(self._study.name, [State.RUNNING])
+        if not leased:
             return
 
         leases = [
-            f"{each.id} of {each.worker} until {_clock(each.lease_until)}"
-            for each in held[:MOST_NAMED]
+            f"{proposal.id} of {proposal.worker} until {_clock(proposal.lease_until)}"
+            for proposal in leased[:MOST_NAMED]
         ]
-        ids = " ".join(each.id for each in held[:MOST_NAMED])
+        ids = " ".join(proposal.id for proposal in leased[:MOST_NAMED])
         _log.warning(
             "the study %r waits for %d leased proposal%s (%s%s); if a process that holds one was "
             "killed, the search "
             "goes on with another network after: archive proposal cancel %s",
             self._study.name,
-            len(held),
-            "" if len(held) == 1 else "s",
+            len(leased),
+            "" if len(leased) == 1 else "s",
             ", ".join(leases),
-            ", …" if len(held) > MOST_NAMED else "",
+            ", …" if len(leased) > MOST_NAMED else "",
             ids,
         )
 
@@ -155,8 +155,8 @@ def _evaluate(study: AskTellStudy, objective: Evaluate, asked: LeasedProposal) -
     with suppress(LeaseLostError):
         try:
             with _kept(study, asked):
-                told = objective(asked.architecture)
-                checked(study.record, told, {}, lambda: asked.architecture, study.costs)
+                result = objective(asked.architecture)
+                check_result(study.record, result, {}, lambda: asked.architecture, study.costs)
         except Exception as error:
             code = getattr(inspect.unwrap(objective), "__code__", None)
             study.fail(asked, with_line(error, file=getattr(code, "co_filename", None)))
@@ -166,7 +166,7 @@ def _evaluate(study: AskTellStudy, objective: Evaluate, asked: LeasedProposal) -
 
             raise
         else:
-            study.tell(asked, told, seconds=time.perf_counter() - begin)
+            study.tell(asked, result, seconds=time.perf_counter() - begin)
 
 
 @contextmanager
@@ -197,9 +197,9 @@ TOLERANCE = 1e-6
 float32."""
 
 
-def checked(
+def check_result(
     record: Study,
-    told: Told,
+    result: Told,
     metrics: Mapping[str, float],
     network: Callable[[], Architecture],
     costs: KnownCosts,
@@ -211,7 +211,7 @@ def checked(
 
     Args:
         record: The study.
-        told: What the caller told, see `archive.agents.ask_tell.study.AskTellStudy.tell`.
+        result: Values, as in `archive.agents.ask_tell.study.AskTellStudy.tell`.
         metrics: Further metrics that were told.
         network: Returns the network; called where a quantity of the study has a known cost.
         costs: Known costs.
@@ -221,49 +221,57 @@ def checked(
             are finite, a value is not a number or contradicts a known cost, or a name is neither;
             or a known cost is not one number for each network.
     """
-    objectives = [each.name for each in record.objectives]
-    constrained = [each.name for each in record.constraints if each.name not in objectives]
-    known = _known([*objectives, *constrained], network, costs)
+    objectives = [objective.name for objective in record.objectives]
+    constrained = [
+        constraint.name for constraint in record.constraints if constraint.name not in objectives
+    ]
+    known_costs = _compute_costs([*objectives, *constrained], network, costs)
     further = numbers_of(metrics)
-    if isinstance(told, Mapping):
-        further |= {name: real(told[name], name) for name in constrained if name in told}
-        told = {name: value for name, value in told.items() if name not in constrained}
+    if isinstance(result, Mapping):
+        further |= {name: real(result[name], name) for name in constrained if name in result}
+        result = {name: value for name, value in result.items() if name not in constrained}
 
     of_objectives = {
-        name: known[name] for name in objectives if not math.isnan(known.get(name, math.nan))
+        name: known_costs[name]
+        for name in objectives
+        if not math.isnan(known_costs.get(name, math.nan))
     }
-    values = values_of(told, record.objectives, {**of_objectives, **further})
+    values = values_of(result, record.objectives, {**of_objectives, **further})
     further |= values
     for name in constrained:
-        if name not in further and name not in known and all(map(math.isfinite, values.values())):
+        if (
+            name not in further
+            and name not in known_costs
+            and all(map(math.isfinite, values.values()))
+        ):
             raise UsageError(
                 f"a result needs a value of each constrained metric; there is none of {name}"
             )
 
-    further |= {name: _agreed(name, further.get(name), cost) for name, cost in known.items()}
+    further |= {name: _agree(name, further.get(name), cost) for name, cost in known_costs.items()}
     return {name: further[name] for name in values}, further
 
 
-def _known(
+def _compute_costs(
     names: Sequence[str], network: Callable[[], Architecture], costs: KnownCosts
 ) -> dict[str, float]:
     """Return the known costs of the network among these names."""
-    chosen = dict.fromkeys(name for name in names if name in costs)
-    networks = [network()] if chosen else []
-    return {name: float(compute_cost(costs, name, networks)[0]) for name in chosen}
+    computable = dict.fromkeys(name for name in names if name in costs)
+    networks = [network()] if computable else []
+    return {name: float(compute_cost(costs, name, networks)[0]) for name in computable}
 
 
-def _agreed(name: str, told: float | None, cost: float) -> float:
+def _agree(name: str, value: float | None, cost: float) -> float:
     """Return a known cost, with which a told number must agree; the told value where one of the two
     is no number.
     """
-    if told is None:
+    if value is None:
         return cost
 
-    if math.isnan(cost) or not math.isfinite(told):
-        return told
+    if math.isnan(cost) or not math.isfinite(value):
+        return value
 
-    if not math.isclose(told, cost, rel_tol=TOLERANCE):
-        raise UsageError(f"{name} is a known cost, {cost:.12g} for this network, got {told:.12g}")
+    if not math.isclose(value, cost, rel_tol=TOLERANCE):
+        raise UsageError(f"{name} is a known cost, {cost:.12g} for this network, got {value:.12g}")
 
     return cost

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
-from archive.agents.ask_tell.run import checked
+from archive.agents.ask_tell.run import check_result
 from archive.agents.ask_tell.types import (
     Batch,
     EnqueuedArchitecture,
     LeasedProposal,
     Told,
-    extended,
+    extend,
     lists,
     network,
 )
@@ -138,7 +138,7 @@ class AskTellStudy:
             LeaseLostError: Another worker holds the proposal, or it is finished.
             UsageError: A step or a metric is invalid.
         """
-        curve = extended(self._curves.get(asked.id, {}), step, metrics)
+        curve = extend(self._curves.get(asked.id, {}), step, metrics)
         self.archive.proposals.report(asked.id, asked.token, lists(curve), LEASE_SECONDS)
         self._curves[asked.id] = curve
 
@@ -174,7 +174,7 @@ class AskTellStudy:
         """
         seconds = checked_seconds(seconds)
         record = self.record
-        values, others = checked(
+        values, others = check_result(
             record, value, metrics or {}, lambda: self._network(told), self.costs
         )
         for name, number in values.items():
@@ -201,7 +201,7 @@ class AskTellStudy:
             self.archive.proposals.complete(proposal.id, token, result)
 
         self._curves.pop(proposal.id, None)
-        return self._values(proposal.id, [each.name for each in record.further]) == [
+        return self._values(proposal.id, [objective.name for objective in record.further]) == [
             *values.values()
         ]
 
@@ -308,34 +308,38 @@ class AskTellStudy:
         """
         return hypervolume.pareto_set(self.archive.studies.snapshot(self.name), reference)
 
-    def _network(self, told: LeasedProposal | Proposal | Architecture | str) -> Architecture:
-        if isinstance(told, Architecture | LeasedProposal):
-            return told if isinstance(told, Architecture) else told.architecture
+    def _network(self, evaluated: LeasedProposal | Proposal | Architecture | str) -> Architecture:
+        if isinstance(evaluated, Architecture | LeasedProposal):
+            return evaluated if isinstance(evaluated, Architecture) else evaluated.architecture
 
-        proposal = self.archive.proposals.get(told) if isinstance(told, str) else told
+        proposal = (
+            self.archive.proposals.get(evaluated) if isinstance(evaluated, str) else evaluated
+        )
         return self.archive.architectures.get(proposal.architecture_key)
 
-    def _proposal(self, told: LeasedProposal | Proposal | Architecture | str) -> Proposal:
+    def _proposal(self, evaluated: LeasedProposal | Proposal | Architecture | str) -> Proposal:
         """Return the current proposal, created for a network without one."""
-        if isinstance(told, Architecture):
+        if isinstance(evaluated, Architecture):
             # A result is knowledge even of a network that does not meet the constraints.
             whole = self.space.whole if isinstance(self.space, ConstrainedSpace) else self.space
-            proposal = self._added(told, 0.0, space=whole)
+            proposal = self._added(evaluated, 0.0, space=whole)
             while proposal is None:
                 # A told result is never refused: the budget is raised for it.
                 counts = self.archive.studies.counts(self.name)
                 self.archive.studies.set_budget(
                     self.name, sum(counts.values()) - counts[State.FAILED] + 1
                 )
-                proposal = self._added(told, 0.0, space=whole)
+                proposal = self._added(evaluated, 0.0, space=whole)
 
             return proposal
 
-        proposal = self.archive.proposals.get(told if isinstance(told, str) else told.id)
+        proposal = self.archive.proposals.get(
+            evaluated if isinstance(evaluated, str) else evaluated.id
+        )
         if proposal.study != self.name:
             raise UsageError(f"the proposal must be of the study {self.name!r}, got {proposal.id}")
 
-        asked = told.proposal if isinstance(told, LeasedProposal) else told
+        asked = evaluated.proposal if isinstance(evaluated, LeasedProposal) else evaluated
         if isinstance(asked, Proposal) and asked.architecture_key != proposal.architecture_key:
             raise UsageError(
                 f"{proposal.id} is of another network by now: its study was deleted "

@@ -141,7 +141,7 @@ def real(value: Any, what: str) -> float:
     return number
 
 
-def extended(
+def extend(
     curve: Mapping[int, dict[str, float]], step: Any, metrics: Mapping[str, float]
 ) -> dict[int, dict[str, float]]:
     """Return the metrics of each step of a training, with those of one more step, or further ones
@@ -195,14 +195,14 @@ def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def values_of(
-    told: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]
+    result: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]
 ) -> dict[str, float]:
     """Return the value of each objective of a study by name, in their order.
 
     Where one is not finite, the training has no result, and others may be missing.
 
     Args:
-        told: The value of the only objective; of several, a value for each in their order, or by
+        result: The value of the only objective; of several, a value for each in their order, or by
             name.
         objectives: Objectives of the study.
         metrics: Further metrics that were told or are known, in which objectives may be.
@@ -211,10 +211,10 @@ def values_of(
         UsageError: An objective has no value although the others are finite, a value is not a
             number, or a name is no objective.
     """
-    names = [each.name for each in objectives]
+    names = [objective.name for objective in objectives]
     listed = ", ".join(map(in_line, names))
     # Of an array of NumPy or a tensor, the list or the number.
-    plain: Any = told.tolist() if hasattr(told, "tolist") else told
+    plain: Any = result.tolist() if hasattr(result, "tolist") else result
     if isinstance(plain, Mapping):
         unknown = [name for name in plain if name not in names]
         by_name: Mapping[str, Any] = {**metrics, **plain}

@@ -50,8 +50,8 @@ class Evolution(Pooled):
             return Suggestion(mutation.child, parent=parent, operations=mutation.operations)
 
         mutants = draw_new(mutant, n, taken)
-        known = {*taken, *keys_of(mutants)}
-        return [*mutants, *samples(self.space, n - len(mutants), known, rng)]
+        unavailable = {*taken, *keys_of(mutants)}
+        return [*mutants, *samples(self.space, n - len(mutants), unavailable, rng)]
 
     def _parents(
         self, history: History, rng: np.random.Generator

@@ -96,7 +96,7 @@ class LocalSearch(Agent):
         the climb.
         """
         starts = climb[: max(self.n_initial, 1)] if self.full else climb
-        current = max(starts, key=lambda one: one.score)
+        current = max(starts, key=lambda observation: observation.score)
         while True:
             neighbours = self._neighbourhood.fresh(current.architecture, n, taken, rng)
             if len(neighbours) == n:
@@ -105,11 +105,17 @@ class LocalSearch(Agent):
             around = {m.child.functional_key for m in self._neighbourhood.all(current.architecture)}
             around.add(current.architecture.functional_key)
             end = 1 + max(
-                at for at, one in enumerate(climb) if one.architecture.functional_key in around
+                index
+                for index, observation in enumerate(climb)
+                if observation.architecture.functional_key in around
             )
             best = max(
-                (one for one in climb if one.architecture.functional_key in around),
-                key=lambda one: one.score,
+                (
+                    observation
+                    for observation in climb
+                    if observation.architecture.functional_key in around
+                ),
+                key=lambda observation: observation.score,
             )
             if neighbours or best.score <= current.score:
                 return neighbours, max(end, len(starts) if self.full else end)
@@ -175,11 +181,11 @@ class Neighbourhood:
                     return list(suggestions.values())
 
         every = self.all(architecture)
-        for at in rng.permutation(len(every)):
+        for index in rng.permutation(len(every)):
             if len(suggestions) >= n:
                 break
 
-            _add(suggestions, every[at], architecture, taken)
+            _add(suggestions, every[index], architecture, taken)
 
         return list(suggestions.values())
 

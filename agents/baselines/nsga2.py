@@ -98,9 +98,9 @@ class Nsga2(Agent):
             scores = penalised(scores, history.constraints.violations(observations))
 
         return [
-            observations[at].architecture
-            for at in crowded_order(scores)
-            if self.space.contains(observations[at].architecture)
+            observations[index].architecture
+            for index in order_by_crowding(scores)
+            if self.space.contains(observations[index].architecture)
         ][: self.population]
 
     def _child(self, alive: list[Architecture], rng: np.random.Generator) -> Suggestion:
@@ -110,7 +110,7 @@ class Nsga2(Agent):
         return Suggestion(mutation.child, parent=parent, operations=mutation.operations)
 
 
-def crowded_order(scores: Array) -> list[int]:
+def order_by_crowding(scores: Array) -> list[int]:
     """Return the positions of n networks by rank, then by crowding distance, the best first.
 
     Args:
@@ -128,16 +128,16 @@ def crowded_order(scores: Array) -> list[int]:
         front = np.flatnonzero(ranks == rank)
         distances[front] = crowding_distances(scores[front])
 
-    return [int(at) for at in np.lexsort((-distances, ranks))]
+    return [int(index) for index in np.lexsort((-distances, ranks))]
 
 
 def crowding_distances(scores: Array) -> Array:
     """Return d of the networks of one front: (n, M) to (n,) float64."""
     n, objectives = scores.shape
     distances = np.zeros(n)
-    for at in range(objectives):
-        order = np.argsort(scores[:, at], kind="stable")
-        column = scores[order, at]
+    for objective in range(objectives):
+        order = np.argsort(scores[:, objective], kind="stable")
+        column = scores[order, objective]
         spread = column[-1] - column[0]
         distances[order[[0, -1]]] = np.inf
         if spread > 0.0 and n > 2:

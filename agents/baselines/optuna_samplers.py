@@ -135,7 +135,11 @@ class OptunaAgent(Agent):
         # parameters: Optuna's Gaussian process uses only parameters that every trial has.
         full = vector if self._decisions.roots else [max(choice, 0) for choice in vector]
         pairs = zip(self._decisions.decisions, full, strict=True)
-        return {decision.name: decision.choices[at] for decision, at in pairs if at != ABSENT}
+        return {
+            decision.name: decision.choices[number]
+            for decision, number in pairs
+            if number != ABSENT
+        }
 
     def _draws(self, study: optuna.Study, history: History, n: int) -> dict[str, Architecture]:
         """Return up to n new networks that the sampler draws, by functional key."""
@@ -143,7 +147,7 @@ class OptunaAgent(Agent):
         misses = 0
         while len(networks) < n and misses < _MISSES:
             trial = study.ask()
-            drawn = self._decisions.decode(self._drawn(trial))
+            drawn = self._decisions.decode(self._draw(trial))
             if (
                 drawn is None
                 or drawn.functional_key in history.known
@@ -159,7 +163,7 @@ class OptunaAgent(Agent):
 
         return networks
 
-    def _drawn(self, trial: optuna.Trial) -> Vector:
+    def _draw(self, trial: optuna.Trial) -> Vector:
         vector: list[int] = []
         for decision in self._decisions.decisions:
             if self._decisions.needed(vector) or not self._decisions.roots:
@@ -278,9 +282,9 @@ class GpOptuna(OptunaAgent):
         from archive.agents.baselines.optuna_samplers import ListedGpSampler
 
         keys, rows = self._listed
-        taken = [at for at, key in enumerate(keys) if key in history.known]
+        taken = [row for row, key in enumerate(keys) if key in history.known]
         return ListedGpSampler(
-            [one.name for one in self._decisions.decisions], rows, taken, **settings
+            [decision.name for decision in self._decisions.decisions], rows, taken, **settings
         )
 
     @cached_property
@@ -290,18 +294,18 @@ class GpOptuna(OptunaAgent):
             (member.functional_key, self._decisions.encode(member))
             for member in members_of(self.space) or ()
         ]
-        found = [(key, vector) for key, vector in pairs if vector is not None]
-        return [key for key, _ in found], np.maximum([vector for _, vector in found], 0).astype(
+        encoded = [(key, vector) for key, vector in pairs if vector is not None]
+        return [key for key, _ in encoded], np.maximum([vector for _, vector in encoded], 0).astype(
             np.float64
         )
 
 
 def _violations(history: History) -> Violations | None:
     """Return the samplers' argument `constraints_func`; None without constraints."""
-    return None if history.constraints is None else _recorded
+    return None if history.constraints is None else _read_constraints
 
 
-def _recorded(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
+def _read_constraints(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
     """Return the recorded violations of a trial;
 
     Optuna calls this function for the trials that its samplers add.
@@ -322,7 +326,7 @@ def _attributes(
         return [{} for _ in observations]
 
     # In units of the bounds, because TPE sums the violations of different constraints.
-    units = [abs(each.bound) or 1.0 for each in constraints.constraints]
+    units = [abs(constraint.bound) or 1.0 for constraint in constraints.constraints]
     rows = -constraints.slacks(observations) / np.array(units)
     return [{_CONSTRAINTS: row} if np.isfinite(row).all() else None for row in rows.tolist()]
 
@@ -375,7 +379,7 @@ class ListedGpSampler(optuna.samplers.GPSampler):
     ) -> None:
         """Keep the list."""
         super().__init__(**settings)
-        self._columns = {name: at for at, name in enumerate(names)}
+        self._columns = {name: column for column, name in enumerate(names)}
         self._rows = rows
         self._free = np.ones(len(rows), dtype=bool)
         self._free[list(taken)] = False
@@ -406,7 +410,7 @@ class ListedGpSampler(optuna.samplers.GPSampler):
             free = np.array([0])
 
         rows = self._rows[free][:, self._searched]
-        blocks = (rows[at : at + BLOCK] for at in range(0, len(rows), BLOCK))
+        blocks = (rows[begin : begin + BLOCK] for begin in range(0, len(rows), BLOCK))
         best = int(np.argmax(np.concatenate([acqf.eval_acqf_no_grad(block) for block in blocks])))
         self._free[free[best]] = False
         row: NDArray[np.float64] = rows[best]

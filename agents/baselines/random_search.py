@@ -109,19 +109,19 @@ class Rand(Pooled):
     ) -> list[Suggestion]:
         """See `Pooled.beyond`."""
         suggestions: list[Suggestion] = []
-        known = dict(taken)
+        unavailable = dict(taken)
         while len(suggestions) < n:
-            best = best_new(wander(self.space, list(known.values()), rng), known)
+            best = best_new(wander(self.space, list(unavailable.values()), rng), unavailable)
             if best is None:
                 # Mutations may reach a part of the space only: the remaining networks are drawn at
                 # random.
-                return [*suggestions, *samples(self.space, n - len(suggestions), known, rng)]
+                return [*suggestions, *samples(self.space, n - len(suggestions), unavailable, rng)]
 
             child = best.candidate
             suggestions.append(
                 Suggestion(child.architecture, parent=child.parent, operations=child.operations)
             )
-            known[child.architecture.functional_key] = child.architecture
+            unavailable[child.architecture.functional_key] = child.architecture
 
         return suggestions
 
@@ -138,10 +138,10 @@ def samples(
         return drawn
 
     # Random draws hardly ever find the last networks of a space, hence they are listed.
-    known = {*taken, *keys_of(drawn)}
-    left = [one for one in members if one.functional_key not in known]
-    chosen = rng.permutation(len(left))[: n - len(drawn)].tolist()
-    return [*drawn, *(Suggestion(left[at]) for at in chosen)]
+    unavailable = {*taken, *keys_of(drawn)}
+    left = [network for network in members if network.functional_key not in unavailable]
+    order = rng.permutation(len(left))[: n - len(drawn)].tolist()
+    return [*drawn, *(Suggestion(left[index]) for index in order)]
 
 
 def wander(space: Space, known: Sequence[Architecture], rng: np.random.Generator) -> list[Ranked]:

@@ -70,7 +70,11 @@ class RegularizedEvolution(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *keys_of(suggestions)}
-        members = [each for each in history.usable if self.space.contains(each.architecture)]
+        members = [
+            observation
+            for observation in history.usable
+            if self.space.contains(observation.architecture)
+        ]
         alive = members[-self.population :]
         issued = len(history.usable) + len(history.pending) + len(suggestions)
         if alive:
@@ -85,7 +89,7 @@ class RegularizedEvolution(Agent):
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _child(self, alive: list[Observation], rng: np.random.Generator) -> Suggestion:
-        entrants = [alive[at] for at in rng.integers(len(alive), size=self.tournament)]
+        entrants = [alive[index] for index in rng.integers(len(alive), size=self.tournament)]
         parent = max(entrants, key=lambda observation: observation.score).architecture
         mutation = self.space.mutate(parent, rng)
         return Suggestion(mutation.child, parent=parent, operations=mutation.operations)

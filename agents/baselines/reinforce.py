@@ -92,7 +92,7 @@ class Reinforce(Agent):
         probabilities = [softmax(logits) for logits in self.policy(history)]
 
         def draw() -> Suggestion | None:
-            network = self._decisions.decode(self._drawn(probabilities, rng))
+            network = self._decisions.decode(self._draw(probabilities, rng))
             return None if network is None else Suggestion(network)
 
         suggestions = draw_new(draw, n, history.known)
@@ -110,9 +110,9 @@ class Reinforce(Agent):
             for observation in history.usable
         ]
         rewarded = ((vector, reward) for vector, reward in draws if vector is not None)
-        return replayed(self._decisions.decisions, rewarded, self.learning_rate, self.momentum)
+        return replay(self._decisions.decisions, rewarded, self.learning_rate, self.momentum)
 
-    def _drawn(self, probabilities: Sequence[Array], rng: np.random.Generator) -> Vector:
+    def _draw(self, probabilities: Sequence[Array], rng: np.random.Generator) -> Vector:
         vector: list[int] = []
         for p in probabilities:
             vector.append(
@@ -122,7 +122,7 @@ class Reinforce(Agent):
         return tuple(vector)
 
 
-def replayed(
+def replay(
     decisions: Sequence[Decision],
     rewarded: Iterable[tuple[Vector, float]],
     learning_rate: float,

@@ -62,34 +62,38 @@ class SourceBest(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        ranked = self._ranked(history)
-        new = [one for one in ranked if one.architecture.functional_key not in history.known][:n]
+        ranked = self._rank(history)
+        new = [
+            suggestion
+            for suggestion in ranked
+            if suggestion.architecture.functional_key not in history.known
+        ][:n]
         missing = n - len(new)
         return (
             [*new, *self._then.propose(history.with_pending(new), missing, rng)] if missing else new
         )
 
-    def _ranked(self, history: History) -> list[Suggestion]:
+    def _rank(self, history: History) -> list[Suggestion]:
         """Return the best networks of the sources, known ones included, at most `top`."""
         orders = []
         for source in history.sources:
             groups = replicates(History(source.observations).usable)
             groups.sort(
-                key=lambda each: -float(np.mean([observation.score for observation in each]))
+                key=lambda group: -float(np.mean([observation.score for observation in group]))
             )
-            networks = (each[0].architecture for each in groups)
+            networks = (group[0].architecture for group in groups)
             orders.append(
                 [
-                    one
-                    for one in networks
-                    if one.space == self.space.name and self.space.contains(one)
+                    network
+                    for network in networks
+                    if network.space == self.space.name and self.space.contains(network)
                 ]
             )
 
-        chosen: dict[str, Suggestion] = {}
-        for place in range(self.top):
+        suggestions: dict[str, Suggestion] = {}
+        for rank in range(self.top):
             for order in orders:
-                if place < len(order) and len(chosen) < self.top:
-                    chosen.setdefault(order[place].functional_key, Suggestion(order[place]))
+                if rank < len(order) and len(suggestions) < self.top:
+                    suggestions.setdefault(order[rank].functional_key, Suggestion(order[rank]))
 
-        return list(chosen.values())
+        return list(suggestions.values())

@@ -100,11 +100,11 @@ class TreeBO(Agent):
         ]
         model = self._learn(history, pending, rng) if len(suggestions) < n else None
         while model is not None and len(suggestions) < n:
-            chosen = self._choose(model, taken, rng)
-            if chosen is None:
+            choice = self._choose(model, taken, rng)
+            if choice is None:
                 break
 
-            vector, suggestion = chosen
+            vector, suggestion = choice
             suggestions.append(suggestion)
             taken.add(suggestion.architecture.functional_key)
             model = model.hallucinate([vector])
@@ -119,19 +119,19 @@ class TreeBO(Agent):
             (self._decisions.encode(observation.architecture), observation.score)
             for observation in history.usable
         ]
-        known = [(vector, score) for vector, score in encoded if vector is not None]
-        if not known:
+        observed = [(vector, score) for vector, score in encoded if vector is not None]
+        if not observed:
             return None
 
-        scores = np.array([score for _, score in known], dtype=np.float64)
-        fantasies = [self._decisions.encode(one.architecture) for one in pending]
-        fitted = fit(self._features, [vector for vector, _ in known], scores, rng)
+        scores = np.array([score for _, score in observed], dtype=np.float64)
+        fantasies = [self._decisions.encode(proposal.architecture) for proposal in pending]
+        fitted = fit(self._features, [vector for vector, _ in observed], scores, rng)
         return fitted.hallucinate([vector for vector in fantasies if vector is not None])
 
     def _choose(
         self, model: FittedTree, taken: Collection[str], rng: np.random.Generator
     ) -> tuple[Vector, Suggestion] | None:
-        valued = self._valued(model, self._candidates(model, rng), rng)
+        valued = self._predict(model, self._candidates(model, rng), rng)
         # The next leaf follows where the best candidates of one are no members, or known.
         for leaf in list(dict.fromkeys(vector[: self._decisions.roots] for vector in valued))[
             :_LEAVES
@@ -141,7 +141,7 @@ class TreeBO(Agent):
                 for vector, rank in valued.items()
                 if vector[: self._decisions.roots] == leaf
             }
-            for vector, rank in list(self._climbed(model, inside, rng).items())[:_DECODED]:
+            for vector, rank in list(self._climb(model, inside, rng).items())[:_DECODED]:
                 network = self._decisions.decode(vector)
                 if network is not None and network.functional_key not in taken:
                     posterior = model.posterior([vector])
@@ -158,7 +158,11 @@ class TreeBO(Agent):
         order = np.argsort(-model.process.values, kind="stable")[:_BEST]
         return [
             *random,
-            *(self._variant(model.vectors[at], rng) for at in order for _ in range(_VARIANTS)),
+            *(
+                self._variant(model.vectors[index], rng)
+                for index in order
+                for _ in range(_VARIANTS)
+            ),
         ]
 
     def _variant(self, vector: Vector, rng: np.random.Generator) -> Vector:
@@ -168,14 +172,14 @@ class TreeBO(Agent):
         changed[decided[rng.integers(len(decided))]] = ABSENT
         return self._decisions.completed(changed, rng)
 
-    def _climbed(
+    def _climb(
         self, model: FittedTree, inside: dict[Vector, float], rng: np.random.Generator
     ) -> dict[Vector, float]:
         """Return all decisions of one leaf that the local search ranked, best first."""
         for start in list(inside)[: self.climbs]:
             current = start
             for _ in range(_ROUNDS):
-                around = self._valued(
+                around = self._predict(
                     model,
                     [vector for vector in self._changes(current, rng) if vector not in inside],
                     rng,
@@ -200,13 +204,13 @@ class TreeBO(Agent):
             for choice in range(len(self._decisions.decisions[d].choices))
             if choice != vector[d]
         ]
-        pairs = [changes[at] for at in rng.permutation(len(changes))[:_CHANGES]]
+        pairs = [changes[index] for index in rng.permutation(len(changes))[:_CHANGES]]
         return [
             self._decisions.completed((*vector[:d], choice, *vector[d + 1 :]), rng)
             for d, choice in pairs
         ]
 
-    def _valued(
+    def _predict(
         self, model: FittedTree, vectors: Sequence[Vector], rng: np.random.Generator
     ) -> dict[Vector, float]:
         """Return the acquisition of each, best first."""

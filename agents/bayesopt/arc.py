@@ -124,12 +124,12 @@ class Arc(Agent):
         """Check and keep the settings."""
         super().__init__(space)
         self._domain = Perceptrons(space, activation)
-        for setting, name, known in (("preset", preset, PRESETS), ("model", model, MODELS)):
-            if name not in known:
-                raise UnknownNameError(f"{setting} of arc", name, known)
+        for setting, name, choices in (("preset", preset, PRESETS), ("model", model, MODELS)):
+            if name not in choices:
+                raise UnknownNameError(f"{setting} of arc", name, choices)
 
-        chosen = PRESETS[preset]
-        sweeps = chosen.burn_in if burn_in is None else burn_in
+        values = PRESETS[preset]
+        sweeps = values.burn_in if burn_in is None else burn_in
         require_at_least(1, n_random=n_random, samples=samples, thin=thin)
         require_at_least(0, burn_in=sweeps)
         self.n_random = n_random
@@ -143,9 +143,9 @@ class Arc(Agent):
         self.tied = tied
         self.transform = transform
         self._schedule = SamplingSchedule(samples, sweeps, thin)
-        self._tied = chosen.tied if tied is None else tied
+        self._tied = values.tied if tied is None else tied
         self._transform = outcome_transforms.get(
-            chosen.transform if transform is None else transform
+            values.transform if transform is None else transform
         )
         self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
 
@@ -153,21 +153,22 @@ class Arc(Agent):
         """See `Agent.propose`."""
         check_count(n)
         encoded = [
-            (self._domain.encode(one.architecture, one.hyperparameters), one.score)
-            for one in history.usable
+            (self._domain.encode(entry.architecture, entry.hyperparameters), entry.score)
+            for entry in history.usable
         ]
         observed = [(codes, score) for codes, score in encoded if codes is not None]
         unfinished = [
-            self._domain.encode(one.architecture, one.hyperparameters) for one in history.pending
+            self._domain.encode(entry.architecture, entry.hyperparameters)
+            for entry in history.pending
         ]
         pending = [codes for codes in unfinished if codes is not None]
         taken = set(history.known)
         missing = self.n_random - len(observed) - len(pending)
         suggestions = self._random(min(n, max(missing, 0) if observed else n), taken, rng)
         if observed and len(suggestions) < n:
-            pending += [self._encoded(suggestion) for suggestion in suggestions]
+            pending += [self._encode(suggestion) for suggestion in suggestions]
             taken |= keys_of(suggestions)
-            suggestions += self._modelled(observed, pending, n - len(suggestions), taken, rng)
+            suggestions += self._model(observed, pending, n - len(suggestions), taken, rng)
 
         # Networks that remain, if any, are outside the domain.
         taken |= keys_of(suggestions)
@@ -186,7 +187,7 @@ class Arc(Agent):
 
         return list(suggestions.values())
 
-    def _modelled(
+    def _model(
         self,
         observed: Sequence[tuple[Array, float]],
         pending: Sequence[Array],
@@ -211,7 +212,7 @@ class Arc(Agent):
 
             suggestions.append(suggestion)
             taken.add(suggestion.architecture.functional_key)
-            model = model.hallucinate(self._encoded(suggestion)[None])
+            model = model.hallucinate(self._encode(suggestion)[None])
 
         return suggestions
 
@@ -224,7 +225,10 @@ class Arc(Agent):
 
     def _kernel(self, seed: int) -> CodeKernel:
         parameters = self._domain.parameters.parameters
-        choices = [len(one.choices) if isinstance(one, Categorical) else 0 for one in parameters]
+        choices = [
+            len(parameter.choices) if isinstance(parameter, Categorical) else 0
+            for parameter in parameters
+        ]
         kinds = list(dict.fromkeys(self._domain.kinds))
         groups = (
             [kinds.index(kind) for kind in self._domain.kinds]
@@ -251,20 +255,20 @@ class Arc(Agent):
             pool = np.vstack([pool, varied])
             ranks = np.concatenate([ranks, self._acquisition.rank(posterior(varied), rng)])
 
-        for at in np.argsort(-ranks, kind="stable")[:_CHECKED]:
-            suggestion = self._new(pool[at], taken)
+        for index in np.argsort(-ranks, kind="stable")[:_CHECKED]:
+            suggestion = self._new(pool[index], taken)
             if suggestion is not None:
-                return self._valued(suggestion, posterior, rng)
+                return self._predict(suggestion, posterior, rng)
 
         return None
 
-    def _valued(
+    def _predict(
         self, suggestion: Suggestion, posterior: Posteriors, rng: np.random.Generator
     ) -> Suggestion:
         """Return the suggestion with the posterior of exactly its network and hyperparameters."""
-        own = posterior(self._encoded(suggestion)[None])
-        rank = float(self._acquisition.rank(own, rng)[0])
-        expected = own.in_scores()
+        prediction = posterior(self._encode(suggestion)[None])
+        rank = float(self._acquisition.rank(prediction, rng)[0])
+        expected = prediction.in_scores()
         mean = float(expected.mean[0])
         std = float(expected.std[0])
         return replace(suggestion, acquisition=self._acquisition.value(rank), mean=mean, std=std)
@@ -276,7 +280,7 @@ class Arc(Agent):
             None for a configuration beyond the limits of the space, or without an unknown
             neighbour.
         """
-        for other in self._domain.renewed(codes):
+        for other in self._domain.renew(codes):
             architecture, hyperparameters = self._domain.decode(other)
             if not self.space.contains(architecture):
                 return None
@@ -286,7 +290,7 @@ class Arc(Agent):
 
         return None
 
-    def _encoded(self, suggestion: Suggestion) -> Array:
+    def _encode(self, suggestion: Suggestion) -> Array:
         codes = self._domain.encode(suggestion.architecture, suggestion.hyperparameters)
         assert codes is not None, "a suggestion outside the domain"
         return codes

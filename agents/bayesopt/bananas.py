@@ -160,7 +160,7 @@ class JoinedFeatures(EmbeddedDistance):
     def components(self) -> tuple[str, ...]:
         """Return the parts' components, numbered."""
         return tuple(
-            f"{at}:{name}" for at, part in enumerate(self.parts) for name in part.components
+            f"{number}:{name}" for number, part in enumerate(self.parts) for name in part.components
         )
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:

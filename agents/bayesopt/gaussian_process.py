@@ -59,7 +59,7 @@ def method(
             for it.
     """
     source = candidate_generators.get(
-        choices.candidates, space, cheap=all(one.cheap_rows for one in distances)
+        choices.candidates, space, cheap=all(distance.cheap_rows for distance in distances)
     )
     stacked = CachedDistances(distances, candidate_generators.listing_of(source))
     covariance = (

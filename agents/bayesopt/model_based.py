@@ -177,9 +177,9 @@ class ModelBased(Agent):
         history = history.with_pending(suggestions)
         if len(suggestions) < n and history.usable:
             choose = self._choose if history.goals is None else self._choose_for_goals
-            chosen = choose(history, n - len(suggestions), rng)
-            suggestions = [*suggestions, *chosen]
-            history = history.with_pending(chosen)
+            choice = choose(history, n - len(suggestions), rng)
+            suggestions = [*suggestions, *choice]
+            history = history.with_pending(choice)
 
         # The candidate generator may reach a part of the space only: the remaining networks are
         # drawn at random.
@@ -209,7 +209,7 @@ class ModelBased(Agent):
 
     def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         model = self._learn(history, rng)
-        ranked = self._ranked(history, model, max(self.method.shortlist, CHOICE * n), rng)
+        ranked = self._rank(history, model, max(self.method.shortlist, CHOICE * n), rng)
         if not ranked:
             return []
 
@@ -222,10 +222,10 @@ class ModelBased(Agent):
         if len(repeated) == n:
             return repeated
 
-        chosen = self._batch(history, model, ranked, n - len(repeated), rng)
-        return [*repeated, *self._suggest(chosen, model)]
+        batch = self._batch(history, model, ranked, n - len(repeated), rng)
+        return [*repeated, *self._suggest(batch, model)]
 
-    def _ranked(
+    def _rank(
         self, history: History, model: Fitted, length: int, rng: np.random.Generator
     ) -> list[Ranked]:
         """Return the short list of candidates, of greatest acquisition first."""
@@ -233,7 +233,7 @@ class ModelBased(Agent):
 
         def rank(architectures: Sequence[Architecture]) -> Array:
             posterior = model.posterior(
-                [one.functional for one in architectures], joint=acquisition.joint
+                [network.functional for network in architectures], joint=acquisition.joint
             )
             return acquisition.rank(posterior, rng)
 
@@ -259,21 +259,21 @@ class ModelBased(Agent):
             self.method.acquisition.random
             and getattr(rule, "acquisition", None) is self.method.acquisition
         ):
-            networks = [one.candidate.architecture.functional for one in ranked]
-            return [ranked[at] for at in rule.select(model, networks, n, rng)]
+            networks = [entry.candidate.architecture.functional for entry in ranked]
+            return [ranked[index] for index in rule.select(model, networks, n, rng)]
 
         if isinstance(rule, Top):
             return list(ranked[:n])
 
-        chosen = list(ranked[:1])
-        while ranked and len(chosen) < n:
+        batch = list(ranked[:1])
+        while ranked and len(batch) < n:
             network = ranked[0].candidate.architecture
             history = history.with_pending([Suggestion(network)])
             model = model.hallucinate([network.functional])
-            ranked = self._ranked(history, model, 1, rng)
-            chosen += ranked[:1]
+            ranked = self._rank(history, model, 1, rng)
+            batch += ranked[:1]
 
-        return chosen
+        return batch
 
     def _repeats(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return repeats in place of new networks that the space no longer has.
@@ -311,12 +311,12 @@ class ModelBased(Agent):
             else constraints.met(history.usable)
         )
         if self.method.repeats and met.any() and fitted.noises() is not None and history.noisy:
-            known = [networks[at] for at in np.flatnonzero(met).tolist()]
+            feasible = [networks[index] for index in np.flatnonzero(met).tolist()]
             many = self.method.many
-            if many is not None and many.applies(known):
-                incumbents = many.incumbents(known, scores[met])
+            if many is not None and many.applies(feasible):
+                incumbents = many.incumbents(feasible, scores[met])
             else:
-                incumbents = tuple({one.key: one for one in known}.values())
+                incumbents = tuple({network.key: network for network in feasible}.values())
 
             fitted = NoisyIncumbent(fitted, incumbents)
 
@@ -327,22 +327,22 @@ class ModelBased(Agent):
 
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])
 
-    def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
+    def _suggest(self, batch: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
         expected = model.posterior(
-            [one.candidate.architecture.functional for one in chosen]
+            [entry.candidate.architecture.functional for entry in batch]
         ).in_scores()
         means = expected.mean
         stds = expected.std
         correlations = model.task_correlations()
         return [
             Suggestion(
-                one.candidate.architecture,
+                entry.candidate.architecture,
                 task_correlations=correlations,
-                acquisition=self.method.acquisition.value(one.rank),
-                mean=float(means[at]),
-                std=float(stds[at]),
-                parent=one.candidate.parent,
-                operations=one.candidate.operations,
+                acquisition=self.method.acquisition.value(entry.rank),
+                mean=float(means[row]),
+                std=float(stds[row]),
+                parent=entry.candidate.parent,
+                operations=entry.candidate.operations,
             )
-            for at, one in enumerate(chosen)
+            for row, entry in enumerate(batch)
         ]

@@ -181,14 +181,14 @@ class Morphism(ModelBased):
         )
 
     def _surrogate(self) -> Surrogate:
-        chosen = PRESETS[self.preset]
-        kernel = chosen.kernel if self.kernel is None else self.kernel
+        values = PRESETS[self.preset]
+        kernel = values.kernel if self.kernel is None else self.kernel
         if kernel not in KERNELS:
             raise UnknownNameError("kernel of morphism", kernel, KERNELS)
 
-        transform = chosen.transform if self.transform is None else self.transform
+        transform = values.transform if self.transform is None else self.transform
         paper = self.preset == "paper"
-        gram = Gram(EditDistance(self.lam, chosen.layers if self.layers is None else self.layers))
+        gram = Gram(EditDistance(self.lam, values.layers if self.layers is None else self.layers))
         inference: Inference = MarginalLikelihood(
             starts=2, prior=0.25, observations=300, subset_size=100
         )
@@ -242,7 +242,7 @@ class BourgainGP(Surrogate):
         variances: Array | None = None,
     ) -> FittedGP:
         """See `Surrogate.fit`."""
-        rows = tuple({one.key: one for one in architectures}.values())
+        rows = tuple({network.key: network for network in architectures}.values())
         embedded = EmbeddedMetric(self.pairwise, rows, self.repeats)
         process = DistanceGP(
             embedded,
@@ -278,17 +278,17 @@ class EmbeddedMetric:
         self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
     ) -> Components:
         """Return rho of all pairs: Components of shape (1, m, n), without a normalised form."""
-        rows = self._embedded(first)
-        columns = rows if second is None else self._embedded(second)
+        rows = self._embed(first)
+        columns = rows if second is None else self._embed(second)
         return Components.of_stack(self.embedding.distances(rows, columns)[None], 1)
 
-    def _embedded(self, networks: Sequence[Architecture]) -> Floats:
-        new = {one.key: one for one in networks if one.key not in self._coordinates}
+    def _embed(self, networks: Sequence[Architecture]) -> Floats:
+        new = {network.key: network for network in networks if network.key not in self._coordinates}
         if new:
             distances = self.pairwise.distances(tuple(new.values()), self.rows).stack[0]
             self._coordinates.update(zip(new, self.embedding.embed(distances), strict=True))
 
         width = self.embedding.coordinates.shape[1]
-        return np.array([self._coordinates[one.key] for one in networks]).reshape(
+        return np.array([self._coordinates[network.key] for network in networks]).reshape(
             len(networks), width
         )

@@ -102,8 +102,8 @@ class Nasbot(Agent):
 
         model = self._learn(history, rng)
         while len(suggestions) < n:
-            chosen = self._choose(history, model, rng)
-            if chosen is None:
+            choice = self._choose(history, model, rng)
+            if choice is None:
                 # Evolution may reach a part of the space only: the remaining networks are drawn at
                 # random.
                 return [
@@ -111,9 +111,9 @@ class Nasbot(Agent):
                     *samples(self.space, n - len(suggestions), history.known, rng),
                 ]
 
-            suggestions.append(chosen)
-            history = history.with_pending([chosen])
-            model = model.hallucinate([chosen.architecture])
+            suggestions.append(choice)
+            history = history.with_pending([choice])
+            model = model.hallucinate([choice.architecture])
 
         return suggestions
 

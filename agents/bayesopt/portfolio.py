@@ -156,12 +156,12 @@ class Portfolio(Agent):
         """Look the names up, and build the models."""
         super().__init__(space)
         require_at_least(0, n_design=n_design, patience=patience)
-        self.members = _listed(members)
+        self.members = _as_list(members)
         self.n_design = n_design
         self.prior = prior
         self.acquisition = acquisition
         self.kappa = kappa
-        self.transforms = _listed(transforms)
+        self.transforms = _as_list(transforms)
         record(self, members=self.members, transforms=self.transforms)
         self.candidates = candidates
         self.batch_rule = batch_rule
@@ -214,8 +214,8 @@ class Portfolio(Agent):
             return suggestions
 
         return [
-            replace(one, task_correlations={**doubted, **one.task_correlations})
-            for one in suggestions
+            replace(suggestion, task_correlations={**doubted, **suggestion.task_correlations})
+            for suggestion in suggestions
         ]
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
@@ -229,8 +229,8 @@ class Portfolio(Agent):
         # The recorded acquisition is None, because the acquisition function did not select these
         # networks.
         return [
-            replace(one, acquisition=None)
-            for one in self._policies(history).greedy.propose(history, count, rng)
+            replace(suggestion, acquisition=None)
+            for suggestion in self._policies(history).greedy.propose(history, count, rng)
         ]
 
     def _explore(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
@@ -259,9 +259,11 @@ class Portfolio(Agent):
         self, default: Sequence[str | OutcomeTransform], nugget: bool = False
     ) -> Policies:
         """Return the policies with the transforms of the settings, or default ones."""
-        chosen = self.transforms or default
+        transforms = self.transforms or default
         made = [model.noisy_surrogate if nugget else model.surrogate for model in self._models]
-        stacked = StackedGP([make(one) for make in made for one in chosen], self.prior)
+        stacked = StackedGP(
+            [make(transform) for make in made for transform in transforms], self.prior
+        )
         slacks = StackedGP([model.surrogate(SLACK_TRANSFORM) for model in self._models], self.prior)
         ranked_by, rule = self._ranking
         method = Method(
@@ -272,7 +274,7 @@ class Portfolio(Agent):
             transfer=self._knowledge or self._transfer,
             repeats=True,
             slacks=self._for_many(slacks, SLACK_TRANSFORM).everywhere(),
-            many=self._for_many(stacked, chosen[0]),
+            many=self._for_many(stacked, transforms[0]),
         )
         greedy = replace(
             method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION)
@@ -331,16 +333,16 @@ class Portfolio(Agent):
 
         features = self._features(history)
         if features is not None and self._knowledge is not None:
-            chosen = self._knowledge.design(features, history, count, rng)
-            extended = history.with_pending(chosen)
+            design = self._knowledge.design(features, history, count, rng)
+            extended = history.with_pending(design)
             return [
-                *chosen,
-                *space_design(self.space, self._design_model, extended, count - len(chosen), rng),
+                *design,
+                *space_design(self.space, self._design_model, extended, count - len(design), rng),
             ]
 
         return space_design(self.space, self._design_model, history, count, rng)
 
 
-def _listed(names: Sequence[str] | str | None) -> list[str] | None:
+def _as_list(names: Sequence[str] | str | None) -> list[str] | None:
     # A string is a sequence of letters.
     return None if names is None else [names] if isinstance(names, str) else list(names)

@@ -41,7 +41,7 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from archive.agents.acquisition.listing import Listing, listed_count
+from archive.agents.acquisition.listing import Listing, count_listed
 from archive.agents.bayesopt.gp_presets import PRESETS
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
@@ -154,7 +154,7 @@ class MemberModel:
 def defaults(space: Space) -> tuple[str, ...]:
     """Return the names of a portfolio's default members; see the module for the reasons."""
     if choices.describe(space.name):
-        compared = len(_decisions(space).components) * listed_count(space)
+        compared = len(_decisions(space).components) * count_listed(space)
         return (
             "subtrees",
             "choices",
@@ -194,7 +194,10 @@ def member_model(member: str, space: Space, listing: Listing | None = None) -> M
     powers = [kind.power for kind in kinds for _ in kind.components]
     if member == "sums":
         covariance: Covariance = Sum(
-            [Exponential([at], power, f"_{at}") for at, power in enumerate(powers)]
+            [
+                Exponential([component], power, f"_{component}")
+                for component, power in enumerate(powers)
+            ]
         )
     elif member == DECISIONS:
         covariance = CommonScaleARD(len(powers))
@@ -209,12 +212,12 @@ def member_model(member: str, space: Space, listing: Listing | None = None) -> M
 
 
 def _distances(member: str, space: Space) -> list[Distance[Any]]:
-    known = CELL_MEMBERS if space.is_cell else NETWORK_MEMBERS
+    names = CELL_MEMBERS if space.is_cell else NETWORK_MEMBERS
     if choices.describe(space.name):
-        known = (*known, DECISIONS)
+        names = (*names, DECISIONS)
 
-    if member not in known:
-        raise UnknownNameError(f"member for the space {space.name}", member, known)
+    if member not in names:
+        raise UnknownNameError(f"member for the space {space.name}", member, names)
 
     if member == "ngrams":
         return [TreeWasserstein((1, 2, 3), sizes=True, functional=True)]
@@ -301,7 +304,7 @@ class PowerExponentialARD(Covariance):
 
     def bounds(self, stack: Array) -> Array:
         """Scale the betas to the median powers."""
-        return self._plain.bounds(self._raised(stack))
+        return self._plain.bounds(self._raise_powers(stack))
 
     def variance(self, theta: Array) -> float:
         """Return alpha."""
@@ -309,9 +312,9 @@ class PowerExponentialARD(Covariance):
 
     def bind(self, stack: Array) -> BoundCovariance:
         """Raise the distances to their powers."""
-        return self._plain.bind(self._raised(stack))
+        return self._plain.bind(self._raise_powers(stack))
 
-    def _raised(self, stack: Array) -> Array:
+    def _raise_powers(self, stack: Array) -> Array:
         if set(self.powers) == {1.0}:
             return stack
 

@@ -34,24 +34,28 @@ def repeats(
         n: Number of suggestions, at least 1.
         space: The search space.
     """
-    allowed = _repeatable(history, {one.functional_key for one in model.networks}, space)
+    allowed = _repeatable(history, {network.functional_key for network in model.networks}, space)
     repeated: list[Suggestion] = []
     while len(repeated) < n and allowed:
         gains = repeat_gains(model.observed)
-        at = max(
-            (at for at, one in enumerate(model.networks) if one.functional_key in allowed),
-            key=lambda at: float(gains[at]),
+        best = max(
+            (
+                index
+                for index, network in enumerate(model.networks)
+                if network.functional_key in allowed
+            ),
+            key=lambda index: float(gains[index]),
             default=None,
         )
-        if at is None or not gains[at] > _new_gain(model, best_new):
+        if best is None or not gains[best] > _new_gain(model, best_new):
             break
 
-        network = model.networks[at]
+        network = model.networks[best]
         predicted = model.posterior([network]).in_scores()
         repeated.append(
             Suggestion(
                 allowed.pop(network.functional_key),
-                acquisition=float(np.exp(gains[at])),
+                acquisition=float(np.exp(gains[best])),
                 mean=float(predicted.mean[0]),
                 std=float(predicted.std[0]),
                 task_correlations=model.task_correlations(),
@@ -83,8 +87,8 @@ def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Arc
     Returns:
         For each key, the network of its latest evaluation.
     """
-    missing = set(keys) - {one.architecture.functional_key for one in history.pending}
-    missing -= {one.functional_key for one in history.failed}
+    missing = set(keys) - {entry.architecture.functional_key for entry in history.pending}
+    missing -= {network.functional_key for network in history.failed}
     repeatable: dict[str, Architecture] = {}
     for observation in reversed(history.usable):
         if not missing:

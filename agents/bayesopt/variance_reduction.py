@@ -67,16 +67,16 @@ def alc_design(
     remaining = _conditional_covariance(reference, known, pairwise, covariance)
     noise = NOISE * float(remaining.diagonal().mean()) or NOISE
     free = np.ones(len(reference), bool)
-    chosen: list[int] = []
-    while len(chosen) < min(count, len(reference)):
+    design: list[int] = []
+    while len(design) < min(count, len(reference)):
         gains = np.square(remaining).sum(axis=0) / (np.maximum(remaining.diagonal(), 0.0) + noise)
         best = int(np.argmax(np.where(free, gains, -np.inf)))
-        chosen.append(best)
+        design.append(best)
         free[best] = False
         column = remaining[:, best].copy()
         remaining = remaining - np.outer(column, column) / (max(column[best], 0.0) + noise)
 
-    return chosen
+    return design
 
 
 def _conditional_covariance(
@@ -122,10 +122,10 @@ def space_design(
     if not reference:
         return []
 
-    given = [one.functional for one in history.observed_or_pending]
-    functional = [one.functional for one in reference]
-    chosen = alc_design(functional, given, count, model.pairwise, model.covariance)
-    return [Suggestion(reference[at]) for at in chosen]
+    conditioned = [network.functional for network in history.observed_or_pending]
+    functional = [network.functional for network in reference]
+    design = alc_design(functional, conditioned, count, model.pairwise, model.covariance)
+    return [Suggestion(reference[index]) for index in design]
 
 
 def _reference(
@@ -134,7 +134,7 @@ def _reference(
     members = space.members()
     if members is not None:
         drawn = rng.permutation(len(members))[:LISTED]
-        return distinct((members[at] for at in drawn), taken)
+        return distinct((members[index] for index in drawn), taken)
 
-    drawn_networks = [one.architecture for one in samples(space, DRAWN, taken, rng)]
+    drawn_networks = [entry.architecture for entry in samples(space, DRAWN, taken, rng)]
     return distinct([*space.initial_pool(rng), *drawn_networks], taken)

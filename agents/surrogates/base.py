@@ -191,10 +191,8 @@ class Posterior:
         normals = rng.standard_normal((count, self.means.shape[1]))
         draws = np.empty_like(normals)
         for member in np.unique(members):
-            chosen = members == member
-            draws[chosen] = (
-                self.means[member] + normals[chosen] @ _square_root(covariances[member]).T
-            )
+            drawn = members == member
+            draws[drawn] = self.means[member] + normals[drawn] @ _square_root(covariances[member]).T
 
         return draws
 
@@ -293,8 +291,8 @@ def check_scores(architectures: Sequence[Architecture], scores: Array) -> None:
         )
 
     if not np.isfinite(scores).all():
-        at = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise NumericalError(f"scores must be finite, got {scores[at]} (observation {at})")
+        index = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise NumericalError(f"scores must be finite, got {scores[index]} (observation {index})")
 
 
 def _square_root(covariance: Array) -> Array:

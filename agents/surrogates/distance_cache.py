@@ -90,11 +90,11 @@ class CachedDistances:
             )
 
         with self._lock:
-            rows = self._cached(first)
+            rows = self._member_rows(first)
 
         stack = np.empty((self.components, len(first), len(second)))
-        for at, row in enumerate(rows):
-            stack[:, at] = row[:, columns]
+        for index, row in enumerate(rows):
+            stack[:, index] = row[:, columns]
 
         return self._components(stack)
 
@@ -110,12 +110,12 @@ class CachedDistances:
         # A slice is copied several times as fast as an index array.
         return slice(positions[0], positions[-1] + 1) if (np.diff(columns) == 1).all() else columns
 
-    def _cached(self, networks: Sequence[Architecture]) -> list[NDArray[np.float32]]:
+    def _member_rows(self, networks: Sequence[Architecture]) -> list[NDArray[np.float32]]:
         new = {network.key: network for network in networks if network.key not in self._rows}
         inside = [key for key in new if key in self.listing.position] if self._laid_out else []
         if inside:
             self._keep(
-                inside, self._between_members([self.listing.position[key] for key in inside])
+                inside, self._member_distances([self.listing.position[key] for key in inside])
             )
 
         outside = [key for key in new if key not in inside]
@@ -132,13 +132,13 @@ class CachedDistances:
 
     def _keep(self, keys: Sequence[str], block: Array) -> None:
         rounded = block.astype(np.float32)
-        self._rows.update((key, rounded[:, at].copy()) for at, key in enumerate(keys))
+        self._rows.update((key, rounded[:, column].copy()) for column, key in enumerate(keys))
 
-    def _between_members(self, rows: Sequence[int]) -> Array:
+    def _member_distances(self, rows: Sequence[int]) -> Array:
         stack = np.zeros((self.components, len(rows), len(self.listing)))
         vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
-        for out, each in zip(stack, vectors, strict=True):
-            each.rows(rows).add(1.0, False, 0, len(rows), out)
+        for out, member_vectors in zip(stack, vectors, strict=True):
+            member_vectors.rows(rows).add(1.0, False, 0, len(rows), out)
 
         return stack
 
@@ -169,7 +169,7 @@ class CachedDistances:
     ) -> Array:
         inside = self._inside(first, second)
         if inside is not None:
-            return self._between(*inside)
+            return self._known_distances(*inside)
 
         parts = [gram.distances(first, second).stack for gram in self.grams]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -190,25 +190,29 @@ class CachedDistances:
             return None
 
         sides = [
-            [self.listing.position.get(one.key, -1) for one in side]
+            [self.listing.position.get(network.key, -1) for network in side]
             for side in (first, second or ())
         ]
         if any(-1 in side for side in sides):
             return None
 
         # Merging sparse vectors is slower than comparing the features of distinct networks.
-        vectors = (each for kind in self._featured for each in self.listing.vectors(kind))
-        if not all(isinstance(each.columns, np.ndarray) for each in vectors):
+        vectors = (
+            member_vectors
+            for kind in self._featured
+            for member_vectors in self.listing.vectors(kind)
+        )
+        if not all(isinstance(member_vectors.columns, np.ndarray) for member_vectors in vectors):
             return None
 
         return sides[0], None if second is None else sides[1]
 
-    def _between(self, rows: list[int], columns: list[int] | None) -> Array:
+    def _known_distances(self, rows: list[int], columns: list[int] | None) -> Array:
         """Compute the distances from the vectors of the listing."""
         stack = np.zeros((self.components, len(rows), len(rows if columns is None else columns)))
         vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
-        for out, each in zip(stack, vectors, strict=True):
-            part = each.between(rows, rows if columns is None else columns)
+        for out, member_vectors in zip(stack, vectors, strict=True):
+            part = member_vectors.block(rows, rows if columns is None else columns)
             blocks.fill(out, [(1.0, part)], symmetric=columns is None)
 
         return stack

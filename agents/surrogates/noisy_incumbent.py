@@ -67,8 +67,8 @@ class NoisyIncumbent(Fitted):
         if len(architectures) == 0:
             return self
 
-        known = {one.key for one in self.networks}
-        added = (one for one in architectures if one.key not in known)
+        keys = {network.key for network in self.networks}
+        added = (network for network in architectures if network.key not in keys)
         return NoisyIncumbent(self.fitted.hallucinate(architectures), (*self.networks, *added))
 
     def noises(self) -> Array | None:

@@ -201,12 +201,12 @@ class RankNormal(OutcomeTransform):
     def learn(self, scores: Array) -> Scale:
         """See `OutcomeTransform.learn`."""
         Scale.of(scores)
-        known, repeats = np.unique(scores, return_counts=True)
+        distinct, repeats = np.unique(scores, return_counts=True)
         last = np.cumsum(repeats)
         # Ties get the mean of their ranks, counted from 1.
         ranks = 0.5 * (last + (last - repeats) + 1)
         quantiles = ndtri((ranks - 0.5) / len(scores))
-        return Scale.of(scores, _Quantiles(known, quantiles))
+        return Scale.of(scores, _Quantiles(distinct, quantiles))
 
 
 class CompressBelowMedian(OutcomeTransform):

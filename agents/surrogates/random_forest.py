@@ -81,11 +81,9 @@ class RandomForest(Surrogate):
             InvalidArchitectureError: The networks are of different spaces.
         """
         check_scores(architectures, scores)
-        return self.grown(architectures, scores, int(rng.integers(2**31)))
+        return self.grow(architectures, scores, int(rng.integers(2**31)))
 
-    def grown(
-        self, architectures: Sequence[Architecture], scores: Array, seed: int
-    ) -> FittedForest:
+    def grow(self, architectures: Sequence[Architecture], scores: Array, seed: int) -> FittedForest:
         """Return the forest of a seed."""
         from sklearn.ensemble import RandomForestRegressor
 
@@ -145,7 +143,7 @@ class FittedForest(Fitted):
             return self
 
         means = self._predictions(architectures).mean(axis=0)
-        return self.model.grown(
+        return self.model.grow(
             [*self.architectures, *architectures], np.concatenate([self.scores, means]), self.seed
         )
 

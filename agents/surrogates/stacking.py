@@ -109,11 +109,11 @@ class FittedStackedGP(Fitted):
     ) -> FittedStackedGP:
         """Drop members of negligible weight and renormalise the weights of the others."""
         kept = np.flatnonzero(stacking >= min(LEAST_WEIGHT, float(stacking.max()))).tolist()
-        chosen = tuple(members[at] for at in kept)
+        heavy = tuple(members[member] for member in kept)
         weights = np.concatenate(
-            [np.full(members[at].sets, stacking[at] / members[at].sets) for at in kept]
+            [np.full(members[index].sets, stacking[index] / members[index].sets) for index in kept]
         )
-        return cls(chosen, weights / weights.sum(), stacking)
+        return cls(heavy, weights / weights.sum(), stacking)
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
@@ -137,10 +137,10 @@ class FittedStackedGP(Fitted):
         use a study.
         """
         correlations: dict[str, float] = {}
-        at = 0
+        begin = 0
         for member in self.members:
-            weight = float(self.weights[at : at + member.sets].sum())
-            at += member.sets
+            weight = float(self.weights[begin : begin + member.sets].sum())
+            begin += member.sets
             if isinstance(member, FittedCoregionalisedGP):
                 for study in member.source_model.studies:
                     correlations[study] = (
@@ -160,13 +160,15 @@ class FittedStackedGP(Fitted):
         Raises:
             UsageError: A member uses source studies.
         """
-        own = [member for member in self.members if isinstance(member, FittedGP)]
-        if len(own) < len(self.members):
+        without_sources = [member for member in self.members if isinstance(member, FittedGP)]
+        if len(without_sources) < len(self.members):
             raise UsageError(
                 "observations cannot be added to a stacked GP with members that use source studies"
             )
 
-        return replace(self, members=tuple(member.observe(architectures, scores) for member in own))
+        return replace(
+            self, members=tuple(member.observe(architectures, scores) for member in without_sources)
+        )
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedStackedGP:
         """See `Fitted.hallucinate`. Each member is conditioned on its own means."""

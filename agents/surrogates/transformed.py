@@ -53,9 +53,14 @@ class OutcomeTransformed(Surrogate):
         """See `Surrogate.fit`."""
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
-        known = None if variances is None else check_variances(scores, scale, variances)
+        standardised_variances = (
+            None if variances is None else check_variances(scores, scale, variances)
+        )
         return FittedOutcomeTransformed(
-            self.surrogate.fit(architectures, scale.standardise(scores), rng, known), scale
+            self.surrogate.fit(
+                architectures, scale.standardise(scores), rng, standardised_variances
+            ),
+            scale,
         )
 
 
@@ -122,12 +127,19 @@ class SourceResidual(Surrogate):
         scale = self.transform.learn(scores)
         values = scale.standardise(scores)
         coupled = [
-            CoregionalisedGP(one, self.transform).fit(architectures, scores, rng, variances)
-            for one in self.source_models
+            CoregionalisedGP(source_model, self.transform).fit(
+                architectures, scores, rng, variances
+            )
+            for source_model in self.source_models
         ]
-        known = None if variances is None else check_variances(scores, scale, variances)
+        standardised_variances = (
+            None if variances is None else check_variances(scores, scale, variances)
+        )
         fitted = self.surrogate.fit(
-            architectures, values - _expected(coupled, architectures), rng, known
+            architectures,
+            values - _predict_sources(coupled, architectures),
+            rng,
+            standardised_variances,
         )
         return FittedSourceResidual(fitted, scale, tuple(coupled), float(values.max()))
 
@@ -152,7 +164,7 @@ class FittedSourceResidual(Fitted):
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
         residual = self.fitted.posterior(architectures, joint=joint)
-        means = residual.means + _expected(self.coupled, architectures)
+        means = residual.means + _predict_sources(self.coupled, architectures)
         best = np.full(len(means), self.best)
         return Posterior.of_standardised(
             self.scale, means, residual.variances, best, residual.covariances
@@ -168,7 +180,9 @@ class FittedSourceResidual(Fitted):
         if len(architectures) == 0:
             return self
 
-        means = self.fitted.posterior(architectures).mean + _expected(self.coupled, architectures)
+        means = self.fitted.posterior(architectures).mean + _predict_sources(
+            self.coupled, architectures
+        )
         return replace(
             self,
             fitted=self.fitted.hallucinate(architectures),
@@ -178,18 +192,21 @@ class FittedSourceResidual(Fitted):
     def task_correlations(self) -> Mapping[str, float]:
         """See `Fitted.task_correlations`."""
         return {
-            study: one.task_correlation
-            for one in self.coupled
-            for study in one.source_model.studies
+            study: process.task_correlation
+            for process in self.coupled
+            for study in process.source_model.studies
         }
 
 
-def _expected(
+def _predict_sources(
     coupled: Sequence[FittedCoregionalisedGP], architectures: Sequence[Architecture]
 ) -> Array:
     """Return e: (n,) float64."""
     expected: Array = np.mean(
-        [one.output_scale * one.rho * one.source_model.means(architectures) for one in coupled],
+        [
+            process.output_scale * process.rho * process.source_model.means(architectures)
+            for process in coupled
+        ],
         axis=0,
     )
     return expected

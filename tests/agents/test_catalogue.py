@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from archive import agents, spaces
 from archive.agents.base import Agent, AgentInfo
-from archive.agents.catalogue import copied_text, info, infos
+from archive.agents.catalogue import copy_text, info, infos
 from archive.agents.registry import registry
 from archive.cli.main import archive as command
 from archive.errors import UnknownNameError, UsageError
@@ -29,7 +29,7 @@ def test_built_in_agents_say_what_they_are(kind):
 
 def test_the_copy_for_lists_is_that_of_the_classes():
     copied = (files("archive.agents") / "catalogue.json").read_text(encoding="utf-8")
-    assert copied == copied_text(), "run: python -m archive.agents.catalogue agents/catalogue.json"
+    assert copied == copy_text(), "run: python -m archive.agents.catalogue agents/catalogue.json"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in BUILT_IN if "preset" in agents.settings(kind)])

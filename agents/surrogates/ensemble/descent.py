@@ -90,9 +90,11 @@ def descend(
     power2 = 1.0
     for order in orders:
         for start in range(0, n, batch):
-            chosen = order[start : start + batch]
-            _forward(weights, starts, columns, values, chosen, h, entries)
-            _backward(weights, gradient, starts, columns, values, targets, chosen, h, d, e, entries)
+            batch_rows = order[start : start + batch]
+            _forward(weights, starts, columns, values, batch_rows, h, entries)
+            _backward(
+                weights, gradient, starts, columns, values, targets, batch_rows, h, d, e, entries
+            )
             power1 *= 0.9
             power2 *= 0.99
             root = math.sqrt(1.0 - power2)
@@ -125,10 +127,10 @@ def evaluate(
     h = np.zeros((L, 1, W), np.float32)
     entries = _NonzeroEntries(np.zeros(W, np.int64), np.zeros(W, np.float32))
     weights = _views(theta, F, L, W)
-    chosen = np.zeros(1, np.int32)
+    batch_rows = np.zeros(1, np.int32)
     for i in range(len(outputs)):
-        chosen[0] = i
-        _forward(weights, starts, columns, values, chosen, h, entries)
+        batch_rows[0] = i
+        _forward(weights, starts, columns, values, batch_rows, h, entries)
         outputs[i] = _output(weights, h[L - 1, 0])
 
 
@@ -170,21 +172,23 @@ def _forward(
     starts: Starts,
     columns: Starts,
     values: Singles,
-    chosen: Positions,
+    batch_rows: Positions,
     h: Singles,
     entries: _NonzeroEntries,
 ) -> None:
     """Write the outputs of all hidden layers for a batch."""
     L, W = weights.biases.shape
-    for i in range(len(chosen)):
+    for i in range(len(batch_rows)):
         row = h[0, i]
         row[:] = weights.biases[0]
-        _add_rows(row, weights.first, columns, values, starts[chosen[i]], starts[chosen[i] + 1])
+        _add_rows(
+            row, weights.first, columns, values, starts[batch_rows[i]], starts[batch_rows[i] + 1]
+        )
         for j in range(W):
             row[j] = max(row[j], np.float32(0.0))
 
     for layer in range(1, L):
-        for i in range(len(chosen)):
+        for i in range(len(batch_rows)):
             row = h[layer, i]
             row[:] = weights.biases[layer]
             count = _nonzero(h[layer - 1, i], entries)
@@ -251,7 +255,7 @@ def _backward(
     columns: Starts,
     values: Singles,
     targets: Singles,
-    chosen: Positions,
+    batch_rows: Positions,
     h: Singles,
     d: Singles,
     e: Singles,
@@ -263,14 +267,14 @@ def _backward(
     the layer below.
     """
     L = len(weights.biases)
-    _backward_output(weights, gradient, targets, chosen, h[L - 1], d)
+    _backward_output(weights, gradient, targets, batch_rows, h[L - 1], d)
     for layer in range(L - 1, 0, -1):
         _backward_hidden(
-            weights.hidden[layer - 1], gradient, layer, h[layer - 1], d, e, len(chosen), entries
+            weights.hidden[layer - 1], gradient, layer, h[layer - 1], d, e, len(batch_rows), entries
         )
         d, e = e, d
 
-    _backward_input(gradient, starts, columns, values, chosen, d)
+    _backward_input(gradient, starts, columns, values, batch_rows, d)
 
 
 @compiled
@@ -278,15 +282,15 @@ def _backward_output(
     weights: _ThetaViews,
     gradient: _ThetaViews,
     targets: Singles,
-    chosen: Positions,
+    batch_rows: Positions,
     h: Singles,
     d: Singles,
 ) -> None:
     W = len(weights.last)
-    share = np.float32(1.0 / len(chosen))
-    for i in range(len(chosen)):
+    share = np.float32(1.0 / len(batch_rows))
+    for i in range(len(batch_rows)):
         row = h[i]
-        slope = share * np.sign(_output(weights, row) - targets[chosen[i]])
+        slope = share * np.sign(_output(weights, row) - targets[batch_rows[i]])
         gradient.bias[0] += slope
         for u in range(W):
             gradient.last[u] += slope * row[u]
@@ -330,15 +334,15 @@ def _backward_input(
     starts: Starts,
     columns: Starts,
     values: Singles,
-    chosen: Positions,
+    batch_rows: Positions,
     d: Singles,
 ) -> None:
     W = d.shape[1]
-    for i in range(len(chosen)):
+    for i in range(len(batch_rows)):
         for j in range(W):
             gradient.biases[0, j] += d[i, j]
 
-        for entry in range(starts[chosen[i]], starts[chosen[i] + 1]):
+        for entry in range(starts[batch_rows[i]], starts[batch_rows[i] + 1]):
             x = values[entry]
             row = gradient.first[columns[entry]]
             for j in range(W):
@@ -350,10 +354,10 @@ def _adam(
     theta: Singles, g: Singles, m: Singles, v: Singles, step: np.float32, epsilon: np.float32
 ) -> None:
     """Take a step of Adam, and set the gradient to 0 for the next one."""
-    for at in range(len(theta)):
-        first = np.float32(0.9) * m[at] + np.float32(0.1) * g[at]
-        second = np.float32(0.99) * v[at] + np.float32(0.01) * g[at] * g[at]
-        theta[at] -= step * first / (np.sqrt(second) + epsilon)
-        m[at] = first if abs(first) > LEAST_MOMENT else np.float32(0.0)
-        v[at] = second if second > LEAST_MOMENT else np.float32(0.0)
-        g[at] = np.float32(0.0)
+    for index in range(len(theta)):
+        first = np.float32(0.9) * m[index] + np.float32(0.1) * g[index]
+        second = np.float32(0.99) * v[index] + np.float32(0.01) * g[index] * g[index]
+        theta[index] -= step * first / (np.sqrt(second) + epsilon)
+        m[index] = first if abs(first) > LEAST_MOMENT else np.float32(0.0)
+        v[index] = second if second > LEAST_MOMENT else np.float32(0.0)
+        g[index] = np.float32(0.0)

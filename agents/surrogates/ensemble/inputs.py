@@ -75,8 +75,8 @@ class Inputs:
         _, numbers, values = features.entries(architectures)
         largest = np.zeros(int(numbers.max(initial=-1)) + 1)
         np.maximum.at(largest, numbers, np.abs(values))
-        chosen = features.by_name(np.unique(numbers))
-        return cls(features, architectures[0].space, chosen, largest[chosen])
+        columns = features.by_name(np.unique(numbers))
+        return cls(features, architectures[0].space, columns, largest[columns])
 
     @property
     def size(self) -> int:

@@ -116,13 +116,13 @@ def learn(
     bounds = np.vstack([kernel.bounds, np.log(_NOISE)])
     rows = some_of(len(codes), OBSERVATIONS, rng)
     some = prepared[rows]
-    known = values[rows]
+    some_values = values[rows]
     diagonal = np.diag_indices(len(rows))
 
     def density(theta: Array) -> float:
         noisy = kernel.value(theta[:-1], some)
         noisy[diagonal] += np.exp(theta[-1])
-        return log_likelihood(noisy, known)
+        return log_likelihood(noisy, some_values)
 
     with one_thread():
         thetas = slice_sample(density, Bounds(bounds[:, 0], bounds[:, 1]), schedule, rng)
@@ -161,9 +161,9 @@ class FittedSeparateGPs(FittedConditional):
         variances = np.ones(shape)
         for depth, rows in self._rows(codes).items():
             if depth in self.parts:
-                own = self.parts[depth].posterior(codes[rows])
-                means[:, rows] = own.means
-                variances[:, rows] = own.variances
+                predicted = self.parts[depth].posterior(codes[rows])
+                means[:, rows] = predicted.means
+                variances[:, rows] = predicted.variances
 
         incumbents = [
             part.posterior(np.empty((0, codes.shape[1]))).best for part in self.parts.values()
@@ -184,8 +184,8 @@ class FittedSeparateGPs(FittedConditional):
 
     def _rows(self, codes: Array) -> dict[int, list[int]]:
         rows: dict[int, list[int]] = {}
-        for at, row in enumerate(codes):
-            rows.setdefault(self.depth(row), []).append(at)
+        for index, row in enumerate(codes):
+            rows.setdefault(self.depth(row), []).append(index)
 
         return rows
 
@@ -203,7 +203,7 @@ def learn_separately(
     """
     depths = np.array([depth(row) for row in codes])
     parts = {
-        int(each): learn(kernel, codes[depths == each], values[depths == each], schedule, rng)
-        for each in np.unique(depths)
+        int(number): learn(kernel, codes[depths == number], values[depths == number], schedule, rng)
+        for number in np.unique(depths)
     }
     return FittedSeparateGPs(parts, depth, schedule.samples, float(values.max()))

@@ -56,7 +56,7 @@ from scipy.special import logsumexp
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
-from archive.agents.surrogates.gp.fitted import standardised
+from archive.agents.surrogates.gp.fitted import standardise_observations
 from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.threads import one_thread
@@ -178,7 +178,7 @@ def _grid_point(
 
     None for an indefinite covariance.
     """
-    observed, variances = replicates.merged(noise)
+    observed, variances = replicates.merge(noise)
     noisy = source.covariance(rho)
     expected = rho * source.means
     noisy[np.diag_indices(len(noisy))] += variances
@@ -265,7 +265,9 @@ class CoregionalisedGP(Surrogate):
         variances: Array | None = None,
     ) -> FittedCoregionalisedGP:
         """See `Surrogate.fit`. The fit is deterministic; known variances enter as if s were 1."""
-        scale, replicates, rows = standardised(architectures, scores, variances, self.transform)
+        scale, replicates, rows = standardise_observations(
+            architectures, scores, variances, self.transform
+        )
         source = self.source_model.posterior(rows, rows)
         best = max(grid(replicates, source), key=lambda point: point.log_posterior)
         with one_thread(len(rows)):
@@ -289,7 +291,9 @@ class CoregionalisedGP(Surrogate):
         Raises:
             NumericalError: No correlation, or no other value of rho, has a finite likelihood.
         """
-        _, replicates, rows = standardised(architectures, scores, variances, self.transform)
+        _, replicates, rows = standardise_observations(
+            architectures, scores, variances, self.transform
+        )
         return LogLikelihoods.of(grid(replicates, self.source_model.posterior(rows, rows)))
 
 
@@ -331,7 +335,7 @@ class FittedCoregionalisedGP(Fitted):
     @property
     def best(self) -> float:
         """The incumbent's standardised value, the mean of its evaluations."""
-        return max(float(self.observations.merged(self.process.noise)[0].max()), self.best_fantasy)
+        return max(float(self.observations.merge(self.process.noise)[0].max()), self.best_fantasy)
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""

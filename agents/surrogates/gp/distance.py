@@ -29,7 +29,7 @@ import numpy as np
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.exact import GaussianProcess
-from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise, standardised
+from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise, standardise_observations
 from archive.agents.surrogates.gp.likelihood import Bounds, Inference, Likelihood
 from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.gp.slice_sampling import SliceSampling
@@ -154,7 +154,9 @@ class DistanceGP(Surrogate):
         Raises:
             NumericalError: There are no scores, or scores or variances are not finite.
         """
-        scale, replicates, rows = standardised(architectures, scores, variances, self.transform)
+        scale, replicates, rows = standardise_observations(
+            architectures, scores, variances, self.transform
+        )
         stack = self.pairwise.distances(rows).stack
         likelihood = Likelihood(self.covariance, stack, replicates, self.noise.bounds(scale.spread))
         with one_thread():
@@ -189,7 +191,7 @@ class DistanceGP(Surrogate):
 
     def _condition(self, stack: Array, replicates: Replicates, theta: Array) -> GaussianProcess:
         noise = float(np.exp(theta[-1]))
-        values, variances = replicates.merged(noise)
+        values, variances = replicates.merge(noise)
         return GaussianProcess.condition_repaired(
             self.covariance.value(stack, theta[:-1]), values, noise, variances
         )

@@ -71,7 +71,7 @@ class FittedGP(Fitted):
     @property
     def best(self) -> Array:
         """The incumbent's standardised value, the mean of its evaluations: (S,) float64."""
-        observed = [self.observations.merged(process.noise)[0].max() for process in self.processes]
+        observed = [self.observations.merge(process.noise)[0].max() for process in self.processes]
         return np.maximum(observed, self.best_fantasy)
 
     @property
@@ -107,7 +107,7 @@ class FittedGP(Fitted):
         if len(architectures) == 0:
             return self
 
-        extended = self._extended(architectures, None, np.zeros(len(architectures)))
+        extended = self._extend(architectures, None, np.zeros(len(architectures)))
         added = np.array(
             [process.values[-len(architectures) :].max() for process in extended.processes]
         )
@@ -131,12 +131,13 @@ class FittedGP(Fitted):
 
         check_scores(architectures, scores)
         values = self.scale.standardise(scores)
-        known = check_variances(scores, self.scale, variances)
-        keys = [one.key for one in architectures]
+        known_variances = check_variances(scores, self.scale, variances)
+        keys = [network.key for network in architectures]
         factors = self.scale.noise_factors(keys, scores)
-        observations = self.observations.adding(keys, values, known, factors)
+        observations = self.observations.adding(keys, values, known_variances, factors)
         return replace(
-            self._extended(architectures, values, known, factors), observations=observations
+            self._extend(architectures, values, known_variances, factors),
+            observations=observations,
         )
 
     def _cross(self, architectures: Sequence[Architecture]) -> BoundCovariance:
@@ -172,22 +173,22 @@ class FittedGP(Fitted):
         variances = np.clip(np.diagonal(covariances, axis1=1, axis2=2), 0.0, None)
         return Posterior.of_standardised(self.scale, means, variances, self.best, covariances)
 
-    def _extended(
+    def _extend(
         self,
         architectures: Sequence[Architecture],
         values: Array | None,
-        known: Array,
+        known_variances: Array,
         factors: Array | None = None,
     ) -> FittedGP:
         cross = self._cross(architectures)
         inner = self.covariance.bind(self.pairwise.distances(architectures).stack)
-        shares = np.ones(len(known)) if factors is None else factors
+        shares = np.ones(len(known_variances)) if factors is None else factors
         processes = tuple(
             process.extend(
                 cross.value(theta[:-1]),
                 inner.value(theta[:-1]),
                 values,
-                shares * process.noise + known,
+                shares * process.noise + known_variances,
             )
             for theta, process in zip(self.thetas, self.processes, strict=True)
         )
@@ -196,7 +197,7 @@ class FittedGP(Fitted):
         )
 
 
-def standardised(
+def standardise_observations(
     architectures: Sequence[Architecture],
     scores: Array,
     variances: Array | None,
@@ -216,12 +217,12 @@ def standardised(
     """
     check_scores(architectures, scores)
     scale = transform.learn(scores)
-    known = check_variances(scores, scale, variances)
-    keys = [one.key for one in architectures]
+    known_variances = check_variances(scores, scale, variances)
+    keys = [network.key for network in architectures]
     observations = Replicates.of(
-        keys, scale.standardise(scores), known, scale.noise_factors(keys, scores)
+        keys, scale.standardise(scores), known_variances, scale.noise_factors(keys, scores)
     )
-    return scale, observations, tuple(architectures[at] for at in observations.first)
+    return scale, observations, tuple(architectures[index] for index in observations.first)
 
 
 def check_variances(scores: Array, scale: Scale, variances: Array | None) -> Array:

@@ -136,7 +136,7 @@ class Likelihood:
         """Return L, -inf where the covariance is not positive definite."""
         theta = self.full(x)
         noise = float(np.exp(theta[-1]))
-        values, variances = self.replicates.merged(noise)
+        values, variances = self.replicates.merge(noise)
         noisy = self._bound.value(theta[:-1])
         noisy[np.diag_indices(len(noisy))] += variances
         return log_likelihood(noisy, values) + self.replicates.remainder(noise)
@@ -147,7 +147,7 @@ class Likelihood:
         """
         theta = self.full(x)
         noise = float(np.exp(theta[-1]))
-        values, variances = self.replicates.merged(noise)
+        values, variances = self.replicates.merge(noise)
         gram, layers = self._bound.value_and_layers(theta[:-1])
         noisy = gram.copy()
         noisy[np.diag_indices(len(noisy))] += variances

@@ -60,12 +60,12 @@ class DistancesWithIdentity:
 
 def _differ(first: Sequence[Architecture], second: Sequence[Architecture]) -> Array:
     columns: dict[str, list[int]] = {}
-    for at, one in enumerate(second):
-        columns.setdefault(one.key, []).append(at)
+    for column, network in enumerate(second):
+        columns.setdefault(network.key, []).append(column)
 
     differ = np.ones((len(first), len(second)))
-    for row, one in enumerate(first):
-        differ[row, columns.get(one.key, [])] = 0.0
+    for row, network in enumerate(first):
+        differ[row, columns.get(network.key, [])] = 0.0
 
     return differ
 
@@ -116,11 +116,11 @@ class _BoundNugget(BoundCovariance):
     def value_and_layers(self, theta: Array) -> tuple[Array, Iterator[Array]]:
         checked = self._covariance._check(theta)
         value, layers = self._inner.value_and_layers(checked[:-1])
-        own = np.exp(checked[-1]) * self._same
-        return value + own, _followed(layers, own)
+        nugget = np.exp(checked[-1]) * self._same
+        return value + nugget, _append(layers, nugget)
 
 
-def _followed(layers: Iterator[Array], last: Array) -> Iterator[Array]:
+def _append(layers: Iterator[Array], last: Array) -> Iterator[Array]:
     yield from layers
     yield last
 

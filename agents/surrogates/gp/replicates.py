@@ -104,23 +104,23 @@ class Replicates:
         """Return all evaluations of some rows, (k,) positions, in their order."""
         new = np.full(len(self.keys), -1)
         new[rows] = np.arange(len(rows))
-        chosen = np.flatnonzero(new[self.rows] >= 0)
+        kept = np.flatnonzero(new[self.rows] >= 0)
         # Sorted by row: where `single` holds, row i must be evaluation i.
-        chosen = chosen[np.argsort(new[self.rows[chosen]], kind="stable")]
+        kept = kept[np.argsort(new[self.rows[kept]], kind="stable")]
         keys = tuple(self.keys[row] for row in rows)
         return Replicates(
             keys,
-            new[self.rows[chosen]],
-            self.values[chosen],
-            self.known[chosen],
-            self.factors[chosen],
+            new[self.rows[kept]],
+            self.values[kept],
+            self.known[kept],
+            self.factors[kept],
         )
 
     def variances(self, noise: float) -> Array:
         """Return s: (n,) float64."""
         return self.known + self.factors * noise
 
-    def merged(self, noise: float) -> tuple[Array, Array]:
+    def merge(self, noise: float) -> tuple[Array, Array]:
         """Return z and t: (u,) and (u,) float64."""
         variances = self.variances(noise)
         if self.single:
@@ -141,7 +141,7 @@ class Replicates:
         if self.single:
             return 0.0
 
-        gaps = self.values - self.merged(noise)[0][self.rows]
+        gaps = self.values - self.merge(noise)[0][self.rows]
         return float((gaps**2 / self.variances(noise)).sum())
 
     def log_volume(self, noise: float) -> float:
@@ -149,9 +149,9 @@ class Replicates:
         if self.single:
             return 0.0
 
-        each = self.variances(noise)
-        rows = self.merged(noise)[1]
-        return 0.5 * float(np.log(2.0 * np.pi * rows).sum() - np.log(2.0 * np.pi * each).sum())
+        variances = self.variances(noise)
+        rows = self.merge(noise)[1]
+        return 0.5 * float(np.log(2.0 * np.pi * rows).sum() - np.log(2.0 * np.pi * variances).sum())
 
     def noise_slope(self, noise: float, weights: Array, diagonal: Array) -> float:
         """Return d log p(y) / d eta2.
@@ -165,7 +165,7 @@ class Replicates:
             return 0.5 * float(self.factors @ (weights**2 - diagonal))
 
         variances = self.variances(noise)
-        values, merged = self.merged(noise)
+        values, merged = self.merge(noise)
         gaps = self.values - (values - merged * weights)[self.rows]
         posterior = (merged - merged**2 * diagonal)[self.rows]
         return 0.5 * float(self.factors @ ((gaps**2 + posterior) / variances**2 - 1.0 / variances))

@@ -192,7 +192,7 @@ def fit(
     scale = Scale.of(scores)
     values = scale.standardise(scores)
     rows = some_of(len(vectors), OBSERVATIONS, rng)
-    some = [vectors[at] for at in rows.tolist()]
+    some = [vectors[index] for index in rows.tolist()]
     blocks = features.blocks(some, some)
     with one_thread():
         theta = _most_probable(blocks, values[rows], rng)

@@ -45,10 +45,10 @@ MOST_KNOWN = 300_000
 """Capacity of a cache in networks; the features of a network take some 0.7 kB."""
 
 
-def forget(known: dict[str, Any]) -> None:
+def forget(cache: dict[str, Any]) -> None:
     """Delete the oldest entries of a cache with more than `MOST_KNOWN`."""
-    for key in list(islice(known, max(len(known) - MOST_KNOWN, 0))):
-        del known[key]
+    for key in list(islice(cache, max(len(cache) - MOST_KNOWN, 0))):
+        del cache[key]
 
 
 @final
@@ -83,20 +83,20 @@ class SparseFeatures:
         # The numbers of features depend on earlier calls, and the order of columns decides between
         # equal splits of a tree. Columns are therefore sorted by name.
         names = list(islice(self._numbers, size))
-        order = sorted(np.flatnonzero(v > 1e-9).tolist(), key=lambda at: (-v[at], names[at]))[
-            :MOST_COLUMNS
-        ]
+        order = sorted(
+            np.flatnonzero(v > 1e-9).tolist(), key=lambda feature: (-v[feature], names[feature])
+        )[:MOST_COLUMNS]
         return self.by_name(np.array(order, np.int64))
 
     def matrix(self, networks: Sequence[Architecture], columns: Integers) -> Singles:
         """Return the chosen features: (m, F) float32."""
         rows, numbers, values = self.entries(networks)
-        place = np.full(len(self._numbers), -1, np.int64)
-        place[columns] = np.arange(len(columns))
-        used = place[numbers] >= 0
+        column_of = np.full(len(self._numbers), -1, np.int64)
+        column_of[columns] = np.arange(len(columns))
+        used = column_of[numbers] >= 0
         # A constant column, so that trees can be fitted to networks that no feature tells apart.
         dense = np.zeros((len(networks), max(len(columns), 1)), np.float32)
-        dense[rows[used], place[numbers[used]]] = values[used]
+        dense[rows[used], column_of[numbers[used]]] = values[used]
         return dense
 
     @property
@@ -115,7 +115,7 @@ class SparseFeatures:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
 
         with self._lock:
-            parts = [self._known.get(one.key) or self._added(one) for one in networks]
+            parts = [self._known.get(network.key) or self._add(network) for network in networks]
             forget(self._known)
 
         rows = np.repeat(np.arange(len(parts)), [len(numbers) for numbers, _ in parts])
@@ -125,7 +125,7 @@ class SparseFeatures:
             np.concatenate([part[1] for part in parts]),
         )
 
-    def _added(self, network: Architecture) -> tuple[Integers, Floats]:
+    def _add(self, network: Architecture) -> tuple[Integers, Floats]:
         parts = (
             part for kind in self.kinds for part in self.listing.prepare(kind, network).features
         )
@@ -135,7 +135,7 @@ class SparseFeatures:
             for name, value in features.items()
         ]
         added = (
-            np.array([at for at, _ in entries], np.int64),
+            np.array([number for number, _ in entries], np.int64),
             np.array([value for _, value in entries]),
         )
         self._known[network.key] = added
@@ -169,15 +169,18 @@ class Merged:
         all at once.
         """
         position = dict(self.position)
-        known = len(self.networks)
-        at = np.array([position.setdefault(one.key, len(position)) for one in networks], np.int64)
-        rows, first = np.unique(at, return_index=True)
-        new = tuple(networks[row] for row in first[rows >= known].tolist())
-        sums, counts = (
-            np.concatenate([one, np.zeros(len(new), one.dtype)]) for one in (self.sums, self.counts)
+        count = len(self.networks)
+        positions = np.array(
+            [position.setdefault(network.key, len(position)) for network in networks], np.int64
         )
-        np.add.at(sums, at, scores)
-        np.add.at(counts, at, 1)
+        rows, first = np.unique(positions, return_index=True)
+        new = tuple(networks[row] for row in first[rows >= count].tolist())
+        sums, counts = (
+            np.concatenate([totals, np.zeros(len(new), totals.dtype)])
+            for totals in (self.sums, self.counts)
+        )
+        np.add.at(sums, positions, scores)
+        np.add.at(counts, positions, 1)
         return Merged((*self.networks, *new), position, sums, counts)
 
     @property
@@ -200,11 +203,11 @@ def relevant(values: Array, most: int) -> Integers:
     if len(values) <= most:
         return np.arange(len(values))
 
-    chosen = np.zeros(len(values), np.bool_)
-    chosen[np.argsort(-values, kind="stable")[: most // 2]] = True
-    chosen[len(values) - most // 4 :] = True
-    others = np.flatnonzero(~chosen)
-    chosen[others[np.linspace(0, len(others) - 1, most - int(chosen.sum())).astype(np.int64)]] = (
-        True
-    )
-    return np.flatnonzero(chosen)
+    selected = np.zeros(len(values), np.bool_)
+    selected[np.argsort(-values, kind="stable")[: most // 2]] = True
+    selected[len(values) - most // 4 :] = True
+    others = np.flatnonzero(~selected)
+    selected[
+        others[np.linspace(0, len(others) - 1, most - int(selected.sum())).astype(np.int64)]
+    ] = True
+    return np.flatnonzero(selected)

@@ -94,21 +94,21 @@ class RecurringBlocks:
             return self._pairwise.distances(first, second)
 
         with self._lock:
-            columns = tuple(one.key for one in second)
+            columns = tuple(network.key for network in second)
             rows = self._blocks.get(columns, {})
-            new = {one.key: one for one in first if one.key not in rows}
+            new = {network.key: network for network in first if network.key not in rows}
             if new:
                 computed = self._pairwise.distances(list(new.values()), second)
                 self._unnormalised = len(computed.unnormalised)
                 # Copies: a view of one row would keep the whole block.
-                rows |= {key: computed.stack[:, at].copy() for at, key in enumerate(new)}
+                rows |= {key: computed.stack[:, column].copy() for column, key in enumerate(new)}
 
-            self._blocks[columns] = {one.key: rows[one.key] for one in first}
+            self._blocks[columns] = {network.key: rows[network.key] for network in first}
             self._blocks.move_to_end(columns)
             while len(self._blocks) > MOST_BLOCKS:
                 self._blocks.popitem(last=False)
 
-            stack = np.stack([rows[one.key] for one in first], axis=1)
+            stack = np.stack([rows[network.key] for network in first], axis=1)
 
         return Components.of_stack(stack, self._unnormalised)
 
@@ -200,14 +200,14 @@ class Prefix:
         residuals = values - trees.out_of_fold
         unit = float(residuals.std()) or 1.0
         # One row for each evaluation, so that the noise is fitted to the replicates of a network.
-        rows = np.array([content.position[one.key] for one in networks], np.int64)
+        rows = np.array([content.position[network.key] for network in networks], np.int64)
         near = np.flatnonzero(np.isin(rows, relevant(means, RELEVANT)))
         errors_near = (scale.standardise(scores[near]) - trees.out_of_fold[rows[near]]) / unit
-        relevant_ones = [networks[at] for at in near.tolist()]
+        relevant_ones = [networks[row] for row in near.tolist()]
         thetas = process_of_errors(errors, errors.pairwise, None, relevant_ones, errors_near).thetas
         distances = RecurringBlocks(errors.pairwise)
         held_out, others = split(len(distinct))
-        targets = [distinct[at] for at in held_out.tolist()]
+        targets = [distinct[row] for row in held_out.tolist()]
         evaluated = networks, scores, rows
         predicted = (
             _rival_of(rival, evaluated, others[relevant(means[others], most)])
@@ -234,11 +234,11 @@ class Prefix:
 
     def predict(self, networks: Sequence[Architecture]) -> tuple[Array, Array]:
         """Return f and s2 of `trees` for m networks, cached: (m,) float64 each."""
-        keys = [one.key for one in networks]
+        keys = [network.key for network in networks]
         with self._lock:
             new = {
-                key: one
-                for key, one in zip(keys, networks, strict=True)
+                key: network
+                for key, network in zip(keys, networks, strict=True)
                 if key not in self._predicted
             }
             if new:
@@ -300,7 +300,9 @@ class Prefixes:
 def _are_equal(first: Sequence[Architecture], second: Sequence[Architecture]) -> bool:
     # Successive histories usually share their networks; the comparison of a hundred thousand keys
     # takes ten times as long as that of references.
-    return all(map(is_, first, second)) or [one.key for one in first] == [one.key for one in second]
+    return all(map(is_, first, second)) or [network.key for network in first] == [
+        one.key for one in second
+    ]
 
 
 def process_of_errors(
@@ -325,7 +327,7 @@ def process_of_errors(
 
 
 def _rival_of(
-    rival: StackedGP, evaluated: tuple[Sequence[Architecture], Array, Integers], chosen: Integers
+    rival: StackedGP, evaluated: tuple[Sequence[Architecture], Array, Integers], selected: Integers
 ) -> FittedStackedGP:
     """Fit the rival to all evaluations of the chosen networks; it merges replicates itself.
 
@@ -333,8 +335,10 @@ def _rival_of(
         rival: The rival.
         evaluated: The network of each evaluation, (n0,) scores, and (n0,) positions among the
             distinct networks.
-        chosen: Positions of distinct networks.
+        selected: Positions of distinct networks.
     """
     networks, scores, rows = evaluated
-    near = np.flatnonzero(np.isin(rows, chosen))
-    return rival.fit([networks[at] for at in near.tolist()], scores[near], np.random.default_rng(0))
+    near = np.flatnonzero(np.isin(rows, selected))
+    return rival.fit(
+        [networks[row] for row in near.tolist()], scores[near], np.random.default_rng(0)
+    )

@@ -94,9 +94,9 @@ class ScreenedProcess(Fitted):
         """
         content = Merged.of(architectures, scores)
         # All evaluations of a network or none of them: the best ones alone would be lucky ones.
-        chosen = {content.networks[at].key for at in relevant(content.means, LATER).tolist()}
-        near = [at for at, one in enumerate(architectures) if one.key in chosen]
-        return cls(prefix, process.observe([architectures[at] for at in near], scores[near]))
+        selected = {content.networks[row].key for row in relevant(content.means, LATER).tolist()}
+        near = [row for row, network in enumerate(architectures) if network.key in selected]
+        return cls(prefix, process.observe([architectures[row] for row in near], scores[near]))
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`.
@@ -112,7 +112,7 @@ class ScreenedProcess(Fitted):
             return self._exact(architectures)
 
         rows = promising(*self.prefix.predict(architectures), PROMISING)
-        inner = self._exact([architectures[at] for at in rows.tolist()])
+        inner = self._exact([architectures[row] for row in rows.tolist()])
         filled = []
         for values in (inner.means, inner.variances):
             whole = np.repeat(values.min(axis=1)[:, None], len(architectures), axis=1)
@@ -133,13 +133,15 @@ class ScreenedProcess(Fitted):
         """Return the posterior under the process, cached: a short list consists of networks that
         were ranked before.
         """
-        new = {one.key: one for one in architectures if one.key not in self._known}
+        new = {network.key: network for network in architectures if network.key not in self._known}
         inner = self.process.posterior(list(new.values()))
         self._known.update(
             zip(new, zip(inner.means.T, inner.variances.T, strict=True), strict=True)
         )
-        known = [self._known[one.key] for one in architectures]
-        means, variances = (np.stack([each[part] for each in known], axis=1) for part in (0, 1))
+        marginals = [self._known[network.key] for network in architectures]
+        means, variances = (
+            np.stack([marginal[part] for marginal in marginals], axis=1) for part in (0, 1)
+        )
         return replace(inner, means=means, variances=variances)
 
 
@@ -205,7 +207,8 @@ class ManyEvaluations(Surrogate):
         `few`.
         """
         return (
-            len(architectures) > self.first and len({one.key for one in architectures}) > self.first
+            len(architectures) > self.first
+            and len({network.key for network in architectures}) > self.first
         )
 
     def everywhere(self) -> ManyEvaluations:
@@ -243,7 +246,7 @@ class ManyEvaluations(Surrogate):
             return self.few.fit(architectures, scores, rng, variances)
 
         size = prefix_size(len(architectures), self.first)
-        if len({one.key for one in architectures[:size]}) < FOLDS:
+        if len({network.key for network in architectures[:size]}) < FOLDS:
             size = len(architectures)
 
         head = architectures[:size]
@@ -278,7 +281,7 @@ class ManyEvaluations(Surrogate):
         """
         content = Merged.of(architectures, scores)
         best = np.sort(np.argsort(-content.means, kind="stable")[: RELEVANT // 2])
-        return tuple(content.networks[at] for at in best.tolist())
+        return tuple(content.networks[row] for row in best.tolist())
 
 
 @final
@@ -315,19 +318,21 @@ class CorrectedTrees(Fitted):
         content = prefix.content.adding(architectures, scores)
         networks = content.networks
         means = content.means
-        chosen = relevant(means, RELEVANT).tolist()
-        near = [networks[at] for at in chosen]
-        values = prefix.scale.standardise(means[chosen])
+        selected = relevant(means, RELEVANT).tolist()
+        near = [networks[row] for row in selected]
+        values = prefix.scale.standardise(means[selected])
         predicted = prefix.predict(near)[0]
-        for row, one in enumerate(near):
-            if (at := prefix.content.position.get(one.key)) is not None:
-                predicted[row] = prefix.trees.out_of_fold[at]
+        for row, network in enumerate(near):
+            if (position := prefix.content.position.get(network.key)) is not None:
+                predicted[row] = prefix.trees.out_of_fold[position]
 
         # The mean of k evaluations has the noise variance of k equal ones. With that of one
         # evaluation, the network would be evaluated again for ever.
-        counts = content.counts[chosen]
+        counts = content.counts[selected]
         repeated = [
-            one for one, count in zip(near, counts.tolist(), strict=True) for _ in range(count)
+            network
+            for network, count in zip(near, counts.tolist(), strict=True)
+            for _ in range(count)
         ]
         residuals = np.repeat((values - predicted) / prefix.unit, counts)
         fitted = process_of_errors(process, prefix.distances, prefix.thetas, repeated, residuals)
@@ -360,7 +365,7 @@ class CorrectedTrees(Fitted):
         if len(rows) > BLOCK:
             rows = promising(means, variances, CORRECTED)
 
-        inner = self.process.posterior([architectures[at] for at in rows.tolist()])
+        inner = self.process.posterior([architectures[row] for row in rows.tolist()])
         corrected = inner.variances[0] * (self.unit**2 + variances[rows] / self._prior)
         means[rows] += self.unit * inner.means[0]
         if self.everywhere:

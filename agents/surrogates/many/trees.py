@@ -132,7 +132,10 @@ class RankComparison:
         rng = np.random.default_rng(0)
         count = len(scores)
         drawn = [rng.integers(count, size=count) for _ in range(RESAMPLES)]
-        gaps = [spearman(rival[at], scores[at]) - spearman(usual[at], scores[at]) for at in drawn]
+        gaps = [
+            spearman(rival[rows], scores[rows]) - spearman(usual[rows], scores[rows])
+            for rows in drawn
+        ]
         return cls(spearman(usual, scores), spearman(rival, scores), float(np.std(gaps)))
 
     @property
@@ -147,8 +150,8 @@ def split(networks: int) -> tuple[Integers, Integers]:
     """
     folds = np.arange(networks) % FOLDS
     held_out = np.flatnonzero(folds == 0)
-    chosen = np.linspace(0, len(held_out) - 1, min(HELD_OUT, len(held_out))).astype(np.int64)
-    return held_out[chosen], np.flatnonzero(folds)
+    sample = np.linspace(0, len(held_out) - 1, min(HELD_OUT, len(held_out))).astype(np.int64)
+    return held_out[sample], np.flatnonzero(folds)
 
 
 def spearman(first: Array, second: Array) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 from archive import agents, cache, kernels, spaces
 from archive.agents.acquisition import candidate_generators, listing
-from archive.agents.acquisition.listing import Listing, listed_count, members_of
+from archive.agents.acquisition.listing import Listing, count_listed, members_of
 from archive.agents.base import History
 from archive.agents.bayesopt.gaussian_process import PRESETS, method
 from archive.agents.bayesopt.model_based import ModelBased
@@ -237,7 +237,7 @@ def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     drawn = members_of(space)
     assert drawn is not None and len({one.key for one in drawn}) == 20
     assert drawn == members_of(space) and drawn != list(members[:20]) and set(drawn) <= set(members)
-    assert (listed_count(space), listed_count(Chains())) == (20, 0)
+    assert (count_listed(space), count_listed(Chains())) == (20, 0)
     # A table too large to keep its networks builds the same ones when they are drawn.
     packed = PackedArchitectures(space.name, pack(members))
     with monkeypatch.context() as patch:

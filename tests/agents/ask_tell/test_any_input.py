@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from archive import agents
-from archive.agents.ask_tell.types import extended, lists, numbers_of, real, values_of
+from archive.agents.ask_tell.types import extend, lists, numbers_of, real, values_of
 from archive.errors import ArchiveError, UsageError
 from archive.queue.leases import milliseconds
 from archive.queue.lookups import checked_priority
@@ -116,7 +116,7 @@ def test_a_value_is_a_number_or_refused_in_one_line(value, step, metrics, names)
         assert metrics.keys() == stored.keys()
         assert all(same(as_float(metrics[name]), number) for name, number in stored.items())
 
-    curve = refused(lambda: extended({0: {"a": 1.0}}, step, metrics))
+    curve = refused(lambda: extend({0: {"a": 1.0}}, step, metrics))
     if curve is not None:
         columns = lists(curve)
         assert len({len(values) for values in columns.values()}) == 1
@@ -202,7 +202,7 @@ def test_a_value_without_a_text_is_named_by_its_type():
         lambda: real(value, "a\nb"),
         lambda: numbers_of({"a": value}),
         lambda: numbers_of(value),
-        lambda: extended({}, value, {"a": 1.0}),
+        lambda: extend({}, value, {"a": 1.0}),
     ):
         with pytest.raises(UsageError, match=r"^[^\n]* got a value of the type Unprintable$"):
             call()

@@ -7,7 +7,7 @@ import pytest
 
 from archive import agents
 from archive.agents.base import History
-from archive.agents.baselines.nsga2 import crowded_order, crowding_distances
+from archive.agents.baselines.nsga2 import crowding_distances, order_by_crowding
 from archive.agents.objectives.goals import Goals
 from archive.errors import UsageError
 from archive.store.records import Objective
@@ -25,7 +25,7 @@ def test_the_order_is_that_of_ranks_then_of_crowding():
     scores = np.array([[0.0, 0.0], [1.0, 8.0], [2.0, 2.0], [4.0, 0.0], [0.0, 10.0], [1.0, 1.0]])
     # The ends of the first front in the order of the rows, then the less crowded; then the second
     # and third front.
-    assert crowded_order(scores) == [3, 4, 2, 1, 5, 0]
+    assert order_by_crowding(scores) == [3, 4, 2, 1, 5, 0]
 
 
 def test_parents_are_of_the_population(chains):

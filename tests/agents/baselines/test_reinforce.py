@@ -7,7 +7,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Observation
-from archive.agents.baselines.reinforce import Reinforce, gradient, replayed, softmax
+from archive.agents.baselines.reinforce import Reinforce, gradient, replay, softmax
 from archive.agents.encodings import ABSENT, Decision
 from archive.errors import UsageError
 from tests.support.histories import observed
@@ -44,7 +44,7 @@ def test_gradient_is_that_of_the_log_likelihood():
 
 def test_updates_by_hand():
     """The first reward is its own baseline; of the second, u = 0.09 r1 + 0.1 r2 over w = 0.19."""
-    logits = replayed(DECISIONS, [((0, 1, ABSENT), 0.8), ((1, 1, 0), 0.9)], 0.5, 0.9)
+    logits = replay(DECISIONS, [((0, 1, ABSENT), 0.8), ((1, 1, 0), 0.9)], 0.5, 0.9)
     advantage = 0.9 - (0.09 * 0.8 + 0.1 * 0.9) / 0.19
     third = 1.0 / 3.0
     half = 0.5

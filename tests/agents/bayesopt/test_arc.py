@@ -166,7 +166,7 @@ def test_layers_of_one_width_have_no_variants():
     assert len({one.architecture.functional_key for one in first}) == 4
     domain = Perceptrons(space)
     codes = domain.sample(1, rng())[0]
-    (only,) = domain.renewed(codes)
+    (only,) = domain.renew(codes)
     np.testing.assert_array_equal(only, codes)
 
 

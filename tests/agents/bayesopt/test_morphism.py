@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.acquisition.morphism_tree import MorphismTree, Moves, accepted, moves_of
+from archive.agents.acquisition.morphism_tree import MorphismTree, Moves, accepts, moves_of
 from archive.agents.base import History
 from archive.agents.bayesopt.morphism import BourgainGP, Morphism
 from archive.agents.surrogates.gp.distance import FixedNoise
@@ -107,10 +107,10 @@ def test_in_the_cold_only_the_better_are_followed(mlp):
 
 def test_acceptance_is_boltzmanns():
     rng = np.random.default_rng(0)
-    assert all(accepted(1.0, 1.0, 1e-9, rng) for _ in range(20))
-    share = np.mean([accepted(0.0, 0.5, 0.5, rng) for _ in range(4000)])
+    assert all(accepts(1.0, 1.0, 1e-9, rng) for _ in range(20))
+    share = np.mean([accepts(0.0, 0.5, 0.5, rng) for _ in range(4000)])
     assert share == pytest.approx(math.exp(-1), abs=0.03)
-    assert not accepted(-np.inf, 0.0, 1.0, rng)
+    assert not accepts(-np.inf, 0.0, 1.0, rng)
 
 
 def test_the_surrogate_is_the_papers(mlp):

@@ -62,7 +62,7 @@ def test_posterior_is_that_of_all_evaluations(rows, seed, unequal):
     _, gram, naive = covariances(replicates, theta)
     networks = points(len(replicates.keys))
     cross = exponential(3).value(Differences().distances(networks, points(6, 9)).stack, theta[:-1])
-    values, variances = replicates.merged(np.exp(theta[-1]))
+    values, variances = replicates.merge(np.exp(theta[-1]))
     merged = GaussianProcess.condition(gram, values, np.exp(theta[-1]), variances)
     solved = np.linalg.solve(naive, cross[replicates.rows])
     mean, variance = merged.predict(cross, np.full(6, np.exp(0.2)))
@@ -74,7 +74,7 @@ def test_posterior_is_that_of_all_evaluations(rows, seed, unequal):
 
 def test_equal_noise_gives_means_and_noise_over_count():
     replicates = Replicates.of(KEYS, np.arange(8.0))
-    means, variances = replicates.merged(0.6)
+    means, variances = replicates.merge(0.6)
     assert replicates.keys == ("a", "b", "c", "d")
     np.testing.assert_allclose(means, [2.0, 4.0, 3.0, 7.0])
     np.testing.assert_allclose(variances, [0.2, 0.2, 0.6, 0.6])
@@ -82,7 +82,7 @@ def test_equal_noise_gives_means_and_noise_over_count():
 
 
 def test_a_row_known_well_counts_more():
-    means, variances = Replicates.of(["a", "a"], np.array([0.0, 1.0]), np.array([0.0, 0.2])).merged(
+    means, variances = Replicates.of(["a", "a"], np.array([0.0, 1.0]), np.array([0.0, 0.2])).merge(
         0.1
     )
     np.testing.assert_allclose(means, [0.25])
@@ -98,19 +98,19 @@ def test_adding_equals_grouping_at_once():
     grown = grown.adding(KEYS[3:], values[3:], known[3:], factors[3:])
     assert grown.keys == whole.keys
     np.testing.assert_array_equal(grown.rows, whole.rows)
-    np.testing.assert_array_equal(grown.merged(0.1), whole.merged(0.1))
+    np.testing.assert_array_equal(grown.merge(0.1), whole.merge(0.1))
 
 
 def test_a_subset_keeps_all_evaluations_of_its_rows():
     part = Replicates.of(KEYS, np.arange(8.0)).subset(np.array([3, 0]))
     assert part.keys == ("d", "a")
     np.testing.assert_array_equal(part.rows, [0, 1, 1, 1])
-    np.testing.assert_allclose(part.merged(0.3), [[7.0, 2.0], [0.3, 0.1]])
+    np.testing.assert_allclose(part.merge(0.3), [[7.0, 2.0], [0.3, 0.1]])
     shared = Replicates.of(KEYS, np.arange(8.0), None, np.arange(1.0, 9.0)).subset(np.array([3, 2]))
     np.testing.assert_array_equal(shared.variances(0.5), [4.0, 2.0])
     single = Replicates.of(KEYS, np.arange(8.0)).subset(np.array([3, 2]))
     assert single.single
-    np.testing.assert_array_equal(single.merged(0.3)[0], [7.0, 3.0])
+    np.testing.assert_array_equal(single.merge(0.3)[0], [7.0, 3.0])
 
 
 def test_the_likelihood_of_a_sample_is_that_of_its_rows():
