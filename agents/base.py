@@ -22,8 +22,7 @@ from archive.agents.observations import SourceStudy as SourceStudy
 from archive.agents.observations import is_noisy, is_score
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.spaces.base import Space
-from archive.spaces.sampling import draw_distinct
+from archive.spaces.base import Space, draw_distinct
 
 if TYPE_CHECKING:
     from archive.agents.constraints.slacks import StudyConstraints

@@ -23,7 +23,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     """
     from archive.agents.registry import registry as agents
     from archive.doctor import examine, plug_ins
-    from archive.kernels.registry import registry as kernels
+    from archive.kernels import registry as kernels
     from archive.launchers.registry import registry as launchers
     from archive.settings import load
     from archive.spaces import registry as spaces

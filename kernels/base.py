@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -249,3 +250,27 @@ def spread(compute: Callable[[Integers], Floats], c: int, i: Integers, j: Intege
     pairs = np.stack(np.divmod(distinct, high.max() + 1), axis=1)
     stack[:, rows, columns] = compute(pairs)[:, inverse]
     return stack
+
+
+def solve_on_threads(
+    solve: Callable[[Integers], Floats], pairs: Integers, threads: int, least: int
+) -> Floats:
+    """Return the distances of pairs, which do not depend on the number of threads.
+
+    Args:
+        solve: Returns the (k, p) distances of (p, 2) pairs; a compiled function that releases the
+            interpreter's lock.
+        pairs: (q, 2) positions of networks.
+        threads: Number of threads, at least 1.
+        least: Number of pairs below which a second thread costs more than it saves.
+
+    Returns:
+        (k, q) float64.
+    """
+    if threads == 1 or len(pairs) < 2 * least:
+        return solve(pairs)
+
+    # More parts than threads: pairs of large networks take long and may be adjacent.
+    parts = np.array_split(pairs, min(4 * threads, len(pairs) // least))
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(solve, parts)), axis=1)

@@ -16,7 +16,7 @@ Vectors are laid out for rows of distances from members and from other networks:
 | M      | members                                                                      | scalar              |
 | p      | names of features of a component, or intervals between places on a line      | scalar              |
 | y      | the members' vectors of a component, whichever is smaller: transposed and    |                     |
-|        | dense, or their entries (`archive.kernels.features.l1.parts.Entries`)        | (p, M) or (entries) |
+|        | dense, or their entries (`archive.kernels.features.l1_blocks.Entries`)        | (p, M) or (entries) |
 
 Terms of a distance are added in the order of the features' names. A feature that no member has is
 added at its place in that order, so that a row equals the one that the distance itself computes, to
@@ -45,9 +45,9 @@ from archive.architecture.operations import vocabulary
 from archive.architecture.packing import PackedArchitectures
 from archive.cache import Arrays
 from archive.errors import UsageError
-from archive.kernels.distances.tree_wasserstein.degrees import cumulated
+from archive.kernels.distances.tree_wasserstein.measures import cumulate
+from archive.kernels.features import l1_blocks
 from archive.kernels.features.embedding import Embedded, FeatureDistance
-from archive.kernels.features.l1 import parts as l1_parts
 from archive.spaces.base import Space
 
 
@@ -64,33 +64,33 @@ class Vectors:
             features.
     """
 
-    columns: Array | l1_parts.Entries
+    columns: Array | l1_blocks.Entries
     euclidean: bool
     names: Sequence[str] | None = None
     places: Array | None = None
 
-    def rows(self, members: Sequence[int]) -> l1_parts.BlockPart:
+    def rows(self, members: Sequence[int]) -> l1_blocks.BlockPart:
         """Return the distances of some members from all of them, (m, M)."""
         y = self.columns
-        if isinstance(y, l1_parts.Entries):
-            return l1_parts.SparseRows(_select(y, members), y, self.euclidean)
+        if isinstance(y, l1_blocks.Entries):
+            return l1_blocks.SparseRows(_select(y, members), y, self.euclidean)
 
-        return l1_parts.DenseRows(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
+        return l1_blocks.DenseRows(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
 
-    def block(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.BlockPart:
+    def block(self, members: Sequence[int], others: Sequence[int]) -> l1_blocks.BlockPart:
         """Return the distances of some members from others, bit for bit those of `rows`; of dense
         vectors only.
         """
         y = self.columns
-        assert not isinstance(y, l1_parts.Entries)
+        assert not isinstance(y, l1_blocks.Entries)
         first = np.ascontiguousarray(y[:, members].T)
         second = np.ascontiguousarray(y[:, others])
         used = first.any(axis=0) | second.any(axis=1)
-        return l1_parts.DenseRows(
+        return l1_blocks.DenseRows(
             np.ascontiguousarray(first[:, used]), second[used], self.euclidean
         )
 
-    def rows_of(self, features: Sequence[Mapping[str, float]]) -> l1_parts.BlockPart | None:
+    def rows_of(self, features: Sequence[Mapping[str, float]]) -> l1_blocks.BlockPart | None:
         """Return the distances of networks from all members, (m, M).
 
         Args:
@@ -105,13 +105,13 @@ class Vectors:
 
         others = sorted({name for part in features for name in part} - self._place.keys())
         y = self.columns
-        if isinstance(y, l1_parts.Entries):
+        if isinstance(y, l1_blocks.Entries):
             between = {
                 name: self._before(name) + (index + 1) / (len(others) + 1)
                 for index, name in enumerate(others)
             }
-            return l1_parts.SparseRows(
-                l1_parts.entries_of(
+            return l1_blocks.SparseRows(
+                l1_blocks.entries_of(
                     features, {**self._place, **between} if between else self._place
                 ),
                 y,
@@ -119,11 +119,11 @@ class Vectors:
             )
 
         if not others:
-            return l1_parts.DenseRows(l1_parts.dense(features, self._place), y, self.euclidean)
+            return l1_blocks.DenseRows(l1_blocks.dense(features, self._place), y, self.euclidean)
 
         position = {name: index for index, name in enumerate(sorted([*self.names, *others]))}
         widened = np.insert(y, [self._before(name) + 1 for name in others], 0.0, axis=0)
-        return l1_parts.DenseRows(l1_parts.dense(features, position), widened, self.euclidean)
+        return l1_blocks.DenseRows(l1_blocks.dense(features, position), widened, self.euclidean)
 
     @cached_property
     def _place(self) -> dict[str, int]:
@@ -133,24 +133,24 @@ class Vectors:
         """Return the place before that of a name that no member has; -1 for the first."""
         return bisect_left(self.names or (), name) - 1
 
-    def _rows_on_line(self, features: Sequence[Mapping[str, float]]) -> l1_parts.BlockPart | None:
-        assert self.places is not None and not isinstance(self.columns, l1_parts.Entries)
-        functions = [cumulated(part) for part in features]
+    def _rows_on_line(self, features: Sequence[Mapping[str, float]]) -> l1_blocks.BlockPart | None:
+        assert self.places is not None and not isinstance(self.columns, l1_blocks.Entries)
+        functions = [cumulate(part) for part in features]
         if not np.isin(
             [position for steps in functions for position in steps[0]], self.places
         ).all():
             return None
 
-        return l1_parts.DenseRows(
-            l1_parts.areas(functions, self.places), self.columns, euclidean=False
+        return l1_blocks.DenseRows(
+            l1_blocks.areas(functions, self.places), self.columns, euclidean=False
         )
 
 
-def _select(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entries:
+def _select(entries: l1_blocks.Entries, members: Sequence[int]) -> l1_blocks.Entries:
     parts = [slice(*entries.starts[member : member + 2].tolist()) for member in members]
     starts = np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64)
     places, values = (np.concatenate([column[part] for part in parts]) for column in entries[1:])
-    return l1_parts.Entries(starts, places, values)
+    return l1_blocks.Entries(starts, places, values)
 
 
 MOST_LISTED = 50_000
@@ -307,7 +307,7 @@ class Features:
 
     def _laid_out(self, c: int, euclidean: bool) -> Vectors:
         """Number the features by name, so that sums have the order, and the rounding, of
-        `l1_parts.of_vectors`.
+        `l1_blocks.of_vectors`.
         """
         starts = self.arrays[f"{c}.starts"]
         values = self.arrays[f"{c}.values"]
@@ -318,13 +318,13 @@ class Features:
         rank[order] = np.arange(len(order))
         places = rank[self.arrays[f"{c}.numbers"]]
         owners = np.repeat(np.arange(len(sizes)), sizes)
-        if l1_parts.is_dense(len(rank), sizes.tolist()):
+        if l1_blocks.is_dense(len(rank), sizes.tolist()):
             columns = np.zeros((len(rank), len(sizes)))
             columns[places, owners] = values
             return Vectors(columns, euclidean, names)
 
         by_place = np.lexsort((places, owners))
-        entries = l1_parts.Entries(starts, places[by_place].astype(np.float64), values[by_place])
+        entries = l1_blocks.Entries(starts, places[by_place].astype(np.float64), values[by_place])
         return Vectors(entries, euclidean, names)
 
     def _areas(self, c: int) -> Vectors:
@@ -332,9 +332,9 @@ class Features:
         is Wasserstein's.
         """
         first, row = self._distinct(c)
-        functions = [cumulated(self._features_of(c, row)) for row in first]
+        functions = [cumulate(self._features_of(c, row)) for row in first]
         places = np.array(sorted({position for steps in functions for position in steps[0]}))
-        areas = l1_parts.areas(functions, places)[row]
+        areas = l1_blocks.areas(functions, places)[row]
         return Vectors(np.ascontiguousarray(areas.T), euclidean=False, places=places)
 
     def _distinct(self, c: int) -> tuple[list[int], NDArray[np.int64]]:

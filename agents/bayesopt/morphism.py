@@ -53,8 +53,7 @@ from archive.errors import UnknownNameError
 from archive.kernels.base import Components
 from archive.kernels.covariance.base import exponential
 from archive.kernels.distances.bourgain import Bourgain
-from archive.kernels.distances.edit.distance import EditDistance
-from archive.kernels.distances.edit.sequence import Comparison
+from archive.kernels.distances.edit import Comparison, EditDistance
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
 

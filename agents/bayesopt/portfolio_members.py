@@ -57,19 +57,18 @@ from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
 from archive.kernels.covariance.base import (
     BoundCovariance,
+    CommonScaleARD,
     Covariance,
     Exponential,
     Sum,
     exponential,
 )
-from archive.kernels.covariance.common_scale import CommonScaleARD
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features import choices
 from archive.kernels.features.adjacency import has_slots
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import label
-from archive.kernels.features.paths import PathEncoding
+from archive.kernels.features.paths import PathEncoding, label
 from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space

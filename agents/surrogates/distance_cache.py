@@ -26,9 +26,9 @@ from archive.agents.acquisition.listing import Listing
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Components, Distance
+from archive.kernels.features import l1_blocks
 from archive.kernels.features.embedding import EmbeddedDistance, FeatureDistance
-from archive.kernels.features.l1 import blocks
-from archive.kernels.features.l1.parts import BlockPart
+from archive.kernels.features.l1_blocks import BlockPart
 from archive.kernels.gram import Gram
 
 MOST_BYTES = 2**29
@@ -213,7 +213,7 @@ class CachedDistances:
         vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
         for out, member_vectors in zip(stack, vectors, strict=True):
             part = member_vectors.block(rows, rows if columns is None else columns)
-            blocks.fill(out, [(1.0, part)], symmetric=columns is None)
+            l1_blocks.fill(out, [(1.0, part)], symmetric=columns is None)
 
         return stack
 

@@ -8,7 +8,7 @@
 | neither                       | nothing: the source is refused                      | none                           |
 
 A source on `choices` with other options behind the same labels is refused
-(`archive.spaces.choice_names`).
+(`archive.architecture.choice_operations`).
 
 A source of the study's task and protocol with another objective or direction is refused, too: its
 values would be observations of another quantity. So are two sources of one other task and protocol
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Literal
 
 from archive.agents.transfer.cell_vocabulary import comparable
 from archive.agents.transfer.source_tasks import same_task
+from archive.architecture.choice_operations import conflict
 from archive.errors import UsageError
-from archive.spaces.choice_names import conflict
 from archive.store.records import State
 
 if TYPE_CHECKING:

@@ -2,17 +2,23 @@
 
 A layer is one decision, its label the option taken. In a chain, the layers follow each other and
 share their options, as the layers of a network share operations: `o2` is the third option at every
-place. In a set, the layers stand side by side between input and output, and each decision has its
-own labels: `d3.2` is the third option of the third decision.
+place. In a set, the layers stand side by side between input and output, and each decision has
+separate labels: `d3.2` is the third option of the third decision.
 
 Labels are numbers, because kernels know a network by its vocabulary alone: indices of labels are
-stored, and must be those of every process and every space of decisions. The names are in the
-space's settings (`archive.spaces.choices`).
+stored, and must be equal in every process and every space of decisions. The settings of a space
+(`archive.spaces.choices`) name the options. Two spaces with other options may therefore have
+networks of one key that are different networks; `conflict` finds them. The labels of all other
+vocabularies identify an operation.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
+from typing import Any
 
 from archive.architecture.operations import Operation, define
 
@@ -21,6 +27,14 @@ MOST_DECISIONS = 32
 
 MOST_OPTIONS = 16
 """Most options of a decision; of all decisions together in a chain."""
+
+CHAIN = "chain"
+SET = "set"
+
+NASBENCH_MACRO: Mapping[str, Sequence[str]] = MappingProxyType(
+    {f"layer {u}": ("0", "1", "2") for u in range(1, 9)}
+)
+"""The decisions of NAS-Bench-Macro, the default of the space."""
 
 _SET = re.compile(r"d([1-9]\d*)\.(\d+)", re.ASCII)
 
@@ -35,8 +49,8 @@ def set_label(decision: int, option: int) -> str:
     return f"d{decision}.{option}"
 
 
-def parsed(label: str) -> tuple[int | None, int]:
-    """Return the decision of a label, None for one of a chain, and the option."""
+def parse_label(label: str) -> tuple[int | None, int]:
+    """Return the decision, None in a chain, and the option of a label."""
     match = _SET.fullmatch(label)
     return (int(match[1]), int(match[2])) if match else (None, int(label[1:]))
 
@@ -52,3 +66,60 @@ CHOICES = define(
         ),
     ],
 )
+
+
+def option_labels(options: Sequence[Sequence[str]], form: str) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of the options of each decision."""
+    labels: list[tuple[str, ...]] = []
+    if form == SET:
+        for decision, names in enumerate(options, 1):
+            labels.append(tuple(set_label(decision, option) for option in range(len(names))))
+    else:
+        shared = list(dict.fromkeys(chain.from_iterable(options)))
+        for names in options:
+            labels.append(tuple(chain_label(shared.index(name)) for name in names))
+
+    return tuple(labels)
+
+
+def conflict(
+    space: str, config: Mapping[str, Any], other: Mapping[str, Any]
+) -> tuple[str, str] | None:
+    """Return the names that two spaces give to the first label that they name differently.
+
+    Args:
+        space: Name of both spaces.
+        config: Settings of the first space.
+        other: Settings of the second space.
+
+    Returns:
+        The two names; None where a network is the same in both spaces. A chain and a set have no
+        network in common.
+    """
+    if space != "choices" or config == other:
+        return None
+
+    names = _names_of_labels(config)
+    others = _names_of_labels(other)
+    if names.keys().isdisjoint(others):
+        return f"a {config.get('form', CHAIN)}", f"a {other.get('form', CHAIN)}"
+
+    for label, name in names.items():
+        if others.get(label, name) != name:
+            return name, others[label]
+
+    return None
+
+
+def _names_of_labels(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the option behind each label, after the name of its decision in a set."""
+    decisions = config.get("decisions") or NASBENCH_MACRO
+    form = config.get("form", CHAIN)
+    pairs = list(decisions.items() if isinstance(decisions, Mapping) else decisions)
+    names: dict[str, str] = {}
+    labels_of = option_labels([options for _, options in pairs], form)
+    for (decision, options), labels in zip(pairs, labels_of, strict=True):
+        for label, option in zip(labels, options, strict=True):
+            names[label] = repr(option) if form == CHAIN else f"{decision} {option!r}"
+
+    return names

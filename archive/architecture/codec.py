@@ -17,9 +17,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archive.architecture.attributes import NONE, Attributes
 from archive.architecture.codec_checks import built, has_arguments, most_layers
 from archive.architecture.graph import Architecture, Connection, Layer
+from archive.architecture.layer import NONE, Attributes
 from archive.architecture.nasbench_codec import (
     from_nasbench101,
     from_nasbench201,

@@ -15,8 +15,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from archive.architecture.attributes import Attributes
 from archive.architecture.graph import Architecture, Edge, Layer
+from archive.architecture.layer import Attributes
 
 
 def encode(architecture: Architecture) -> str:

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from archive.architecture.codec import from_json
 from archive.architecture.genotypes.codec import from_genotype, to_genotype
-from archive.architecture.genotypes.genotype import is_genotype
-from archive.architecture.genotypes.rules import RULES
+from archive.architecture.genotypes.genotype import RULES, is_genotype
 from archive.architecture.graph import Architecture
 from archive.architecture.nasbench_codec import from_nasbench201, to_nasbench201
 from archive.errors import CodecError, InvalidArchitectureError

@@ -11,7 +11,7 @@ A reused result becomes an evaluation of the study like any other, with metrics,
 of the original. Its `answered_from` is the id of the original, and its cost is 0 seconds.
 Evaluations that are themselves reused, pruned, trained with a part of the protocol, or without one
 of the study's objectives or constrained metrics, are not reused; nor are those of studies whose
-`choices` have other options behind the same labels (`archive.spaces.choice_names`). Studies that
+`choices` have other options behind the same labels (`archive.architecture.choice_operations`). Studies that
 differ only in their objective have the same trainings: each one's result answers the other, by its
 metric of that name. Where noise matters, request another training.
 """
@@ -23,8 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from archive.architecture.choice_operations import conflict
 from archive.queue.admission import SuggestionLike
-from archive.spaces.choice_names import conflict
 from archive.store.properties import CURVE, METRIC, from_json, task_id, to_json, with_prefix
 from archive.store.protocol_names import OBJECTIVE, without_objective
 from archive.store.records import Result, State, Study, Weights

@@ -22,11 +22,11 @@ registry = Registry(
     {
         "choices": "archive.spaces.choices:Choices",
         "cnn": "archive.spaces.cnn:Cnn",
-        "darts": "archive.spaces.darts.darts:Darts",
+        "darts": "archive.spaces.darts.spaces:Darts",
         "mlp": "archive.spaces.mlp:Mlp",
         "nasbench101": "archive.spaces.nasbench101:NasBench101",
         "nasbench201": "archive.spaces.nasbench201:NasBench201",
-        "nasnet": "archive.spaces.darts.nasnet:NasNet",
+        "nasnet": "archive.spaces.darts.spaces:NasNet",
         "torch": "archive.spaces.aten:Torch",
     },
 )

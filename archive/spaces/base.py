@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 NONE = "none"
 """The operation of a slot that is empty (`Space.slots`)."""
+
+Drawn = TypeVar("Drawn")
+
+MISSES = 200
+"""Draws in a row without a new network after which a space seems exhausted.
+
+Less than 5 % of it is left, with 99.99 % certainty: (1 - 0.05)^200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +198,42 @@ def refuse_settings(space: str, config: Mapping[str, Any]) -> None:
     """
     for name in config:
         raise UnknownNameError(f"setting of space {space}", name, (), hint="it has none")
+
+
+def distinct_sample(space: Space, count: int, rng: np.random.Generator) -> list[Architecture]:
+    """Return random networks of a space, no two of equal `functional_key`.
+
+    There are fewer where the space is exhausted. Equal generators give equal networks: a larger
+    count begins with the networks of a smaller one.
+    """
+    return draw_distinct(lambda: space.sample(rng), lambda network: network.functional_key, count)
+
+
+def draw_distinct(
+    make: Callable[[], Drawn | None],
+    key_of: Callable[[Drawn], str],
+    count: int,
+    taken: Iterable[str] = (),
+) -> list[Drawn]:
+    """Draw until `count` objects are new, or there seem to be no more.
+
+    Args:
+        make: Draws one object; None marks a draw without a result.
+        key_of: Returns the key of an object; objects of equal keys count as one.
+        count: Number of objects to return.
+        taken: Keys that must not be drawn.
+    """
+    seen = set(taken)
+    drawn = list[Drawn]()
+    misses = 0
+    while len(drawn) < count and misses < MISSES:
+        candidate = make()
+        if candidate is None or key_of(candidate) in seen:
+            misses += 1
+            continue
+
+        misses = 0
+        seen.add(key_of(candidate))
+        drawn.append(candidate)
+
+    return drawn

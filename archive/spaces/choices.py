@@ -21,13 +21,20 @@ from typing import Any, final
 
 import numpy as np
 
-from archive.architecture.choice_operations import MOST_DECISIONS, MOST_OPTIONS, parsed
+from archive.architecture.choice_operations import (
+    CHAIN,
+    MOST_DECISIONS,
+    MOST_OPTIONS,
+    NASBENCH_MACRO,
+    SET,
+    option_labels,
+    parse_label,
+)
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import InvalidArchitectureError, SettingsError
 from archive.spaces.base import Mutation, check_space
 from archive.spaces.cell import CellSpace
-from archive.spaces.choice_names import CHAIN, NASBENCH_MACRO, SET, option_labels
 from archive.spaces.decisions import Decision, Decisions, Vector
 
 FORMS = (CHAIN, SET)
@@ -228,7 +235,7 @@ def _labels(architecture: Architecture) -> list[str]:
     inner = len(architecture.layers) - 2
     last = len(architecture.layers) - 1
     labels = [layer.op for layer in architecture.layers[1:-1]]
-    numbers = [parsed(label)[0] for label in labels]
+    numbers = [parse_label(label)[0] for label in labels]
     edges = set(architecture.edges)
     if (
         inner
@@ -244,7 +251,7 @@ def _labels(architecture: Architecture) -> list[str]:
         and edges == around
         and sorted(number or 0 for number in numbers) == list(range(1, inner + 1))
     ):
-        return sorted(labels, key=lambda label: parsed(label)[0] or 0)
+        return sorted(labels, key=lambda label: parse_label(label)[0] or 0)
 
     raise InvalidArchitectureError(
         "the layers must be a chain of options, or a set with one option of each decision"

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import final
 
 from archive.architecture.graph import Architecture, Layer
-from archive.spaces.decisions_chain import CnnChain
-from archive.spaces.layerwise import LayerwiseSpace, chain
+from archive.spaces.layerwise import CnnChain, LayerwiseSpace, chain
 
 
 @final

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import final
 
 from archive.architecture.graph import Architecture, Layer
-from archive.spaces.decisions_chain import MlpChain
-from archive.spaces.layerwise import LayerwiseSpace, chain
+from archive.spaces.layerwise import LayerwiseSpace, MlpChain, chain
 
 # "Blocked structures […] with the layer labels decided arbitrarily": here the labels take turns.
 _LABELS = ("relu", "logistic", "crelu", "tanh", "leaky-relu", "softplus", "elu")

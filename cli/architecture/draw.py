@@ -92,7 +92,7 @@ def _with_notes(
     from archive.trainer.protocols.networks import NetworkForm
 
     if architecture.space == TORCH:
-        from archive.architecture.aten.folding import unfold
+        from archive.architecture.aten.blocks import unfold
 
         # The copies of a block differ in nothing that is shown, and are folded again.
         architecture = unfold(architecture).canonical

@@ -26,7 +26,7 @@ def kernels(as_json: bool) -> None:
     `archive arch distance` and `archive arch nearest` use them; --set NAME=VALUE changes a setting.
     """
     from archive import kernels as registry
-    from archive.kernels.registry import registry as plug_ins
+    from archive.kernels import registry as plug_ins
 
     report_unused(plug_ins)
     rows = [_described(kernel) for kernel in loaded(registry.names(), registry.get)]

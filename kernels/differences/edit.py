@@ -1,6 +1,6 @@
 """The script of the edit distance: the operations of least cost that turn one network into another.
 
-Notation as in `archive.kernels.distances.edit.distance`: A by eq. (6), traced back from its end,
+Notation as in `archive.kernels.distances.edit`: A by eq. (6), traced back from its end,
 gives the layers; the assignment of eq. (7) gives the skips. Several scripts may have the least
 cost. The chosen one exchanges the fewest layers for layers of another kind.
 
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
 from archive.kernels.differences.base import Change, Difference, DifferencePart, words
-from archive.kernels.distances.edit.distance import EditDistance
-from archive.kernels.distances.edit.sequence import SKIP, Sequenced, sequence
+from archive.kernels.distances.edit import SKIP, EditDistance, Sequenced, sequence
 
 Floats = NDArray[np.float64]
 Pair = tuple[int | None, int | None]

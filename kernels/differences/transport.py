@@ -87,7 +87,7 @@ def _flows(
 ) -> Iterator[_Flow]:
     """Solve the transport of two networks, and yield the arcs of the plan, block by block."""
     from archive.kernels.distances import transport
-    from archive.kernels.distances.transport_batch import slopes_of, workspace
+    from archive.kernels.distances.transport import slopes_of, workspace
 
     batch = OtmannBatch(networks, distance.penalties_of(networks[0].space), np.array([nu]))
     widest = int(np.diff(batch.blocks, axis=1).max())

@@ -39,7 +39,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.argument_checks import check_whole, require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
-from archive.kernels.distances.pot import pot
+from archive.kernels.distances.wasserstein import pot
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

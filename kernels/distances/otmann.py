@@ -30,11 +30,9 @@ from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
 from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.base import PairDistance, check_one_space
+from archive.kernels.base import PairDistance, check_one_space, solve_on_threads
 from archive.kernels.covariance.base import Covariance, nasbot_covariance
-from archive.kernels.distances.penalties import Penalties, penalties
-from archive.kernels.distances.structural_cost import NU_STR, checked_weights
-from archive.kernels.distances.threads import solve_on_threads
+from archive.kernels.distances.penalties import NU_STR, Penalties, check_weights, penalties
 from archive.kernels.search.lower_bounds import TransportBound
 
 Floats = NDArray[np.float64]
@@ -108,7 +106,7 @@ class OTMANN(PairDistance[LayersWithMass]):
     ) -> None:
         """Check the arguments."""
         self.variant = variant
-        self.nu_str = checked_weights(nu_str)
+        self.nu_str = check_weights(nu_str)
         if variant not in get_args(Variant):
             raise UsageError(
                 f"variant must be one of {', '.join(get_args(Variant))}, got {variant!r}"
@@ -223,7 +221,7 @@ class OtmannBatch:
 
     def solve(self, pairs: Integers) -> Floats:
         """Return (k, q) unnormalised distances."""
-        from archive.kernels.distances.transport_batch import solve
+        from archive.kernels.distances.transport import solve
 
         return solve(
             pairs, self.masses, self.labels, self.places, self.blocks, self.penalties, self.nu_str

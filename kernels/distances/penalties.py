@@ -1,5 +1,6 @@
-"""Label penalties of OTMANN: the cost of matching a unit of mass between layers of two operations.
+"""Ground cost of OTMANN: label penalties of operations, and the weights of the structural cost.
 
+A label penalty is the cost of matching a unit of mass between layers of two operations:
 NASBOT, tables 4 and 5, and the rules of appendix A.3, as functions of an operation's attributes, so
 that they hold for operations that a user adds to a vocabulary:
 
@@ -13,7 +14,7 @@ that they hold for operations that a user adds to a vocabulary:
     an operation and itself                       0
     any other two                                 infinite: never matched
 
-Each of them satisfies the triangle inequality, infinities included. A vocabulary without a table in
+All penalties satisfy the triangle inequality, infinities included. A vocabulary without a table in
 the paper, such as the NAS-Bench cells, matches equal operations only. In the space `torch` the
 window of a convolution is in its weight; windows of more than 15 count as 15.
 """
@@ -29,11 +30,14 @@ from numpy.typing import NDArray
 
 from archive.architecture.layer import Layer
 from archive.architecture.operations import Operation, Vocabulary
+from archive.errors import UsageError
 
+NU_STR = (0.1, 0.2, 0.4, 0.8)
+"""Weights of the structural cost in the paper; a distance has one component for each."""
 STRUCTURAL_GROUPS = ("conv", "pool", "fc", "rectifier", "sigmoid")
 FAMILIES = {"rectifier": "activation", "sigmoid": "activation"}
 WIDEST = 15
-"""Widest window of a convolution that has penalties of its own, where layers have attributes."""
+"""Widest window of a convolution with separate penalties, where layers have attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +67,23 @@ class Penalties:
             from archive.architecture.aten.weights import window
 
             if side := window(layer):
-                return self.index[_windowed(layer.op, min(side, WIDEST))]
+                return self.index[_name_with_window(layer.op, min(side, WIDEST))]
 
         return self.index[layer.op]
+
+
+def check_weights(nu_str: Iterable[float]) -> tuple[float, ...]:
+    """Return the weights of the structural cost, nu_str in NASBOT, as numbers.
+
+    Raises:
+        UsageError: There is no weight, or one is not a finite number >= 0. A text is refused even
+            if its characters are digits.
+    """
+    weights = () if isinstance(nu_str, str | bytes) else tuple(float(nu) for nu in nu_str)
+    if not weights or not all(0 <= nu < math.inf for nu in weights):
+        raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {nu_str!r}")
+
+    return weights
 
 
 _tables: dict[tuple[str, bool, bool], tuple[Vocabulary, Penalties]] = {}
@@ -82,29 +100,40 @@ def penalties(
         groups: Use the path lengths of each group of the vocabulary, besides those over all layers.
     """
     key = (vocabulary.name, released_code, groups)
-    known = _tables.get(key)
+    cached = _tables.get(key)
     # A vocabulary can be redefined under its name, which invalidates the penalties of the old one.
-    if known is None or known[0] is not vocabulary:
-        known = _tables[key] = (vocabulary, _make(vocabulary, released_code, groups))
+    if cached is None or cached[0] is not vocabulary:
+        cached = (vocabulary, _make(vocabulary, released_code, groups))
+        _tables[key] = cached
 
-    return known[1]
+    return cached[1]
 
 
 def _make(vocabulary: Vocabulary, released_code: bool, groups: bool) -> Penalties:
     operations = list(vocabulary.operations.values())
     if vocabulary.attributes:
-        wide = [operation for operation in operations if operation.group == "conv"]
-        operations += [
-            replace(operation, name=_windowed(operation.name, side), kernel=side)
-            for operation in wide
-            for side in range(1, WIDEST + 1)
-        ]
+        for convolution in vocabulary.of_group("conv"):
+            operation = vocabulary[convolution]
+            for side in range(1, WIDEST + 1):
+                name = _name_with_window(convolution, side)
+                operations.append(replace(operation, name=name, kernel=side))
 
-    matrix = np.array([[_penalty(x, y, released_code) for y in operations] for x in operations])
+    n = len(operations)
+    matrix = np.empty((n, n))
+    counted_groups = []
+    if groups:
+        counted_groups = [name for name in STRUCTURAL_GROUPS if vocabulary.of_group(name)]
+
+    counted = np.zeros((n, 1 + len(counted_groups)))
+    counted[:, 0] = 1.0
+    for row, operation in enumerate(operations):
+        matrix[row] = [_penalty(operation, other, released_code) for other in operations]
+        if operation.group in counted_groups:
+            counted[row, 1 + counted_groups.index(operation.group)] = 1.0
+
     family = np.array([int(np.flatnonzero(np.isfinite(row))[0]) for row in matrix], np.int64)
-    present = [group for group in STRUCTURAL_GROUPS if groups and vocabulary.of_group(group)]
-    counted = np.array([[1.0, *(float(x.group == group) for group in present)] for x in operations])
-    return Penalties({x.name: row for row, x in enumerate(operations)}, matrix, family, counted)
+    index = {operation.name: row for row, operation in enumerate(operations)}
+    return Penalties(index, matrix, family, counted)
 
 
 def _penalty(x: Operation, y: Operation, released_code: bool) -> float:
@@ -127,7 +156,7 @@ def _penalty(x: Operation, y: Operation, released_code: bool) -> float:
     return math.inf
 
 
-def _windowed(name: str, side: int) -> str:
+def _name_with_window(name: str, side: int) -> str:
     return f"{name} {side}"
 
 

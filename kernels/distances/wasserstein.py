@@ -19,10 +19,12 @@ move every layer, hence the maximum of 1. On cells this is the 0/1 cost between 
 
 from __future__ import annotations
 
+import functools
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +35,8 @@ from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
 from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
-from archive.kernels.base import PairDistance, check_one_space
-from archive.kernels.distances.penalties import Penalties, penalties
-from archive.kernels.distances.pot import pot
-from archive.kernels.distances.structural_cost import NU_STR, checked_weights
-from archive.kernels.distances.threads import solve_on_threads
+from archive.kernels.base import PairDistance, check_one_space, solve_on_threads
+from archive.kernels.distances.penalties import NU_STR, Penalties, check_weights, penalties
 from archive.kernels.search.lower_bounds import TransportBound
 
 Floats = NDArray[np.float64]
@@ -105,7 +104,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
         threads: int | None = None,
     ) -> None:
         """Check the arguments."""
-        self.nu_str = checked_weights(nu_str)
+        self.nu_str = check_weights(nu_str)
         self.weights = weights
         self.solver = solver
         if weights not in get_args(Weights):
@@ -218,7 +217,7 @@ class WassersteinBatch:
 
     def solve(self, pairs: Integers) -> Floats:
         """Return (k, q) distances."""
-        from archive.kernels.distances.transport_batch import solve
+        from archive.kernels.distances.transport import solve
 
         distances = np.empty((len(self.nu_str), len(pairs)))
         distances[self.order] = self.scale * solve(
@@ -253,3 +252,18 @@ def transport_by_pot(
 
 def _penalties(space: str) -> Penalties:
     return penalties(vocabulary(space))
+
+
+@functools.cache
+def pot() -> Any:
+    """Return the package `ot`.
+
+    Some of its docstrings have invalid escapes, of which the interpreter warns where no bytecode is
+    cached. The user of a distance cannot act on these warnings, so they are ignored.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import ot
+
+    return ot

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal, final
 
-from archive.architecture.choice_operations import CHOICES, parsed
+from archive.architecture.choice_operations import CHOICES, parse_label
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
 from archive.kernels.features.adjacency import has_slots, table
@@ -90,7 +90,7 @@ class DecisionFeatures(EmbeddedDistance):
             {operations[place]: 0.5} if place in operations else {} for place in self.options
         ]
         ranks = [
-            {place: parsed(operations[place])[1] / most} if place in operations else {}
+            {place: parse_label(operations[place])[1] / most} if place in operations else {}
             for place, most in self._ranked.items()
         ]
         return (*options, *ranks)
@@ -126,7 +126,9 @@ class ChoiceFeatures(EmbeddedDistance):
         places = {f"{place}={operation}": 0.5 for place, operation in operations.items()}
         ranks: dict[str, float] = {}
         if architecture.space == CHOICES.name:
-            ranks = {place: float(parsed(operation)[1]) for place, operation in operations.items()}
+            ranks = {
+                place: float(parse_label(operation)[1]) for place, operation in operations.items()
+            }
 
         counts: dict[str, float] = {}
         for operation in operations.values():

@@ -124,7 +124,7 @@ class EmbeddedDistance(FeatureDistance):
         """Compare distinct features once, by vector instructions or by merging, on all
         processors.
         """
-        from archive.kernels.features.l1 import blocks
+        from archive.kernels.features import l1_blocks
 
         rows = [self._embedded(network) for network in first]
         columns = None if second is None else [self._embedded(network) for network in second]
@@ -133,12 +133,12 @@ class EmbeddedDistance(FeatureDistance):
             (len(self.components), len(rows), len(rows if columns is None else columns))
         )
         for component, block in enumerate(stack if stack.size else ()):
-            part = blocks.vectors(
+            part = l1_blocks.vectors(
                 [network.features[component] for network in rows],
                 None if columns is None else [network.features[component] for network in columns],
                 euclidean=self.norm == "l2",
             )
-            blocks.fill(block, [(1.0, part)], symmetric=columns is None)
+            l1_blocks.fill(block, [(1.0, part)], symmetric=columns is None)
 
         return Components.of_stack(stack, self.unnormalised)
 
@@ -162,7 +162,7 @@ def matrix(networks: Sequence[Embedded], names: Sequence[str], component: int = 
     Returns:
         (m, len(names)) float64.
     """
-    from archive.kernels.features.l1.parts import dense
+    from archive.kernels.features.l1_blocks import dense
 
     return dense(
         [network.features[component] for network in networks],

@@ -21,16 +21,17 @@ no operations. Paths through an operation `none` count, as in BANANAS' code.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import ClassVar, Literal, NamedTuple, final
+from urllib.parse import quote
 
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
 from archive.argument_checks import check_flag, check_whole
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import label, operations_counted, operations_to_output
 
 ARROW = "→"
 
@@ -77,7 +78,7 @@ class PathEncoding(EmbeddedDistance):
             carry the least information: this is BANANAS' truncated encoding. On NAS-Bench-101, 3
             keeps 40 of 364 features, on DARTS 292 of 18,724 with 2.
         attributes: Put binned units and strides into the labels
-            (`archive.kernels.features.path_graph.label`). The paper's cells have none; without
+            (`archive.kernels.features.paths.label`). The paper's cells have none; without
             them, networks that differ in units alone are at distance 0.
 
     Raises:
@@ -286,3 +287,49 @@ def _too_many(hops: int, length: int | None) -> str:
     )
     shorter = "smaller length than" if length is not None else "length, got"
     return f"too many paths from input to output ({limit}); set a {shorter} {length}"
+
+
+_NO_OPERATION = ("input", "output", "entry", "exit")
+
+
+def label(layer: Layer, attributes: bool = False) -> str:
+    """Return a layer's label in feature names.
+
+    Args:
+        layer: The layer.
+        attributes: Whether to add the power of two that is nearest to the units, and a stride of 2:
+            `conv3:2^6/2`. With exact units almost every name would be unique, and networks would
+            share no feature.
+    """
+    # Labels of user-defined operations may contain the arrows and brackets that structure feature
+    # names.
+    text = quote(layer.op, safe="")
+    if not attributes:
+        return text
+
+    units = f":2^{round(math.log2(layer.units))}" if layer.units else ""
+    return text + units + (f"/{layer.stride}" if layer.stride != 1 else "")
+
+
+def operations_counted(architecture: Architecture) -> list[int]:
+    """Return 1 for each layer that is an operation, and 0 for the ends, and for the entries and
+    exits of cells.
+    """
+    operations = vocabulary(architecture.space).operations
+    return [int(operations[layer.op].group not in _NO_OPERATION) for layer in architecture.layers]
+
+
+def operations_to_output(architecture: Architecture) -> list[int | None]:
+    """Return the least number of operations on a path from each layer to the output; None for a
+    layer without one.
+
+    The layer itself counts.
+    """
+    counted = operations_counted(architecture)
+    fewest: list[int | None] = [None] * len(counted)
+    fewest[-1] = 0
+    for u in reversed(range(len(counted) - 1)):
+        near = [length for c in architecture.children[u] if (length := fewest[c]) is not None]
+        fewest[u] = counted[u] + min(near) if near else None
+
+    return fewest

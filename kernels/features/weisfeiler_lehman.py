@@ -33,7 +33,7 @@ from archive.argument_checks import check_flag, check_whole
 from archive.errors import UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
-from archive.kernels.features.path_graph import label
+from archive.kernels.features.paths import label
 
 Floats = NDArray[np.float64]
 Direction = Literal["in", "out", "both"]
@@ -66,7 +66,7 @@ class WeisfeilerLehman(EmbeddedDistance):
         normalised: Divide phi by its norm, so that size alone does not make networks distant;
             distances are then at most sqrt(2).
         attributes: Put binned units and strides into the labels
-            (`archive.kernels.features.path_graph.label`).
+            (`archive.kernels.features.paths.label`).
 
     Raises:
         UsageError: A setting is out of range.

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import Distance, PairDistance
-from archive.kernels.features import sparse
 from archive.kernels.features.embedding import FeatureDistance
 from archive.kernels.search import packed
 from archive.kernels.search.packed import Arrays
@@ -152,13 +151,13 @@ class FeatureIndex(Index):
 
     def add(self, networks: Sequence[Any]) -> None:
         """Append the features."""
-        self.arrays = sparse.add(self._features, self.arrays, networks)
+        self.arrays = packed.add_features(self._features, self.arrays, networks)
 
     def nearest(
         self, network: Architecture, k: int, component: int | None, allowed: Integers
     ) -> NearestNeighbours:
         """Compute all distances and select the smallest."""
-        values = sparse.distances(
+        values = packed.feature_distances(
             self._features, self.arrays, self.distance.prepare(network), component
         )[allowed]
         order = _smallest(values, k)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from archive.architecture import codec, compact
 from archive.architecture.aten.sizes import evaluate, is_size
-from archive.architecture.attributes import Attributes
 from archive.architecture.graph import Architecture, Layer
+from archive.architecture.layer import Attributes
 from archive.errors import ArchiveError, CodecError, InvalidArchitectureError
 from tests.support import examples
 from tests.support.networks.torch_nets import chain, layer, network, networks, residual

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import spaces
-from archive.architecture.aten.folding import fold
+from archive.architecture.aten.blocks import fold
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.diagram import diagram, svg
-from archive.architecture.diagram.gathering import gathered
+from archive.architecture.diagram.comparison import gathered
 from archive.architecture.graph import Architecture
 from archive.drawing import Diagram, text
 from archive.spaces.darts.published import PUBLISHED

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import spaces
-from archive.architecture.aten.folding import fold, unfold
+from archive.architecture.aten.blocks import fold, unfold
 from archive.architecture.aten.weights import parameters
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass

@@ -85,7 +85,7 @@ SOURCES = {
 def test_compiled_modules_are_found():
     known = {
         "kernels/distances/transport.py",
-        "kernels/features/l1/rows.py",
+        "kernels/features/l1_rows.py",
         "agents/surrogates/ensemble/descent.py",
     }
     assert known <= SOURCES.keys()

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from archive import spaces
+from archive.architecture.choice_operations import conflict
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
-from archive.spaces.choice_names import conflict
 from archive.spaces.tables.reader import Table
 from tests.support.strategies import relabelled
 

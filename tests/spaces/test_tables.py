@@ -285,7 +285,7 @@ def test_a_second_process_reads_what_the_first_one_parsed(write, monkeypatch):
     path = many(write)
     first = Table.load(path)
     forget()
-    monkeypatch.setattr(reader, "parsed", None)
+    monkeypatch.setattr(reader, "parse", None)
     second = Table.load(path)
     assert second is not first and content(second) == content(first)
     # The architectures equal those that are parsed from the text of the file.
@@ -367,10 +367,10 @@ def test_looking_cells_up_and_reading_them_give_one_table(seed, rows, repeated, 
         *(f"{text},{value}" for text, value in zip(texts, values, strict=True)),
     ]
     content = "\n".join(lines).encode()
-    looked_up = parser.parsed(Path("table.csv"), content)
+    looked_up = parser.parse(Path("table.csv"), content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parser, "FORMS", [form._replace(known=dict) for form in parser.FORMS])
-        read = parser.parsed(Path("table.csv"), content)
+        read = parser.parse(Path("table.csv"), content)
 
     assert looked_up.keys() == read.keys()
     for name in read:

@@ -13,7 +13,7 @@ from archive.agents.objectives.goals import Goals
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
 from archive.spaces.base import Mutation, Space
-from archive.spaces.decisions_chain import MlpChain
+from archive.spaces.layerwise import MlpChain
 from archive.store.records import Objective
 
 

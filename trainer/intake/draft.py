@@ -12,8 +12,8 @@ from archive.architecture.aten import weights
 from archive.architecture.aten.signature import signatures
 from archive.architecture.aten.vocabulary import COMMUTATIVE, NAME
 from archive.architecture.aten.wiring import Input
-from archive.architecture.attributes import Attributes
 from archive.architecture.graph import Architecture, Layer
+from archive.architecture.layer import Attributes
 from archive.architecture.operations import INPUT, OUTPUT
 
 WINDOWED = frozenset(

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from archive import spaces
-from archive.architecture.aten import folding
-from archive.architecture.aten.folding import unfold
+from archive.architecture.aten.blocks import unfold
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
@@ -88,7 +87,7 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
             f"{first_line(error, 200)}"
         ) from error
 
-    return replace(imported, architecture=folding.fold(imported.architecture)) if fold else imported
+    return replace(imported, architecture=fold(imported.architecture)) if fold else imported
 
 
 def _imported(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:

@@ -229,6 +229,6 @@ def sample_of(space: Space, count: int) -> list[Architecture]:
     """
     import numpy as np
 
-    from archive.spaces.sampling import distinct_sample
+    from archive.spaces.base import distinct_sample
 
     return distinct_sample(space, count, np.random.default_rng(SEED))

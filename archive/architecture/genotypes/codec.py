@@ -39,9 +39,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from archive.architecture.codec_checks import built
-from archive.architecture.genotypes.genotype import INPUTS, Choice, Genotype, parse
+from archive.architecture.genotypes.genotype import (
+    INPUTS,
+    RULES,
+    Choice,
+    Genotype,
+    GenotypeRules,
+    parse,
+    rules_of,
+)
 from archive.architecture.genotypes.operations import CELLS, ENTRIES, EXIT, NONE, label, name_of
-from archive.architecture.genotypes.rules import RULES, GenotypeRules, rules_of
 from archive.architecture.graph import Architecture, Edge, Layer
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import CodecError, InvalidArchitectureError
@@ -87,7 +94,7 @@ def to_genotype(architecture: Architecture) -> Genotype:
     Raises:
         CodecError: The architecture is of another space.
         InvalidArchitectureError: It is no pair of cells; the message gives the reason. Whether the
-            space has the genotype is not checked: see `archive.architecture.genotypes.rules`.
+            space has the genotype is not checked: see `archive.architecture.genotypes.genotype`.
     """
     if architecture.space not in RULES:
         raise CodecError(

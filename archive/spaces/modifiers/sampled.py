@@ -27,6 +27,7 @@ from archive.spaces.modifiers import apply
 from archive.spaces.modifiers.choices import (
     branching,
     can_skip,
+    every,
     longest_copy,
     removable,
     resizable,
@@ -35,7 +36,6 @@ from archive.spaces.modifiers.choices import (
     wedgeable,
     wedges,
 )
-from archive.spaces.modifiers.every import every
 
 T = TypeVar("T")
 Check = Callable[[Architecture], None]

@@ -1,5 +1,16 @@
-"""Parser of the files of tables: rows with a cell and numbers each, as arrays grouped by
-network.
+"""Parser of the files of tables: rows with a cell and numbers each, as arrays grouped by network.
+
+A table describes its networks by the columns of one form, such as `arch_str`, or by the columns of
+categorical decisions, which make a space of choices:
+
+| columns               | space                                                              |
+|-----------------------|--------------------------------------------------------------------|
+| `chain:NAME`, several | a chain: one decision a column, in their order; an entry is an option |
+| `set:NAME`, several   | a set, likewise                                                    |
+| `arch`                | a chain: one decision a character, as in NAS-Bench-Macro; `layer 1`, … |
+
+The options of a decision are the entries of its column, sorted; numbers by their size. A column
+with one entry makes no decision, except where the reader of the file knows further options.
 """
 
 from __future__ import annotations
@@ -7,23 +18,208 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from archive import cache
+from archive.architecture import codec
+from archive.architecture.choice_operations import CHAIN
+from archive.architecture.genotypes.codec import from_genotype
+from archive.architecture.graph import Architecture
 from archive.cache import Arrays
 from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnusableFileError
+from archive.spaces import nasbench201_cells
+from archive.spaces.choices import FORMS as CHOICE_FORMS
+from archive.spaces.choices import Choices
 from archive.spaces.tables import costs
-from archive.spaces.tables.choice_columns import COLUMNS, NO_OPTIONS, choice_form
 from archive.spaces.tables.classes import Described, Shared, classes
-from archive.spaces.tables.forms import FORMS, TableForm
 from archive.values import decimal
 
 
-def parsed(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO_OPTIONS) -> Arrays:
+class TableForm(NamedTuple):
+    """Columns of one kind of table.
+
+    Attributes:
+        space: Name of the vocabulary.
+        cell: Columns that describe a cell.
+        labels: Other columns of text.
+        read: Returns the architecture from the columns of `cell`.
+        known: Returns precomputed cells by the columns of `cell`; these are not parsed.
+        config: Settings of the space, where the table determines them.
+    """
+
+    space: str
+    cell: tuple[str, ...]
+    labels: tuple[str, ...]
+    read: Callable[..., Architecture]
+    known: Callable[[], Mapping[tuple[str, ...], Described]] = dict
+    config: Mapping[str, Any] = MappingProxyType({})
+
+
+def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:
+    n = int(vertices) if vertices.isdecimal() else 0
+    if len(adjacency) != n * n:
+        raise CodecError(
+            f"adjacency_rowmajor must have n_vertices² = {n * n} characters, got {len(adjacency)}"
+        )
+
+    if set(adjacency) - {"0", "1"}:
+        raise CodecError(f"adjacency_rowmajor must hold 0 and 1, got {adjacency!r}")
+
+    entries = [int(character) for character in adjacency]
+    matrix = [entries[begin : begin + n] for begin in range(0, n * n, n)]
+    return codec.from_nasbench101(matrix, ops.split("|"))
+
+
+FORMS = (
+    TableForm(
+        "nasbench201",
+        ("arch_str",),
+        ("index",),
+        codec.from_nasbench201,
+        nasbench201_cells.described,
+    ),
+    # Tables of NAS-Bench-Suite-Zero.
+    TableForm(
+        "nasbench201", ("net_str",), ("net",), codec.from_nasbench201, nasbench201_cells.described
+    ),
+    TableForm("darts", ("genotype",), (), partial(from_genotype, space="darts")),
+    TableForm(
+        "nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix
+    ),
+)
+
+
+TEXT = "arch"
+COLUMNS = (*(f"{form}:NAME" for form in CHOICE_FORMS), TEXT)
+"""The forms of columns of choices, for messages."""
+NO_OPTIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+
+def choice_form(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    row_numbers: Sequence[int],
+    further: Mapping[str, Sequence[str]] = NO_OPTIONS,
+) -> TableForm | None:
+    """Return the form of a table of choices; None if it has no such column.
+
+    Args:
+        head: Names of the columns.
+        rows: The entries; rows of another length are left out.
+        row_numbers: Number of each row in the file, for messages.
+        further: Options by the name of a decision, for decisions with one option in the rows.
+
+    Raises:
+        SettingsError: The columns make no space of choices.
+    """
+    whole = [row for row in rows if len(row) == len(head)]
+    columns_of: dict[str, list[int]] = {}
+    for form in CHOICE_FORMS:
+        columns = [column for column, name in enumerate(head) if name.startswith(f"{form}:")]
+        if columns:
+            columns_of[form] = columns
+
+    if len(columns_of) > 1:
+        raise SettingsError(
+            f"its decisions are columns {' and '.join(f'{form}:NAME' for form in columns_of)}: "
+            "choose one form"
+        )
+
+    for form, columns in columns_of.items():
+        _check_filled(head, rows, row_numbers, columns)
+        decisions = {
+            head[column].partition(":")[2]: {row[column] for row in whole} for column in columns
+        }
+        if len(decisions) < len(columns):
+            raise SettingsError(f"two columns {form}:NAME have one name")
+
+        names = tuple(head[column] for column in columns)
+        return _form_of(_make_space(decisions, form, further), names)
+
+    if TEXT not in head:
+        return None
+
+    characters: dict[str, set[str]] = {}
+    for row in whole:
+        # Texts of another length are refused row by row.
+        for position, character in enumerate(row[head.index(TEXT)], 1):
+            characters.setdefault(f"layer {position}", set()).add(character)
+
+    return _form_of(_make_space(characters, CHAIN, further), (TEXT,))
+
+
+def _check_filled(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    row_numbers: Sequence[int],
+    columns: Sequence[int],
+) -> None:
+    for row, number in zip(rows, row_numbers, strict=True):
+        if len(row) != len(head):
+            continue
+
+        for column in columns:
+            if not row[column].strip():
+                raise SettingsError(
+                    f"row {number} has nothing in the column {head[column]!r}: write its "
+                    "option, such as none"
+                )
+
+
+def _make_space(
+    decisions: Mapping[str, set[str]], form: str, further: Mapping[str, Sequence[str]]
+) -> Choices:
+    options_of: dict[str, list[str]] = {}
+    for name, options in decisions.items():
+        if len(options) < 2:
+            options = options.union(further.get(name, ()))
+
+        options_of[name] = _sort(options)
+
+    return Choices(options_of, form)
+
+
+def _form_of(space: Choices, columns: tuple[str, ...]) -> TableForm:
+    read = partial(_from_text if columns == (TEXT,) else _from_entries, space)
+    return TableForm(space.name, columns, (), read, config=space.config)
+
+
+def _from_text(space: Choices, text: str) -> Architecture:
+    return _from_entries(space, *text)
+
+
+def _from_entries(space: Choices, *entries: str) -> Architecture:
+    if len(entries) != len(space.options):
+        raise CodecError(f"it must have {len(space.options)} decisions, got {len(entries)}")
+
+    vector = []
+    for options, entry in zip(space.options.values(), entries, strict=True):
+        if entry not in options:
+            raise CodecError(f"the option {entry!r} is unknown")
+
+        vector.append(options.index(entry))
+
+    return space.built(vector)
+
+
+def _sort(entries: set[str]) -> list[str]:
+    """Return the entries in one order in every process: numbers by size, NaN last, or by text."""
+    distinct = sorted(entries)
+    try:
+        return sorted(distinct, key=lambda entry: (math.isnan(float(entry)), float(entry)))
+    except ValueError:
+        return distinct
+
+
+def parse(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO_OPTIONS) -> Arrays:
     """Return the arrays of a table (`archive.spaces.tables.classes.classes`).
 
     Args:
@@ -53,25 +249,25 @@ def parsed(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO
     head = lines[filled[0]]
     rows = [lines[number] for number in filled[1:]]
     row_numbers = [number - filled[0] for number in filled[1:]]
-    form = _form(path, head, rows, row_numbers, options)
+    form = _find_form(path, head, rows, row_numbers, options)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
-    known = form.known() if len(rows) >= cache.WORTH else {}
+    known_cells = form.known() if len(rows) >= cache.WORTH else {}
     shared = Shared({}, {})
     cells = []
     for row, number in zip(rows, row_numbers, strict=True):
-        cells.append(_cell(path, form, head, row, number, known, shared))
+        cells.append(_cell(path, form, head, row, number, known_cells, shared))
 
     texts = {}
-    for place, name in enumerate(head):
+    for column, name in enumerate(head):
         if name not in (*form.cell, *form.labels):
-            texts[name] = [row[place] for row in rows]
+            texts[name] = [row[column] for row in rows]
 
     columns, unusable = _columns(texts, row_numbers)
     doubtful = costs.impossible(columns, texts, row_numbers)
     return classes(form.space, cells, columns, unusable, doubtful, config=form.config)
 
 
-def _form(
+def _find_form(
     path: Path,
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -112,7 +308,7 @@ def _cell(
     head: Sequence[str],
     row: Sequence[str],
     number: int,
-    known: Mapping[tuple[str, ...], Described],
+    known_cells: Mapping[tuple[str, ...], Described],
     shared: Shared,
 ) -> Described:
     try:
@@ -120,7 +316,7 @@ def _cell(
             raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
 
         texts = tuple(row[head.index(name)] for name in form.cell)
-        return known.get(texts) or Described.of(form.read(*texts), shared)
+        return known_cells.get(texts) or Described.of(form.read(*texts), shared)
     except (CodecError, InvalidArchitectureError) as error:
         raise UnusableFileError(
             f"row {number} of {path} describes no cell",

@@ -5,7 +5,7 @@ files of their forms.
     NB201     `arch_str`, or `net_str`                    one number per row, empty if unknown
     DARTS     `genotype`                                  the same
     NB101     `n_vertices`, `adjacency_rowmajor`, `ops`   likewise
-    choices   those of `archive.spaces.tables.choice_columns`, which also make the settings of the space
+    choices   those of `archive.spaces.tables.parser`, which also make the settings of the space
 
 `adjacency_rowmajor` is a string of n_vertices² characters 0 and 1; `ops` holds the labels,
 separated by `|`. Files with the suffix `.gz` are decompressed.
@@ -44,9 +44,8 @@ from archive.errors import (
     UnusableFileError,
     UsageError,
 )
-from archive.spaces.tables.choice_columns import NO_OPTIONS
 from archive.spaces.tables.costs import SECONDS, ImpossibleCosts
-from archive.spaces.tables.parser import parsed
+from archive.spaces.tables.parser import NO_OPTIONS, parse
 from archive.user_paths import absolute, data_folders
 
 Floats = NDArray[np.float64]
@@ -291,7 +290,7 @@ def _load(
     identity = f"{sha256} {path.suffix == '.gz'}" + (f" {options}" if options else "")
     kept = cache.read("tables", identity)
     if kept is None:
-        kept = parsed(path, content, dict(options))
+        kept = parse(path, content, dict(options))
         if kept["rows"].sum() >= cache.WORTH:
             cache.write("tables", identity, kept)
 

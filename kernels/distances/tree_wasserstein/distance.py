@@ -34,8 +34,14 @@ from archive.architecture.operations import vocabulary
 from archive.argument_checks import check_flag
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import Components, check_one_space
-from archive.kernels.distances.tree_wasserstein.degrees import cumulated, degrees, widths
-from archive.kernels.distances.tree_wasserstein.ngrams import Gram, gram_path, ngrams
+from archive.kernels.distances.tree_wasserstein.measures import (
+    Gram,
+    cumulate,
+    degrees,
+    gram_path,
+    ngrams,
+    widths,
+)
 from archive.kernels.distances.tree_wasserstein.operation_trees import (
     ENDS,
     OperationTree,
@@ -44,7 +50,7 @@ from archive.kernels.distances.tree_wasserstein.operation_trees import (
 from archive.kernels.features.embedding import Comparison, Embedded, FeatureDistance
 
 if TYPE_CHECKING:
-    from archive.kernels.features.l1.parts import BlockPart, Steps
+    from archive.kernels.features.l1_blocks import BlockPart, Steps
 
 Floats = NDArray[np.float64]
 
@@ -269,7 +275,7 @@ class TreeWasserstein(FeatureDistance):
         rows: Sequence[Embedded],
         columns: Sequence[Embedded] | None,
     ) -> None:
-        from archive.kernels.features.l1 import blocks as l1_blocks
+        from archive.kernels.features import l1_blocks
 
         for out, chosen in blocks:
             if out.size:
@@ -279,7 +285,7 @@ class TreeWasserstein(FeatureDistance):
     def _part(
         self, at: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None
     ) -> BlockPart:
-        from archive.kernels.features.l1 import blocks as l1_blocks
+        from archive.kernels.features import l1_blocks
 
         features = [[network.features[at] for network in side] for side in (rows, columns or ())]
         if self.comparisons[at] == "line":
@@ -296,7 +302,7 @@ def _cumulated_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:
     for measure in measures:
         key = tuple(measure.items())
         if key not in known:
-            known[key] = cumulated(measure)
+            known[key] = cumulate(measure)
 
         functions.append(known[key])
 

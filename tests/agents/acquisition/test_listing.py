@@ -22,7 +22,7 @@ from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.architecture.packing import PackedArchitectures, pack
 from archive.kernels.base import Components, Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
-from archive.kernels.features.l1 import parts
+from archive.kernels.features import l1_blocks
 from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.kernels.gram import Gram
@@ -79,7 +79,7 @@ def test_rows_of_distances_are_those_of_the_kind_to_the_last_bit(members, name, 
     kind = KINDS[name]()
     rows = [3, 17, 3, 40]
     expected = kind.distances([members[at] for at in rows], members).stack
-    monkeypatch.setattr(parts, "is_dense", lambda p, entries: dense)
+    monkeypatch.setattr(l1_blocks, "is_dense", lambda p, entries: dense)
     actual = np.zeros_like(expected)
     for out, vectors in zip(actual, Listing(members).vectors(kind), strict=True):
         vectors.rows(rows).add(1.0, False, 0, len(rows), out)
@@ -101,7 +101,7 @@ def test_rows_of_other_networks_are_those_of_the_kind_to_the_last_bit(
     listed = members[:2]
     others = members[2:]
     expected = kind.distances(others, listed).stack
-    monkeypatch.setattr(parts, "is_dense", lambda p, entries: dense)
+    monkeypatch.setattr(l1_blocks, "is_dense", lambda p, entries: dense)
     features = [kind.prepare(network).features for network in others]
     unknown_places = 0
     for c, vectors in enumerate(Listing(listed).vectors(kind)):

@@ -18,7 +18,7 @@ from archive.agents.surrogates.gp.distance import FixedNoise
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.distances.bourgain import Bourgain
-from archive.kernels.distances.edit.distance import EditDistance
+from archive.kernels.distances.edit import EditDistance
 from archive.kernels.gram import Gram
 from tests.support.histories import grown, observed
 

@@ -11,7 +11,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import History
 from archive.agents.proxies.study_scores import LEAST, N_DESIGN
-from archive.spaces.sampling import distinct_sample
+from archive.spaces.base import distinct_sample
 from archive.store.proxies.table import ProxyTable
 from tests.support.histories import observed
 from tests.support.listed import small_table

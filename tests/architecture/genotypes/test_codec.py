@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from archive.architecture import codec
 from archive.architecture.genotypes.codec import from_genotype, to_genotype
-from archive.architecture.genotypes.genotype import Genotype
-from archive.architecture.genotypes.rules import RULES
+from archive.architecture.genotypes.genotype import RULES, Genotype
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import CodecError, InvalidArchitectureError, UnknownNameError

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from archive import kernels as kernel_registry
 from archive.agents.surrogates import registry as surrogate_registry
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels import registry as kernel_registry
 from archive.kernels.base import Components, Distance
 from archive.spaces.tables.reader import Table
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from archive import kernels
 from archive.architecture.aten import weights
-from archive.architecture.attributes import Attributes
 from archive.architecture.graph import Architecture, Connection, Layer
+from archive.architecture.layer import Attributes
 from archive.kernels.distances.otmann import OTMANN
 from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import best_seconds

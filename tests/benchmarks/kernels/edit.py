@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
 from archive.kernels.distances.bourgain import Bourgain
-from archive.kernels.distances.edit.distance import EditDistance
-from archive.kernels.distances.edit.sequence import Sequenced
+from archive.kernels.distances.edit import EditDistance, Sequenced
 from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import SPACES, best_seconds, walk
 

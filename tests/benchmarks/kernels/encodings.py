@@ -16,9 +16,12 @@ import numpy as np
 
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Floats
-from archive.kernels.features.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
+from archive.kernels.features.adjacency import (
+    AdjacencyEncoding,
+    ContinuousAdjacencyEncoding,
+    Hamming,
+)
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
-from archive.kernels.features.hamming import Hamming
 from archive.kernels.features.paths import PathEncoding, every_path
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.measurement import Figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.kernels.distances.edit.distance import EditDistance
+from archive.kernels.distances.edit import EditDistance
 from tests.benchmarks.kernels import edit as benchmark
 from tests.support import kernel_oracle
 

@@ -24,9 +24,14 @@ from numpy.typing import NDArray
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary as operations_of
-from archive.kernels.distances.tree_wasserstein.degrees import cumulated, degrees
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
-from archive.kernels.distances.tree_wasserstein.ngrams import Gram, gram_path, ngrams
+from archive.kernels.distances.tree_wasserstein.measures import (
+    Gram,
+    cumulate,
+    degrees,
+    gram_path,
+    ngrams,
+)
 from archive.kernels.distances.tree_wasserstein.operation_trees import default_tree
 from archive.kernels.features.embedding import Embedded, matrix, vocabulary
 from archive.measurement import Figure
@@ -197,7 +202,7 @@ def _dense(kernel: TreeWasserstein, networks: Sequence[Embedded], at: int) -> Fl
     if "degree" not in kernel.parts[at]:
         return matrix(networks, vocabulary(networks, at), at)
 
-    functions = [cumulated(network.features[at]) for network in networks]
+    functions = [cumulate(network.features[at]) for network in networks]
     places = np.array(sorted({place for own, _ in functions for place in own}))
     levels = [
         np.array([0.0, *values])[np.searchsorted(own, places, side="right")]

@@ -17,8 +17,7 @@ import numpy as np
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Distance
 from archive.kernels.distances.gromov_wasserstein import GromovWasserstein
-from archive.kernels.distances.pot import pot
-from archive.kernels.distances.wasserstein import Wasserstein
+from archive.kernels.distances.wasserstein import Wasserstein, pot
 from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import SPACES, best_seconds, draw
 

@@ -20,10 +20,10 @@ from itertools import combinations, permutations
 from types import MappingProxyType
 
 from archive.agents.transfer.cell_vocabulary import comparable
+from archive.architecture.choice_operations import conflict
 from archive.errors import UnknownNameError, UsageError
 from archive.queue.capabilities import NOISE
 from archive.searches.comparison.plan import Problem
-from archive.spaces.choice_names import conflict
 from tests.benchmarks.transfer.scenarios import Scenario, SourceDesign
 
 TASKS: Mapping[str, float] = MappingProxyType(

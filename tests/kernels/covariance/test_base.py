@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from archive.errors import UsageError
-from archive.kernels.covariance.base import Exponential, Sum, exponential, nasbot_covariance
-from archive.kernels.covariance.common_scale import CommonScaleARD
+from archive.kernels.covariance.base import (
+    CommonScaleARD,
+    Exponential,
+    Sum,
+    exponential,
+    nasbot_covariance,
+)
 
 COVARIANCES = {
     "laplacian": Exponential([0, 1]),

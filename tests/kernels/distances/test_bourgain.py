@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from archive.errors import NumericalError, UsageError
 from archive.kernels.distances.bourgain import Bourgain
-from archive.kernels.distances.edit.distance import EditDistance
+from archive.kernels.distances.edit import EditDistance
 from tests.support import kernel_oracle
 from tests.support.strategies import cells
 

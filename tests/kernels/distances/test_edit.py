@@ -13,8 +13,7 @@ from archive.architecture import operations
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import Operation
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.distances.edit.distance import EditDistance
-from archive.kernels.distances.edit.sequence import BREAK, MAX_SKIPS, SKIP, sequence, sequenced
+from archive.kernels.distances.edit import BREAK, MAX_SKIPS, SKIP, EditDistance, sequence, sequenced
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
-from archive.kernels.distances.edit import solver
-from archive.kernels.distances.edit.distance import EditDistance
-from archive.kernels.distances.edit.sequence import sequence
+from archive.kernels.distances import edit_solver as solver
+from archive.kernels.distances.edit import EditDistance, sequence
 from tests.support import examples
 from tests.support.strategies import cells, members
 

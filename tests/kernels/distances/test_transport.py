@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from archive.kernels.distances import transport, transport_batch
+from archive.kernels.distances import transport
 from tests.support import examples, kernel_oracle
 
 sizes = st.integers(0, 7)
@@ -39,7 +39,7 @@ def solve(a, b, cost, places=None, nu_str=(0.0,)):
     penalties = np.full((m + n, m + n), np.inf)
     penalties[:m, m:] = cost
     penalties[m:, :m] = cost.T
-    arcs, tree = transport_batch.workspace(max(m, n), max(m, n))
+    arcs, tree = transport.workspace(max(m, n), max(m, n))
     out = np.empty((len(nu_str), 2))
     places = np.zeros((m + n, 1)) if places is None else places
     failed = transport.solve_pairs(
@@ -47,7 +47,7 @@ def solve(a, b, cost, places=None, nu_str=(0.0,)):
         np.concatenate([a, b]),
         np.arange(m + n),
         places,
-        transport_batch.slopes_of(places),
+        transport.slopes_of(places),
         np.array([[0, m], [m, m + n]]),
         penalties,
         np.array(nu_str, float),

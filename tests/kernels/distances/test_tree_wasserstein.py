@@ -18,9 +18,8 @@ from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.distances.tree_wasserstein.degrees import degrees
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
-from archive.kernels.distances.tree_wasserstein.ngrams import gram_path, ngrams
+from archive.kernels.distances.tree_wasserstein.measures import degrees, gram_path, ngrams
 from archive.kernels.distances.tree_wasserstein.operation_trees import OperationTree, default_tree
 from tests.support import examples, golden, kernel_oracle
 from tests.support.strategies import CELL_LABELS, cells, generators, members, relabelled, space_of
@@ -345,7 +344,7 @@ def test_paths_beyond_number_are_counted():
 
 
 def test_too_many_ngrams(monkeypatch):
-    monkeypatch.setattr("archive.kernels.distances.tree_wasserstein.ngrams.MOST", 42)
+    monkeypatch.setattr("archive.kernels.distances.tree_wasserstein.measures.MOST", 42)
     with pytest.raises(
         InvalidArchitectureError,
         match="2-grams must be at most 42 over all layers, got more; lower n",

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from archive.errors import InvalidArchitectureError
+from archive.kernels.features import l1_blocks
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
-from archive.kernels.features.l1 import blocks, parts
 from tests.support import kernel_oracle
 
 NORMS = {"l1": "cityblock", "l2": "euclidean"}
@@ -58,10 +58,10 @@ def laid_out(vectors: list[dict[str, float]], p: int) -> np.ndarray:
 
 
 def filled(
-    part: parts.BlockPart, m: int, n: int, symmetric: bool, weight: float = 1.0
+    part: l1_blocks.BlockPart, m: int, n: int, symmetric: bool, weight: float = 1.0
 ) -> np.ndarray:
     out = np.zeros((m, n))
-    blocks.fill(out, [(weight, part)], symmetric=symmetric)
+    l1_blocks.fill(out, [(weight, part)], symmetric=symmetric)
     return out
 
 
@@ -79,17 +79,17 @@ def test_dense_and_sparse_vectors(seed, m, n, p, norm):
     place = {f"f{k}": k for k in range(p)}
     expected = cdist(laid_out(x, p), laid_out(y, p), NORMS[norm]) if m and n else np.zeros((m, n))
     within = cdist(laid_out(x, p), laid_out(x, p), NORMS[norm]) if m else np.zeros((0, 0))
-    entries = [parts.entries_of(side, place) for side in (x, y)]
-    dense = [parts.dense(side, place) for side in (x, y)]
+    entries = [l1_blocks.entries_of(side, place) for side in (x, y)]
+    dense = [l1_blocks.dense(side, place) for side in (x, y)]
     euclidean = norm == "l2"
     for part, gram in (
         (
-            parts.SparseRows(*entries, euclidean),
-            parts.SparseRows(entries[0], entries[0], euclidean),
+            l1_blocks.SparseRows(*entries, euclidean),
+            l1_blocks.SparseRows(entries[0], entries[0], euclidean),
         ),
         (
-            parts.DenseRows(dense[0], np.ascontiguousarray(dense[1].T), euclidean),
-            parts.DenseRows(dense[0], np.ascontiguousarray(dense[0].T), euclidean),
+            l1_blocks.DenseRows(dense[0], np.ascontiguousarray(dense[1].T), euclidean),
+            l1_blocks.DenseRows(dense[0], np.ascontiguousarray(dense[0].T), euclidean),
         ),
     ):
         np.testing.assert_allclose(filled(part, m, n, False), expected, rtol=1e-12, atol=1e-12)
@@ -107,8 +107,8 @@ def test_blocks_wider_than_a_tile_on_several_threads(monkeypatch, norm, threads,
     rng = np.random.default_rng(m)
     x = sparse(rng, m, p, most)
     y = sparse(rng, n, p, most)
-    part, gram = (blocks.vectors(x, side, euclidean=norm == "l2") for side in (y, None))
-    assert isinstance(part, parts.DenseRows if p == 9 else parts.SparseRows)
+    part, gram = (l1_blocks.vectors(x, side, euclidean=norm == "l2") for side in (y, None))
+    assert isinstance(part, l1_blocks.DenseRows if p == 9 else l1_blocks.SparseRows)
     both = [laid_out(side, p) for side in (x, y)]
     np.testing.assert_allclose(
         filled(part, m, n, False, 0.5), 0.5 * cdist(*both, NORMS[norm]), rtol=1e-12
@@ -122,14 +122,14 @@ def test_copies_are_looked_up():
     rng = np.random.default_rng(1)
     few = sparse(rng, 7, 20, 10)
     many = [dict(reversed(few[at].items())) for at in rng.integers(0, 7, size=50)]
-    part = blocks.vectors(many, few)
-    assert isinstance(part, parts.LookupRows)
+    part = l1_blocks.vectors(many, few)
+    assert isinstance(part, l1_blocks.LookupRows)
     assert part.table.shape == (7, 7)
     expected = cdist(laid_out(many, 20), laid_out(few, 20), "cityblock")
     np.testing.assert_allclose(filled(part, 50, 7, False), expected, rtol=1e-12, atol=1e-12)
 
 
-def steps_of(rng: np.random.Generator, most: int) -> parts.Steps:
+def steps_of(rng: np.random.Generator, most: int) -> l1_blocks.Steps:
     places = np.unique(
         rng.integers(1, 2 * most, size=rng.integers(1, most + 1)) / rng.integers(1, most + 1)
     )
@@ -142,7 +142,7 @@ def test_areas_between_step_functions(seed, most):
     rng = np.random.default_rng(seed)
     x, y = ([steps_of(rng, most) for _ in range(6)] for _ in range(2))
 
-    def area(f: parts.Steps, g: parts.Steps) -> float:
+    def area(f: l1_blocks.Steps, g: l1_blocks.Steps) -> float:
         cuts = sorted({*f[0], *g[0]})
         at = [[([0.0, *h[1]])[sum(place <= cut for place in h[0])] for cut in cuts] for h in (f, g)]
         return sum(
@@ -151,19 +151,19 @@ def test_areas_between_step_functions(seed, most):
         )
 
     expected = [[area(f, g) for g in y] for f in x]
-    merged = parts.StepRows(parts._entries_of_steps(x), parts._entries_of_steps(y))
-    for part in (merged, blocks.steps(x, y)):
+    merged = l1_blocks.StepRows(l1_blocks._entries_of_steps(x), l1_blocks._entries_of_steps(y))
+    for part in (merged, l1_blocks.steps(x, y)):
         np.testing.assert_allclose(filled(part, 6, 6, False), expected, rtol=1e-12, atol=1e-14)
 
-    gram = filled(parts.StepRows(merged.x, merged.x), 6, 6, True)
+    gram = filled(l1_blocks.StepRows(merged.x, merged.x), 6, 6, True)
     np.testing.assert_array_equal(gram, gram.T)
     assert not gram.diagonal().any()
 
 
 def test_many_different_places_are_merged():
     functions = [((1 / n, 1.0), (0.5, 1.0)) for n in range(2, 700)]
-    part = blocks.steps(functions)
-    assert isinstance(part, parts.StepRows)
+    part = l1_blocks.steps(functions)
+    assert isinstance(part, l1_blocks.StepRows)
     actual = filled(part, 698, 698, True)
     places = np.array([places[0] for places, _ in functions])
     np.testing.assert_allclose(actual, np.abs(np.subtract.outer(places, places)) / 2, atol=1e-15)

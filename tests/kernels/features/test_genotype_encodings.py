@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from archive.architecture.genotypes.codec import from_genotype
 from archive.architecture.genotypes.operations import DARTS_PRIMITIVES
 from archive.architecture.graph import Architecture
-from archive.kernels.features.adjacency import AdjacencyEncoding
+from archive.kernels.features.adjacency import AdjacencyEncoding, Hamming
 from archive.kernels.features.embedding import matrix
-from archive.kernels.features.hamming import Hamming
 from archive.kernels.features.paths import PathEncoding, every_path, path_counts
 from archive.kernels.features.topology import TopologyFeatures
 from archive.spaces.darts.published import PUBLISHED

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from archive.architecture.codec import from_nasbench201, to_nasbench101, to_nasbench201
 from archive.errors import UsageError
-from archive.kernels.features.hamming import Hamming
+from archive.kernels.features.adjacency import Hamming
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 

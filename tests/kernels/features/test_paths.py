@@ -11,8 +11,13 @@ from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.kernels.features import paths
 from archive.kernels.features.embedding import matrix, vocabulary
-from archive.kernels.features.path_graph import label
-from archive.kernels.features.paths import PathEncoding, every_path, number_of_paths, path_counts
+from archive.kernels.features.paths import (
+    PathEncoding,
+    every_path,
+    label,
+    number_of_paths,
+    path_counts,
+)
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled, space_of
 

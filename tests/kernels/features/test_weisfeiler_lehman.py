@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.features.path_graph import label
+from archive.kernels.features.paths import label
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman, subtree_counts
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
@@ -214,7 +214,7 @@ def test_settings_out_of_range_are_refused(config, reason):
 
 def test_importing_loads_no_compiler():
     code = (
-        "import sys; from archive.kernels.features import adjacency, hamming, paths, "
+        "import sys; from archive.kernels.features import adjacency, paths, "
         "weisfeiler_lehman as w;"
         "w.WeisfeilerLehman(); print(*sys.modules)"
     )

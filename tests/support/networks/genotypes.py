@@ -8,8 +8,7 @@ from itertools import permutations
 
 from hypothesis import strategies as st
 
-from archive.architecture.genotypes.genotype import Genotype
-from archive.architecture.genotypes.rules import RULES
+from archive.architecture.genotypes.genotype import RULES, Genotype
 
 SPACES = tuple(RULES)
 

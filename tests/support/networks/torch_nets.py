@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from archive.architecture.aten import weights
-from archive.architecture.attributes import Attributes
 from archive.architecture.graph import Architecture, Layer
+from archive.architecture.layer import Attributes
 
 CHANNELS = 4
 

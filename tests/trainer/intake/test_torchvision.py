@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from archive import spaces
-from archive.architecture.aten.folding import unfold
+from archive.architecture.aten.blocks import unfold
 from archive.architecture.aten.weights import parameters
 from archive.architecture.aten.wiring import Input
 from archive.trainer.intake.models import ImportedModel, import_model
@@ -60,7 +60,7 @@ def test_a_network_comes_in_whole(name: str) -> None:
 
 @every_network
 def test_its_blocks_fold(name: str) -> None:
-    from archive.architecture.aten.folding import fold
+    from archive.architecture.aten.blocks import fold
 
     network = imported(name).architecture
     folded = fold(network)

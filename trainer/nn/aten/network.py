@@ -22,7 +22,7 @@ from torch import Tensor, fx, nn
 
 from archive import spaces
 from archive.architecture.aten import recurrent, weights, wiring
-from archive.architecture.aten.folding import unfold
+from archive.architecture.aten.blocks import unfold
 from archive.architecture.aten.signature import MODES, Signature, resolve
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.graph import Architecture, Layer

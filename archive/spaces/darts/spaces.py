@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from archive.architecture.genotypes.codec import assembled, to_genotype
-from archive.architecture.genotypes.genotype import INPUTS, Choice, Genotype
+from archive.architecture.genotypes.genotype import INPUTS, RULES, Choice, Genotype, GenotypeRules
 from archive.architecture.genotypes.operations import CELLS, NONE
-from archive.architecture.genotypes.rules import GenotypeRules
 from archive.architecture.graph import Architecture
 from archive.errors import CodecError, InvalidArchitectureError, SettingsError
 from archive.spaces.base import Mutation, check_space, refuse_settings
 from archive.spaces.cell import CellSpace
-from archive.spaces.darts.decisions import GenotypeDecisions
-from archive.spaces.decisions import Decisions
+from archive.spaces.decisions import Decision, Decisions, Vector
 
 Cells = tuple[tuple[Choice, ...], ...]
 """The choices of the normal and of the reduction cell."""
@@ -213,3 +211,107 @@ def _replaced(cells: Cells, cell: int, at: int, choice: Choice) -> Cells:
     changed[cell][at] = choice
     normal, reduce = changed
     return tuple(normal), tuple(reduce)
+
+
+Pair = tuple[int, int]
+
+
+@final
+class GenotypeDecisions(Decisions):
+    """The decisions of a space of genotypes; every vector describes a member.
+
+    Args:
+        genotypes: The space.
+    """
+
+    def __init__(self, genotypes: GenotypeSpace) -> None:
+        """Name the decisions cell by cell and node by node."""
+        super().__init__(genotypes)
+        self._genotypes = genotypes
+        self._primitives = genotypes.primitives
+        nodes = range(INPUTS, INPUTS + genotypes.genotype.nodes)
+        self._sources: dict[int, tuple[Pair, ...]] = {
+            node: genotypes.genotype.sources(node) for node in nodes
+        }
+        self.decisions = tuple(self._named())
+
+    def needed(self, prefix: Sequence[int]) -> bool:
+        """Every decision exists."""
+        return True
+
+    def encode(self, architecture: Architecture) -> Vector | None:
+        """Return the decisions of the network, its nodes in canonical order."""
+        if not self.space.contains(architecture):
+            return None
+
+        genotype = to_genotype(architecture.canonical)
+        vector: list[int] = []
+        for choices in (genotype.normal, genotype.reduce):
+            for at in range(0, len(choices), 2):
+                vector += self._encoded(INPUTS + at // 2, choices[at : at + 2])
+
+        return tuple(vector)
+
+    def build(self, vector: Vector) -> Architecture:
+        """See `Decisions.build`."""
+        choices = iter(vector)
+        normal, reduce = (tuple(self._choices(choices)) for _ in CELLS)
+        return self._genotypes.built((normal, reduce))
+
+    def _named(self) -> Iterator[Decision]:
+        for cell in CELLS:
+            for node, pairs in self._sources.items():
+                if len(pairs) > 1:
+                    yield Decision(
+                        f"{cell} node {node} reads",
+                        tuple(f"{first}-{second}" for first, second in pairs),
+                    )
+
+                yield from (
+                    Decision(f"{cell} node {node} operation {at}", self._primitives)
+                    for at in (1, 2)
+                )
+
+    def _encoded(self, node: int, choices: Sequence[Choice]) -> list[int]:
+        (first, low), (second, high) = sorted(choices, key=lambda choice: (choice[1], choice[0]))
+        pairs = self._sources[node]
+        read = [pairs.index((low, high))] if len(pairs) > 1 else []
+        return [*read, self._primitives.index(first), self._primitives.index(second)]
+
+    def _choices(self, positions: Iterator[int]) -> Iterator[Choice]:
+        for pairs in self._sources.values():
+            low, high = pairs[next(positions)] if len(pairs) > 1 else pairs[0]
+            yield self._primitives[next(positions)], low
+            yield self._primitives[next(positions)], high
+
+
+@final
+class Darts(GenotypeSpace):
+    """Normal and reduction cell of DARTS: four nodes each, the sums of two operations on two
+    earlier states.
+    """
+
+    name = "darts"
+    # Input, output, and for each cell two entries, eight operations and four sums.
+    vertices = 30
+
+    @property
+    def rules(self) -> GenotypeRules:
+        """The rules of DARTS, section 3.1."""
+        return RULES[self.name]
+
+
+@final
+class NasNet(GenotypeSpace):
+    """Cells like those of NASNet and AmoebaNet: five nodes each, with the operations of the DARTS
+    repository.
+    """
+
+    name = "nasnet"
+    # Input, output, and for each cell two entries, ten operations and at most five sums.
+    vertices = 36
+
+    @property
+    def rules(self) -> GenotypeRules:
+        """The rules of NASNet, section 3."""
+        return RULES[self.name]

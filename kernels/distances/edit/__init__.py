@@ -1,1 +1,0 @@
-"""Edit distance of network morphism (Auto-Keras)."""

@@ -1,1 +1,0 @@
-"""Compiled rows and blocks of weighted L1 and Euclidean distances."""
