@@ -83,7 +83,7 @@ class LowerBound(Protocol):
         """Return the sketches (n, s) of n packed networks (`archive.kernels.search.packed`)."""
         ...
 
-    def bound(self, one: Floats, sketches: Floats) -> Floats:
+    def bound(self, sketch: Floats, sketches: Floats) -> Floats:
         """Return the (n,) lower bounds between one sketch (s,) and n others (n, s)."""
         ...
 

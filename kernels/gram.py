@@ -119,21 +119,21 @@ class Gram(Generic[P]):
 
     def _prepared(self, architecture: Architecture) -> tuple[int, P]:
         key = architecture.key
-        known = self._networks.get(key)
-        if known is None:
+        numbered = self._networks.get(key)
+        if numbered is None:
             # Numbers are never reused: pairs of a dropped network cannot be taken for those of
             # another.
-            known = self._networks[key] = (self._next, self._prepare(architecture))
+            numbered = self._networks[key] = (self._next, self._prepare(architecture))
             self._next += 1
 
         self._networks.move_to_end(key)
-        return known
+        return numbered
 
     def _block(self, rows: list[tuple[int, P]], columns: list[tuple[int, P]]) -> Components:
         networks = dict([*rows, *columns])
         check_one_space(list(networks.values()))
         if not isinstance(self.distance, PairDistance):
-            return self.distance.distances([one for _, one in rows], [one for _, one in columns])
+            return self.distance.distances([network for _, network in rows], [one for _, one in columns])
 
         i = np.array([number for number, _ in rows], np.int64)
         j = np.array([number for number, _ in columns], np.int64)
@@ -176,13 +176,13 @@ class Gram(Generic[P]):
     def _compute(self, networks: dict[int, P], pairs: Integers) -> Floats:
         assert isinstance(self.distance, PairDistance)
         numbers, positions = np.unique(pairs, return_inverse=True)
-        chosen = [networks[int(number)] for number in numbers]
+        selected = [networks[int(number)] for number in numbers]
         # The smaller key first, as in the archive: a distance has the same digits whichever process
         # computed it.
-        rank = np.argsort(np.argsort([network.key for network in chosen]))
+        rank = np.argsort(np.argsort([network.key for network in selected]))
         ordered = positions.reshape(pairs.shape)
         swapped = rank[ordered[:, 0]] > rank[ordered[:, 1]]
-        return self.distance.pairs(chosen, np.where(swapped[:, None], ordered[:, ::-1], ordered))
+        return self.distance.pairs(selected, np.where(swapped[:, None], ordered[:, ::-1], ordered))
 
 
 class _Square(NamedTuple):
@@ -198,8 +198,8 @@ class _Square(NamedTuple):
         """Return the distances of a block of equal rows and columns, in which networks may be
         repeated.
         """
-        distinct, at = np.unique(numbers, return_index=True)
-        return cls(distinct, stack[:, at[:, None], at])
+        distinct, first = np.unique(numbers, return_index=True)
+        return cls(distinct, stack[:, first[:, None], first])
 
     def recall(self, pairs: Integers) -> tuple[Floats, Integers]:
         """Return (c, q) values of pairs of numbers, and the positions of those that are not among
@@ -209,9 +209,9 @@ class _Square(NamedTuple):
         if not len(self.numbers):
             return values, np.arange(len(pairs))
 
-        at = np.minimum(np.searchsorted(self.numbers, pairs), len(self.numbers) - 1)
-        inside = (self.numbers[at] == pairs).all(axis=1)
-        values[:, inside] = self.stack[:, at[inside, 0], at[inside, 1]]
+        position = np.minimum(np.searchsorted(self.numbers, pairs), len(self.numbers) - 1)
+        inside = (self.numbers[position] == pairs).all(axis=1)
+        values[:, inside] = self.stack[:, position[inside, 0], position[inside, 1]]
         return values, np.flatnonzero(~inside)
 
 
@@ -236,9 +236,9 @@ class _Memory:
         values = np.empty((len(self.young.values), len(codes)))
         missing = np.arange(len(codes))
         for generation in (self.young, self.old):
-            at = np.array([generation.rows.get(codes[q], -1) for q in missing.tolist()], np.int64)
-            values[:, missing[at >= 0]] = generation.values[:, at[at >= 0]]
-            missing = missing[at < 0]
+            position = np.array([generation.rows.get(codes[q], -1) for q in missing.tolist()], np.int64)
+            values[:, missing[position >= 0]] = generation.values[:, position[position >= 0]]
+            missing = missing[position < 0]
 
         return values, missing
 

@@ -53,7 +53,7 @@ def canonical_ranks(layers: Sequence[Layer], edges: Sequence[Connection]) -> tup
 def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Certificate, Colours]:
     labels = [_label(layer) for layer in layers]
     distinct = sorted({tuple(edge[2:]) for edge in edges})
-    number = {arguments: at for at, arguments in enumerate(distinct)}
+    number = {arguments: index for index, arguments in enumerate(distinct)}
     children: list[list[tuple[int, int]]] = [[] for _ in layers]
     parents: list[list[tuple[int, int]]] = [[] for _ in layers]
     for tail, head, *arguments in edges:
@@ -81,7 +81,7 @@ def _label(layer: Layer) -> Label:
 
 def _dense(values: Sequence[Any]) -> Colours:
     """Replace values by their rank among the distinct ones."""
-    rank = {value: place for place, value in enumerate(sorted(set(values)))}
+    rank = {value: position for position, value in enumerate(sorted(set(values)))}
     return [rank[value] for value in values]
 
 

@@ -24,7 +24,7 @@ def encode(architecture: Architecture) -> str:
     parts: list[Any] = [[_plain(layer) for layer in architecture.layers], architecture.connections]
     if any(layer.attributes for layer in architecture.layers):
         # A thousand layers share some dozens of distinct ones.
-        number = {layer: at for at, layer in enumerate(dict.fromkeys(architecture.layers))}
+        number = {layer: index for index, layer in enumerate(dict.fromkeys(architecture.layers))}
         whole = [[layer.op, layer.units, layer.stride, dict(layer.attributes)] for layer in number]
         parts = [whole, [number[layer] for layer in architecture.layers], parts[1]]
 
@@ -40,10 +40,10 @@ def decode(key: str, space: str, functional_key: str, code: str) -> Architecture
     layers, *numbers, edges = json.loads(code)
     pairs = tuple([(tail, head) for tail, head, *_ in edges])
     if not numbers:
-        plain = tuple([_layer(each) if isinstance(each, str) else _layer(*each) for each in layers])
+        plain = tuple([_layer(entry) if isinstance(entry, str) else _layer(*entry) for entry in layers])
         return restored(space, plain, pairs, key, functional_key)
 
-    distinct = [_layer_with_attributes(each) for each in layers]
+    distinct = [_layer_with_attributes(entry) for entry in layers]
     whole = tuple([distinct[number] for number in numbers[0]])
     return restored(
         space, whole, pairs, key, functional_key, tuple([tuple(inputs) for _, _, *inputs in edges])

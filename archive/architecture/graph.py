@@ -83,8 +83,8 @@ class Architecture:
         if not isinstance(other, Architecture):
             return NotImplemented
 
-        own = (self.space, self.layers, self.edges, self.arguments)
-        return own == (other.space, other.layers, other.edges, other.arguments)
+        content = (self.space, self.layers, self.edges, self.arguments)
+        return content == (other.space, other.layers, other.edges, other.arguments)
 
     def __hash__(self) -> int:
         """Hash layers and edges in their order."""
@@ -181,11 +181,11 @@ class Architecture:
         return network
 
     def _live_graph(self) -> tuple[list[Layer], list[Connection]]:
-        at = {old: new for new, old in enumerate(self.live)}
+        new_position = {old: new for new, old in enumerate(self.live)}
         edges = [
-            (at[t], at[h], *arguments)
+            (new_position[t], new_position[h], *arguments)
             for t, h, *arguments in self.connections
-            if t in at and h in at
+            if t in new_position and h in new_position
         ]
         return [self.layers[old] for old in self.live], edges
 
@@ -272,8 +272,8 @@ def _end(layer: Layer) -> int:
 
 def _neighbours(n: int, pairs: Iterable[Edge]) -> Neighbours:
     lists: list[list[int]] = [[] for _ in range(n)]
-    for at, other in pairs:
-        lists[at].append(other)
+    for position, other in pairs:
+        lists[position].append(other)
 
     return tuple(tuple(sorted(adjacent)) for adjacent in lists)
 

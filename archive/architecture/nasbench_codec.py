@@ -165,7 +165,7 @@ def _nb101_rows(matrix: Any, n: int) -> list[list[Any]]:
 
 def _nb201_graph(slots: Mapping[Slot, str]) -> tuple[list[Layer], list[Edge]]:
     """Turn operations on the edges of a cell into layers with edges between them."""
-    position = {slot: place for place, slot in enumerate(slots, start=1)}
+    position = {slot: number for number, slot in enumerate(slots, start=1)}
     last = len(slots) + 1
     layers = [Layer(INPUT), *(Layer(op) for op in slots.values()), Layer(OUTPUT)]
     edges = [(0, u) for (begin, _), u in position.items() if begin == 0]

@@ -119,7 +119,7 @@ class Vocabulary:
         from a network.
         """
         return self.attributes or any(
-            one.trained or one.kernel > 0 for one in self.operations.values()
+            operation.trained or operation.kernel > 0 for operation in self.operations.values()
         )
 
     @cached_property
@@ -132,7 +132,7 @@ class Vocabulary:
         """Names of the cells of an architecture, in the vocabulary's order; one empty name if there
         is one cell.
         """
-        return tuple(dict.fromkeys(one.part for one in self.operations.values() if one.part)) or (
+        return tuple(dict.fromkeys(operation.part for operation in self.operations.values() if operation.part)) or (
             "",
         )
 

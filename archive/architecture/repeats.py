@@ -168,11 +168,11 @@ def _users(
 ) -> list[set[int]]:
     """Return the positions of the parts that each layer belongs to, or feeds as a source."""
     users: list[set[int]] = [set() for _ in on_path]
-    at = len(cuts) - 2
+    cut = len(cuts) - 2
     for u in reversed(range(1, len(on_path))):
         if on_path[u]:
-            at -= u <= cuts[at]
-            users[u] = {at}
+            cut -= u <= cuts[cut]
+            users[u] = {cut}
         else:
             users[u] = set().union(*(users[child] for child in architecture.children[u]))
 

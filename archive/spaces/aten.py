@@ -182,9 +182,9 @@ def _check_layer(architecture: Architecture, u: int, layer: Layer, n_inputs: int
         content(layer)
 
 
-def _check_names(attributes: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def _check_names(attributes: Mapping[str, Any], names: tuple[str, ...]) -> None:
     for name in attributes:
-        if name not in known:
+        if name not in names:
             raise InvalidArchitectureError(f"this layer has no attribute {name}")
 
 
@@ -248,7 +248,7 @@ def _check_shapes(layer: Layer) -> None:
             for name in weights.OWNED[layer.op]
             if name in layer.attributes
         }
-        if len(set(shapes.values())) > 1 or any(len(one) != 1 for one in shapes.values()):
+        if len(set(shapes.values())) > 1 or any(len(shape) != 1 for shape in shapes.values()):
             raise InvalidArchitectureError(
                 f"the tensors of {layer.op} must have one shape of one side, got {shapes}"
             )

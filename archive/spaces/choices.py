@@ -91,7 +91,7 @@ class Choices(CellSpace):
     @staticmethod
     def slots(architecture: Architecture) -> dict[str, str]:
         """Return the label of each decision, by its number from 1."""
-        return {str(at): label for at, label in enumerate(_labels(architecture), 1)}
+        return {str(number): label for number, label in enumerate(_labels(architecture), 1)}
 
     def validate(self, architecture: Architecture) -> None:
         """Check that the architecture takes one option of each decision, in the form of the space.
@@ -115,13 +115,13 @@ class Choices(CellSpace):
             )
 
         vector = []
-        for name, label, known in zip(self.options, labels, self._known, strict=True):
-            if label not in known:
+        for name, label, labels_of_decision in zip(self.options, labels, self._known, strict=True):
+            if label not in labels_of_decision:
                 raise InvalidArchitectureError(
                     f"the decision {name!r} has no option with the label {label!r}"
                 )
 
-            vector.append(known.index(label))
+            vector.append(labels_of_decision.index(label))
 
         return tuple(vector)
 
@@ -133,8 +133,8 @@ class Choices(CellSpace):
         """
         vector = self.chosen(architecture)
         return {
-            name: options[at]
-            for (name, options), at in zip(self.options.items(), vector, strict=True)
+            name: options[option]
+            for (name, options), option in zip(self.options.items(), vector, strict=True)
         }
 
     def of_names(self, names: Mapping[str, str]) -> Architecture:
@@ -183,19 +183,19 @@ class Choices(CellSpace):
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Take another option in one decision, both drawn uniformly."""
         vector = list(self.chosen(architecture))
-        at = int(rng.integers(len(vector)))
-        count = len(self._known[at])
-        vector[at] = (vector[at] + 1 + int(rng.integers(count - 1))) % count
+        decision = int(rng.integers(len(vector)))
+        count = len(self._known[decision])
+        vector[decision] = (vector[decision] + 1 + int(rng.integers(count - 1))) % count
         return Mutation(self.built(vector), ("swap_label",))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield the members with another option in one decision."""
         vector = self.chosen(architecture)
-        for at, options in enumerate(self.options.values()):
+        for decision, options in enumerate(self.options.values()):
             for other in range(len(options)):
-                if other != vector[at]:
+                if other != vector[decision]:
                     yield Mutation(
-                        self.built([*vector[:at], other, *vector[at + 1 :]]), ("swap_label",)
+                        self.built([*vector[:decision], other, *vector[decision + 1 :]]), ("swap_label",)
                     )
 
 
@@ -268,7 +268,7 @@ def _members(space: Choices) -> tuple[Architecture, ...]:
 def _checked(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
     pairs = list(decisions.items()) if isinstance(decisions, Mapping) else decisions
     if not isinstance(pairs, list | tuple) or not all(
-        isinstance(one, list | tuple) and len(one) == 2 for one in pairs
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
     ):
         raise SettingsError(
             "decisions must give the options of each name, got "

@@ -247,9 +247,9 @@ class Conditional:
         codes = np.full((len(configurations), len(self.parameters)), np.nan)
         for row, configuration in zip(codes, configurations, strict=True):
             values = self.existing(configuration)
-            for at, parameter in enumerate(self.parameters):
+            for index, parameter in enumerate(self.parameters):
                 if parameter.name in values:
-                    row[at] = parameter.encode(values[parameter.name])
+                    row[index] = parameter.encode(values[parameter.name])
 
         return codes
 

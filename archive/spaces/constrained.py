@@ -52,10 +52,10 @@ def constrained(
     """Return the members of a space that meet the constraints on known costs; the space itself
     without any of these.
     """
-    known = tuple(each for each in constraints if each.name in costs)
+    computable = tuple(constraint for constraint in constraints if constraint.name in costs)
     return (
-        ConstrainedSpace(space, known, {each.name: costs[each.name] for each in known})
-        if known
+        ConstrainedSpace(space, computable, {constraint.name: costs[constraint.name] for constraint in computable})
+        if computable
         else space
     )
 
@@ -91,7 +91,7 @@ class ConstrainedSpace(Space):
     @property
     def config(self) -> dict[str, Any]:
         """The settings of the whole space, and the constraints."""
-        return {**self.whole.config, "constraints": [str(each) for each in self.constraints]}
+        return {**self.whole.config, "constraints": [str(constraint) for constraint in self.constraints]}
 
     @property
     def searchable(self) -> bool:
@@ -101,9 +101,9 @@ class ConstrainedSpace(Space):
     def violations(self, architectures: Sequence[Architecture]) -> Array:
         """Return d of networks of the whole space: (m,) float64."""
         total = np.zeros(len(architectures))
-        for each in self.constraints:
-            costs = compute_cost(self._costs, each.name, architectures)
-            total += [each.violation(cost) for cost in costs.tolist()]
+        for constraint in self.constraints:
+            costs = compute_cost(self._costs, constraint.name, architectures)
+            total += [constraint.violation(cost) for cost in costs.tolist()]
 
         return total
 
@@ -114,11 +114,11 @@ class ConstrainedSpace(Space):
             InvalidArchitectureError: It is no member of the space, or does not meet a constraint.
         """
         self.whole.validate(architecture)
-        for each in self.constraints:
-            cost = float(compute_cost(self._costs, each.name, [architecture])[0])
-            if each.violation(cost):
+        for constraint in self.constraints:
+            cost = float(compute_cost(self._costs, constraint.name, [architecture])[0])
+            if constraint.violation(cost):
                 raise InvalidArchitectureError(
-                    f"the network does not meet {each}: its {each.name} is {cost:.6g}"
+                    f"the network does not meet {constraint}: its {constraint.name} is {cost:.6g}"
                 )
 
     def members(self) -> Sequence[Architecture] | None:
@@ -249,7 +249,7 @@ class ConstrainedSpace(Space):
         """
         ends: list[Architecture] = []
         pool = self.whole.initial_pool(rng)
-        near = [pool[at] for at in np.argsort(self.violations(pool), kind="stable")[:NEAREST]]
+        near = [pool[index] for index in np.argsort(self.violations(pool), kind="stable")[:NEAREST]]
         for _ in range(DESCENTS):
             end, violation = self._descent(near[int(rng.integers(len(near)))], rng)
             ends.append(end)
@@ -300,7 +300,7 @@ class ConstrainedSpace(Space):
             return InfeasibleError(f"{message}: their costs are unknown")
 
         nearest = listed[int(np.argmin(violations))]
-        names = dict.fromkeys(each.name for each in self.constraints)
+        names = dict.fromkeys(constraint.name for constraint in self.constraints)
         costs = ", ".join(
             f"{name} {float(compute_cost(self._costs, name, [nearest])[0]):.6g}" for name in names
         )

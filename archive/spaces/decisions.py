@@ -148,8 +148,8 @@ class MatrixDecisions(Decisions):
 
     def needed(self, prefix: Sequence[int]) -> bool:
         """Return whether the decision exists: a vertex on no path has no label."""
-        at = len(prefix) - len(self._pairs)
-        return at < 0 or at + 1 in self._used(prefix)
+        vertex = len(prefix) - len(self._pairs)
+        return vertex < 0 or vertex + 1 in self._used(prefix)
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the decisions of the cell in canonical order, missing vertices before the
@@ -160,14 +160,14 @@ class MatrixDecisions(Decisions):
 
         cell = architecture.canonical
         last = len(cell.layers) - 1
-        place = {u: u if u < last else self.vertices - 1 for u in range(last + 1)}
-        edges = {(place[u], place[v]) for u, v in cell.edges}
-        chosen = [int(pair in edges) for pair in self._pairs]
+        position = {u: u if u < last else self.vertices - 1 for u in range(last + 1)}
+        edges = {(position[u], position[v]) for u, v in cell.edges}
+        is_edge = [int(pair in edges) for pair in self._pairs]
         labels = dict.fromkeys(range(1, self.vertices - 1), ABSENT)
-        for u in self._used(chosen)[1:-1]:
+        for u in self._used(is_edge)[1:-1]:
             labels[u] = self._labels.index(cell.layers[u].op)
 
-        return (*chosen, *labels.values())
+        return (*is_edge, *labels.values())
 
     def build(self, vector: Vector) -> Architecture:
         """Return the cell without disconnected vertices."""
@@ -181,7 +181,7 @@ class MatrixDecisions(Decisions):
         return Architecture(self.space.name, [Layer(INPUT), *inner, Layer(OUTPUT)], edges)
 
     def _edges(self, vector: Sequence[int]) -> list[tuple[int, int]]:
-        return [pair for pair, chosen in zip(self._pairs, vector, strict=False) if chosen]
+        return [pair for pair, is_edge in zip(self._pairs, vector, strict=False) if is_edge]
 
     def _used(self, vector: Sequence[int]) -> list[int]:
         """Return the vertices on a path from input to output, ascending; input and output only if

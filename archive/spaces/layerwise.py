@@ -182,9 +182,9 @@ class Chain(Decisions):
     def __init__(self, space: Space) -> None:
         """Make the decisions from the limits of the space, the paper's where it has none."""
         super().__init__(space)
-        known = {field.name for field in fields(Limits)}
+        limit_names = {field.name for field in fields(Limits)}
         self.limits = Limits.of(
-            space.name, {name: value for name, value in space.config.items() if name in known}
+            space.name, {name: value for name, value in space.config.items() if name in limit_names}
         )
         names = self.vocabulary.of_group(*self.groups)
         self.kinds: tuple[Kind, ...] = tuple(
@@ -199,11 +199,11 @@ class Chain(Decisions):
         """Return whether the decision exists: not beyond the depth, nor for the units of an
         operation without units.
         """
-        at = len(prefix)
-        if at < 2:
-            return at == 0 or bool(self.head)
+        position = len(prefix)
+        if position < 2:
+            return position == 0 or bool(self.head)
 
-        layer, of_units = divmod(at - 2, 2)
+        layer, of_units = divmod(position - 2, 2)
         if layer >= self.most:
             return of_units == 1 and layer - self.most < prefix[1]
 
@@ -236,12 +236,12 @@ class Chain(Decisions):
     def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
         layers = []
-        for at in range(2, 4 + 2 * vector[0], 2):
-            op, stride = self.kinds[vector[at]]
-            layers.append(Layer(op, self._chosen_units(vector[at + 1]), stride))
+        for position in range(2, 4 + 2 * vector[0], 2):
+            op, stride = self.kinds[vector[position]]
+            layers.append(Layer(op, self._chosen_units(vector[position + 1]), stride))
 
-        for at in range(max(vector[1], 0)):
-            layers.append(Layer(self.head[0], self._chosen_units(vector[3 + 2 * (self.most + at)])))
+        for position in range(max(vector[1], 0)):
+            layers.append(Layer(self.head[0], self._chosen_units(vector[3 + 2 * (self.most + position)])))
 
         return chain(self.space.name, [*layers, Layer(self.last)])
 

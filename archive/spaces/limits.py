@@ -41,10 +41,10 @@ class Limits:
             UnknownNameError: There is no limit of that name.
             SettingsError: A value that cannot be used.
         """
-        known = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls)]
         for name in config:
-            if name not in known:
-                raise UnknownNameError(f"setting of space {space}", name, known)
+            if name not in names:
+                raise UnknownNameError(f"setting of space {space}", name, names)
 
         return cls(**config)
 

@@ -150,8 +150,8 @@ def widths(architecture: Architecture) -> tuple[int | None, ...]:
             outputs.append(2 * layer.units if layer.op == "crelu" else layer.units)
         else:
             incoming = [outputs[parent] for parent in parents]
-            known = [width for width in incoming if width is not None]
-            outputs.append(sum(known) if known and len(known) == len(incoming) else None)
+            widths = [width for width in incoming if width is not None]
+            outputs.append(sum(widths) if widths and len(widths) == len(incoming) else None)
 
     return tuple(outputs)
 

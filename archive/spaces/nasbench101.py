@@ -141,7 +141,7 @@ def _padded(architecture: Architecture, rng: np.random.Generator) -> tuple[Matri
     missing = _MAX_VERTICES - len(labels)
     rows = [[*row[:-1], *[0] * missing, row[-1]] for row in matrix]
     empty = [[0] * _MAX_VERTICES for _ in range(missing)]
-    drawn = [_LABELS[at] for at in rng.integers(len(_LABELS), size=missing)]
+    drawn = [_LABELS[label] for label in rng.integers(len(_LABELS), size=missing)]
     return [*rows[:-1], *empty, rows[-1]], [*labels[:-1], *drawn, labels[-1]]
 
 

@@ -143,14 +143,14 @@ class ArcKernel(CodeKernel):
         angle = np.pi * rho[groups] * np.where(present, numbers, 0.0)
         weight = omega[groups] * present
         parts = [weight * np.sin(angle), weight * np.cos(angle)]
-        for column, at, size in zip(
+        for column, number, size in zip(
             prepared[:, len(self._numbers) :].T, self._choices, self._sizes, strict=True
         ):
-            shared, own = choice_coordinates(float(rho[self._groups[at]]))
+            shared, specific = choice_coordinates(float(rho[self._groups[number]]))
             code = np.hstack(
-                [np.full((len(column), 1), shared), own * (column[:, None] == np.arange(size))]
+                [np.full((len(column), 1), shared), specific * (column[:, None] == np.arange(size))]
             )
-            parts.append(np.where(np.isnan(column)[:, None], 0.0, omega[self._groups[at]] * code))
+            parts.append(np.where(np.isnan(column)[:, None], 0.0, omega[self._groups[number]] * code))
 
         return np.hstack(parts)
 

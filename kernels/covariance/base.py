@@ -146,7 +146,7 @@ class Exponential(Covariance):
         """Return `alpha` and a `beta` for each component."""
         return (
             f"alpha{self.label}",
-            *(f"beta{self.label}[{at}]" for at in range(len(self.components))),
+            *(f"beta{self.label}[{component}]" for component in range(len(self.components))),
         )
 
     def bounds(self, stack: Floats) -> Floats:
@@ -177,13 +177,13 @@ class Exponential(Covariance):
         size = len(self.components)
         contiguous = self.components == tuple(range(first, first + size))
         # A slice is a view: the distances of thousands of networks take gigabytes.
-        chosen = stack[first : first + size] if contiguous else stack[list(self.components)]
+        selected = stack[first : first + size] if contiguous else stack[list(self.components)]
         return (
-            chosen
+            selected
             if self.power == 1
-            else chosen * chosen
+            else selected * selected
             if self.power == 2
-            else chosen**self.power
+            else selected**self.power
         )
 
 
@@ -229,7 +229,7 @@ class Sum(Covariance):
         if len(set(names)) == len(names):
             return tuple(names)
 
-        return tuple(f"{at}.{name}" for at, term in enumerate(self.terms) for name in term.names)
+        return tuple(f"{number}.{name}" for number, term in enumerate(self.terms) for name in term.names)
 
     def bounds(self, stack: Floats) -> Floats:
         """Return the terms' bounds."""
@@ -316,7 +316,7 @@ class CommonScaleARD(Covariance):
     @property
     def names(self) -> tuple[str, ...]:
         """Return `alpha`, `beta` and a `weight` for each component."""
-        return ("alpha", "beta", *(f"weight[{at}]" for at in range(self.components)))
+        return ("alpha", "beta", *(f"weight[{component}]" for component in range(self.components)))
 
     def bounds(self, stack: Floats) -> Floats:
         """Scale beta to the median of all positive distances."""

@@ -42,10 +42,10 @@ def edit_difference(
     """Return the script of two networks of one space; takes O(n n') time and memory, and O(s^2 s')
     for the skips.
     """
-    one = distance.prepare(first)
+    prepared = distance.prepare(first)
     two = distance.prepare(second)
     orders = (sequence(first), sequence(second))
-    costs = _layer_costs(one, two)
+    costs = _layer_costs(prepared, two)
     # Positions in the sequences; input and output stand outside of them, and are matched.
     aligned = _aligned(costs)
     pairs: list[Pair] = [(0, 0)]
@@ -59,7 +59,7 @@ def edit_difference(
         cost = 1.0 if i is None or j is None else float(costs[i, j])
         parts.append(_layer_part(first, second, u, v, cost))
 
-    parts += _skip_parts(one, two, orders, distance.lam)
+    parts += _skip_parts(prepared, two, orders, distance.lam)
     return Difference("edit", distance.components[0], first, second, tuple(parts), layers)
 
 
@@ -90,9 +90,9 @@ def _aligned(costs: Floats) -> list[Pair]:
                 (above[j + 1][0] + 1.0, above[j + 1][1]),
                 (row[j][0] + 1.0, row[j][1]),
             )
-            least = min(each[0] for each in options) + _ROUNDING
+            least = min(option[0] for option in options) + _ROUNDING
             steps[i + 1, j + 1] = step = min(
-                (at for at in range(3) if options[at][0] <= least), key=lambda at: options[at][1]
+                (move for move in range(3) if options[move][0] <= least), key=lambda at: options[at][1]
             )
             row.append(options[step])
 
@@ -134,37 +134,37 @@ def _layer_part(
     )
 
 
-def _skip_parts(one: Sequenced, two: Sequenced, orders: Orders, lam: float) -> list[DifferencePart]:
+def _skip_parts(x: Sequenced, y: Sequenced, orders: Orders, lam: float) -> list[DifferencePart]:
     """Return the matched, moved, inserted and removed skips; the common ones are matched first, as
     in the solver.
     """
     skips = [
-        [(int(kind), int(u), int(delta)) for kind, u, delta in each.skips] for each in (one, two)
+        [(int(kind), int(u), int(delta)) for kind, u, delta in network.skips] for network in (x, y)
     ]
     common = Counter(skips[0]) & Counter(skips[1])
-    own = [sorted((Counter(each) - common).elements()) for each in skips]
+    unshared = [sorted((Counter(listed) - common).elements()) for listed in skips]
     parts = [_skip_part(skip, skip, orders, 0.0) for skip in sorted(common.elements())]
-    free = [set(range(len(each))) for each in own]
-    if own[0] and own[1]:
+    free = [set(range(len(remaining))) for remaining in unshared]
+    if unshared[0] and unshared[1]:
         from scipy.optimize import linear_sum_assignment
 
-        costs = np.array([[_skip_cost(a, b) for b in own[1]] for a in own[0]])
+        costs = np.array([[_skip_cost(a, b) for b in unshared[1]] for a in unshared[0]])
         for i, j in zip(*linear_sum_assignment(costs), strict=True):
             free[0].discard(int(i))
             free[1].discard(int(j))
-            parts.append(_skip_part(own[0][i], own[1][j], orders, lam * float(costs[i, j])))
+            parts.append(_skip_part(unshared[0][i], unshared[1][j], orders, lam * float(costs[i, j])))
 
-    parts += [_skip_part(own[0][i], None, orders, lam) for i in sorted(free[0])]
-    return parts + [_skip_part(None, own[1][j], orders, lam) for j in sorted(free[1])]
+    parts += [_skip_part(unshared[0][i], None, orders, lam) for i in sorted(free[0])]
+    return parts + [_skip_part(None, unshared[1][j], orders, lam) for j in sorted(free[1])]
 
 
-def _skip_cost(one: Skip, two: Skip) -> float:
+def _skip_cost(x: Skip, y: Skip) -> float:
     """Return d_s of two skips that are not equal, by eq. (8)."""
-    if one[0] != two[0]:
+    if x[0] != y[0]:
         return 1.0
 
-    apart = abs(one[1] - two[1]) + abs(one[2] - two[2])
-    return apart / (max(one[1], two[1]) + max(one[2], two[2]))
+    apart = abs(x[1] - y[1]) + abs(x[2] - y[2])
+    return apart / (max(x[1], y[1]) + max(x[2], y[2]))
 
 
 def _skip_part(

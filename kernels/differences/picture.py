@@ -58,7 +58,7 @@ def _changes(difference: Difference, which: int) -> list[Change]:
         for u in (part.first, part.second)[which]:
             amounts[u][part.change] = amounts[u].get(part.change, 0.0) + part.amount
 
-    return [_change(each) for each in amounts]
+    return [_change(layer_amounts) for layer_amounts in amounts]
 
 
 def _change(amounts: dict[Change, float]) -> Change:

@@ -187,8 +187,8 @@ def _separators(distances: Floats, coordinates: Floats) -> tuple[Integers, ...]:
     _, group = np.unique(coordinates, axis=0, return_inverse=True)
     group = group.ravel()
     added = []
-    for at in np.flatnonzero(np.bincount(group, minlength=1) > 1):
-        left = np.flatnonzero(group == at)
+    for number in np.flatnonzero(np.bincount(group, minlength=1) > 1):
+        left = np.flatnonzero(group == number)
         # The set of a network separates it from all networks at d > 0; those at d = 0 are the same
         # network.
         while (distances[left[0], left[1:]] > 0).any():

@@ -264,10 +264,10 @@ def _augment(columns: int, room: Workspace) -> int:
     of_columns = room.potential[1]
     slack[: columns + 1] = np.inf
     done[: columns + 1] = False
-    at = 0
-    while match[at]:
-        done[at] = True
-        i = match[at]
+    column = 0
+    while match[column]:
+        done[column] = True
+        i = match[column]
         nearest = 0
         least = np.inf
         for j in range(1, columns + 1):
@@ -275,7 +275,7 @@ def _augment(columns: int, room: Workspace) -> int:
                 length = room.cost[i - 1, j - 1] - of_rows[i] - of_columns[j]
                 if length < slack[j]:
                     slack[j] = length
-                    room.before[j] = at
+                    room.before[j] = column
 
                 if slack[j] < least:
                     least = slack[j]
@@ -288,6 +288,6 @@ def _augment(columns: int, room: Workspace) -> int:
             else:
                 slack[j] -= least
 
-        at = nearest
+        column = nearest
 
-    return at
+    return column

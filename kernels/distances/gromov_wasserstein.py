@@ -156,25 +156,25 @@ class GromovWasserstein(PairDistance[Wiring]):
         """Solve each pair of distinct wirings once, the smaller shape first."""
         check_one_space(networks)
         distances = np.zeros((1, len(pairs)))
-        for at, (i, j) in enumerate(pairs):
+        for column, (i, j) in enumerate(pairs):
             if networks[i].shape != networks[j].shape:
                 first, second = sorted(
                     (networks[i], networks[j]), key=lambda network: network.shape
                 )
-                distances[0, at] = self._recall(first, second)
+                distances[0, column] = self._recall(first, second)
 
         return distances
 
     def _recall(self, first: Wiring, second: Wiring) -> float:
         pair = (first.shape, second.shape)
-        known = self._known.get(pair)
-        if known is None:
+        distance = self._known.get(pair)
+        if distance is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
 
-            known = self._known[pair] = gromov_wasserstein(first, second, self.alpha, self.starts)
+            distance = self._known[pair] = gromov_wasserstein(first, second, self.alpha, self.starts)
 
-        return known
+        return distance
 
 
 def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts: int = 8) -> float:
@@ -252,10 +252,10 @@ def _starts(coupling: Floats, count: int) -> Iterator[Floats]:
     ot = pot()
     n1, n2 = coupling.shape
     rng = np.random.default_rng(0)
-    for at in range(count):
-        if at == 0:
+    for start in range(count):
+        if start == 0:
             yield np.full((n1, n2), 1.0 / (n1 * n2))
-        elif at == 1:
+        elif start == 1:
             yield coupling
         else:
             vertex = ot.emd(np.full(n1, 1.0 / n1), np.full(n2, 1.0 / n2), rng.random((n1, n2)))

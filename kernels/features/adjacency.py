@@ -153,7 +153,7 @@ def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTabl
 
 def _entries(encoded: AdjacencyTable) -> dict[str, float]:
     return dict.fromkeys(
-        (*encoded.edges, *(f"{place}={op}" for place, op in encoded.operations.items())), 1.0
+        (*encoded.edges, *(f"{vertex}={op}" for vertex, op in encoded.operations.items())), 1.0
     )
 
 

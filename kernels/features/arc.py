@@ -88,10 +88,10 @@ class ArcFeatures(EmbeddedDistance):
         """Embed each parameter on its own coordinates."""
         operations: dict[str, float] = {}
         units: dict[str, float] = {}
-        shared, own = choice_coordinates(self.rho)
+        shared, specific = choice_coordinates(self.rho)
         for place, layer in places(architecture).items():
             operations[place] = self.omega * shared
-            operations[f"{place} {layer.op}/{layer.stride}"] = self.omega * own
+            operations[f"{place} {layer.op}/{layer.stride}"] = self.omega * specific
             if layer.units is not None:
                 angle = math.pi * self.rho * self.code(layer.units)
                 units[f"{place} sin"] = self.omega * math.sin(angle)
@@ -121,6 +121,6 @@ def places(architecture: Architecture) -> dict[str, Layer]:
         f"{p}.{s}": layer
         for p, layers in sorted(by_hops.items())
         for s, layer in enumerate(
-            sorted(layers, key=lambda one: (one.op, one.stride, one.units or 0))
+            sorted(layers, key=lambda layer: (layer.op, layer.stride, layer.units or 0))
         )
     }

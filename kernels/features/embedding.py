@@ -166,5 +166,5 @@ def matrix(networks: Sequence[Embedded], names: Sequence[str], component: int = 
 
     return dense(
         [network.features[component] for network in networks],
-        {name: at for at, name in enumerate(names)},
+        {name: column for column, name in enumerate(names)},
     )

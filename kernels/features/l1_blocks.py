@@ -248,8 +248,8 @@ def entries_of(vectors: Sequence[Vector], column_of: Mapping[str, float]) -> Ent
     for vector in vectors:
         entries = sorted((column_of[name], value) for name, value in vector.items())
         sizes.append(len(entries))
-        for place, value in entries:
-            places.append(place)
+        for column, value in entries:
+            places.append(column)
             values.append(value)
 
     return Entries(_starts(sizes), np.array(places, np.float64), np.array(values, np.float64))

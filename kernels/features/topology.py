@@ -69,7 +69,7 @@ class TopologyFeatures(EmbeddedDistance):
             return {}, {}
 
         counted = {
-            name: [float(of_family(one)) for one in operations]
+            name: [float(of_family(operation)) for operation in operations]
             for name, of_family in FAMILIES.items()
         }
         paths = _Paths(live, parents)
@@ -142,7 +142,7 @@ class _Paths:
 
 def _log2_sum(logarithms: list[float]) -> float:
     top = max(logarithms)
-    return top + math.log2(sum(2.0 ** (one - top) for one in logarithms))
+    return top + math.log2(sum(2.0 ** (logarithm - top) for logarithm in logarithms))
 
 
 def _size(

@@ -168,16 +168,16 @@ class _PairIndex(Index):
     """Common part of the two indexes of a `PairDistance`: the comparison with chosen networks."""
 
     @abstractmethod
-    def prepared(self, at: int) -> Any:
+    def prepared(self, position: int) -> Any:
         """Return a prepared network."""
 
-    def compare(self, query: Any, chosen: Integers, component: int | None) -> Floats:
+    def compare(self, query: Any, positions: Integers, component: int | None) -> Floats:
         assert isinstance(self.distance, PairDistance)
-        if not len(chosen):
+        if not len(positions):
             return np.zeros(0)
 
-        networks = [query, *(self.prepared(int(at)) for at in chosen)]
-        pairs = np.stack([np.zeros(len(chosen), np.int64), np.arange(1, len(networks))], axis=1)
+        networks = [query, *(self.prepared(int(position)) for position in positions)]
+        pairs = np.stack([np.zeros(len(positions), np.int64), np.arange(1, len(networks))], axis=1)
         values = self.distance.pairs(networks, pairs)
         mean = component is None
         distances: Floats = (
@@ -211,11 +211,11 @@ class PrunedIndex(_PairIndex):
         arrays["sketches"] = self._bound.describe(arrays)
         self.arrays = packed.join(self.arrays, arrays) if self.arrays else arrays
 
-    def prepared(self, at: int) -> Any:
+    def prepared(self, position: int) -> Any:
         """Return the prepared network at a position."""
         assert self._class is not None
         # The key may be empty: pairs are compared by position.
-        return packed.unpack(self._class, self.arrays, at, "", self.space)
+        return packed.unpack(self._class, self.arrays, position, "", self.space)
 
     def nearest(
         self, network: Architecture, k: int, component: int | None, allowed: Integers
@@ -242,10 +242,10 @@ class PrunedIndex(_PairIndex):
             done = end
             size = 2 * size
 
-        chosen = np.lexsort((order[:done], values))[:k]
+        nearest = np.lexsort((order[:done], values))[:k]
         floor = bounds[order[done]] if done < len(order) else np.inf
-        certain = int((values[chosen] <= floor).sum())
-        return NearestNeighbours(allowed[order[chosen]], values[chosen], certain, done)
+        certain = int((values[nearest] <= floor).sum())
+        return NearestNeighbours(allowed[order[nearest]], values[nearest], certain, done)
 
     def _bounds(self, query: Any, component: int | None) -> Floats:
         arrays = packed.pack([query])
@@ -279,19 +279,19 @@ class BruteForceIndex(_PairIndex):
         """Append prepared networks."""
         self._networks += networks
 
-    def prepared(self, at: int) -> Any:
+    def prepared(self, position: int) -> Any:
         """Return the prepared network at a position."""
-        return self._networks[at]
+        return self._networks[position]
 
     def nearest(
         self, network: Architecture, k: int, component: int | None, allowed: Integers
     ) -> NearestNeighbours:
         """Compute the distances to the first `MOST` networks and select the smallest."""
-        chosen = allowed[:MOST]
-        values = self.compare(self.distance.prepare(network), chosen, component)
+        compared = allowed[:MOST]
+        values = self.compare(self.distance.prepare(network), compared, component)
         order = _smallest(values, k)
-        certain = len(order) if len(chosen) == len(allowed) else 0
-        return NearestNeighbours(chosen[order], values[order], certain, len(chosen))
+        certain = len(order) if len(compared) == len(allowed) else 0
+        return NearestNeighbours(compared[order], values[order], certain, len(compared))
 
 
 def _smallest(values: Floats, k: int) -> Integers:

@@ -61,18 +61,18 @@ class TransportBound:
         np.add.at(sums, (rows, arrays["labels"]), arrays[self.weights])
         return sums
 
-    def bound(self, one: Floats, sketches: Floats) -> Floats:
+    def bound(self, sketch: Floats, sketches: Floats) -> Floats:
         """See `LowerBound.bound`."""
         bounds = np.zeros(len(sketches))
         for family in np.unique(self.family):
-            at = np.flatnonzero(self.family == family)
-            difference = sketches[:, at] - one[at]
+            labels = np.flatnonzero(self.family == family)
+            difference = sketches[:, labels] - sketch[labels]
             more = np.maximum(difference, 0).sum(axis=1)
             less = np.maximum(-difference, 0).sum(axis=1)
             bounds += self.outside * np.abs(more - less)
-            if len(at) > 1:
-                costs = self.costs[np.ix_(at, at)]
-                inside = float(costs[~np.eye(len(at), dtype=bool)].min())
+            if len(labels) > 1:
+                costs = self.costs[np.ix_(labels, labels)]
+                inside = float(costs[~np.eye(len(labels), dtype=bool)].min())
                 bounds += min(inside, 2 * self.outside) * np.minimum(more, less)
 
         return bounds
@@ -103,9 +103,9 @@ class EditBound:
         counts[:, -1] = skips
         return counts
 
-    def bound(self, one: Floats, sketches: Floats) -> Floats:
+    def bound(self, sketch: Floats, sketches: Floats) -> Floats:
         """See `LowerBound.bound`."""
-        difference = sketches - one
+        difference = sketches - sketch
         layers = difference[:, :-1]
         skips = np.abs(difference[:, -1])
         more = np.maximum(layers, 0).sum(axis=1)

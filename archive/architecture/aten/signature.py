@@ -155,11 +155,11 @@ class Signature:
     def _unknown_fault(
         self, attributes: Mapping[str, Any], arguments: Collection[int]
     ) -> tuple[int, str] | None:
-        known = [parameter.name for parameter in self.parameters if parameter.kind]
+        names = [parameter.name for parameter in self.parameters if parameter.kind]
         for name in attributes:
-            if name not in known:
+            if name not in names:
                 return 0, (
-                    f"{self.operation} has no attribute {name}: {', '.join(known) or 'it has none'}"
+                    f"{self.operation} has no attribute {name}: {', '.join(names) or 'it has none'}"
                 )
 
         tensors = self.tensors
@@ -173,11 +173,11 @@ class Signature:
         return None
 
     def _value_fault(self, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
-        known = {parameter.name: parameter for parameter in self.parameters}
+        parameters = {parameter.name: parameter for parameter in self.parameters}
         for name, value in attributes.items():
-            if not _fits(known[name], value):
+            if not _fits(parameters[name], value):
                 return 2, (
-                    f"{name} of {self.operation} must be {_wanted(known[name])}, got {value!s:.60}"
+                    f"{name} of {self.operation} must be {_wanted(parameters[name])}, got {value!s:.60}"
                 )
 
         return None
@@ -229,7 +229,7 @@ def resolve(operation: str, attributes: Mapping[str, Any], arguments: Collection
         if fault is None:
             return signature
 
-        nearest = max(nearest, fault, key=lambda one: one[0])
+        nearest = max(nearest, fault, key=lambda candidate: candidate[0])
 
     raise InvalidArchitectureError(nearest[1])
 
@@ -321,7 +321,7 @@ def _fits(parameter: OperationParameter, value: Any) -> bool:
         return value in DTYPES
 
     if isinstance(value, tuple):
-        return parameter.listed and all(_is(parameter.kind, one) for one in value)
+        return parameter.listed and all(_is(parameter.kind, item) for item in value)
 
     return _is(parameter.kind, value)
 

@@ -83,8 +83,8 @@ def units(layer: Layer) -> int | None:
     if layer.op in ("embedding", "_embedding_bag"):
         return next(iter(shape(layer, "weight")[1:]), None)
 
-    name, at = _LAST.get(layer.op, ("", 0))
-    return next(iter(shape(layer, name)[at:]), None)
+    name, side = _LAST.get(layer.op, ("", 0))
+    return next(iter(shape(layer, name)[side:]), None)
 
 
 def unit_axis(layer: Layer, name: str) -> int | None:
@@ -125,8 +125,8 @@ def fan_in(layer: Layer) -> int:
     if layer.op in recurrent.GATES:
         return max(trained(layer) // recurrent.features(layer.attributes), 1)
 
-    name, at = _FIRST.get(layer.op, ("", 0))
-    return next(iter(shape(layer, name)[at:]), 1)
+    name, side = _FIRST.get(layer.op, ("", 0))
+    return next(iter(shape(layer, name)[side:]), 1)
 
 
 def window(layer: Layer) -> int:

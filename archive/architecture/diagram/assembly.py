@@ -48,7 +48,7 @@ def diagram(
             sizes, parameters.
         heading: Lines of text above the picture.
     """
-    notes = {at: notes[u] for at, u in enumerate(architecture.canonical_order) if u in notes}
+    notes = {position: notes[u] for position, u in enumerate(architecture.canonical_order) if u in notes}
     architecture = architecture.canonical
     if len(vocabulary(architecture.space).parts) > 1:
         drawn = _cells(architecture, notes)
@@ -87,20 +87,20 @@ def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str])
     feeds = _with_junctions(graph.edges, not words.arguments)
     items = _in_order(graph.layers, feeds)
     drawn = _Parts()
-    at: dict[int | tuple[int, ...], int] = {}
+    node_of: dict[int | tuple[int, ...], int] = {}
     for item in items:
-        at[item] = len(drawn.nodes)
+        node_of[item] = len(drawn.nodes)
         if isinstance(item, tuple):
             drawn.nodes.append(DiagramNode("", "join", junction=True))
         else:
             drawn.nodes.append(node(architecture, item, width[item], notes.get(item, "")))
 
-    drawn.links = [Link(at[tail], at[head]) for tail, head in feeds]
+    drawn.links = [Link(node_of[tail], node_of[head]) for tail, head in feeds]
     if words.dead_ends:
         _mark_dead(architecture, drawn)
 
     for times, inside in graph.repeats:
-        members = {at[item] for item in items if _inside(item, inside)}
+        members = {node_of[item] for item in items if _inside(item, inside)}
         drawn.frames.append(Frame(f"× {times}", frozenset(members)))
 
     return drawn
@@ -109,20 +109,20 @@ def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str])
 def _mark_dead(architecture: Architecture, drawn: _Parts) -> None:
     """Say of each layer, and of each junction, that is on no way from the input to the output."""
     last = {INPUT: 0, OUTPUT: 0}
-    for place, box in enumerate(drawn.nodes):
+    for number, box in enumerate(drawn.nodes):
         if box.layer is not None and architecture.layers[box.layer].op in last:
-            last[architecture.layers[box.layer].op] = place
+            last[architecture.layers[box.layer].op] = number
 
     fed = _reached(last[INPUT], [(link.tail, link.head) for link in drawn.links])
     used = _reached(last[OUTPUT], [(link.head, link.tail) for link in drawn.links])
-    for place, box in enumerate(drawn.nodes):
-        if place in last.values() or (place in fed and place in used):
+    for number, box in enumerate(drawn.nodes):
+        if number in last.values() or (number in fed and number in used):
             continue
 
-        reason = NO_OUTPUT if place not in used else NO_INPUT
+        reason = NO_OUTPUT if number not in used else NO_INPUT
         note = "" if box.junction else ", ".join(part for part in (box.note, reason) if part)
         tip = f"{box.tip}: {reason}" if box.tip else reason
-        drawn.nodes[place] = replace(box, note=note, tip=tip, dead=True)
+        drawn.nodes[number] = replace(box, note=note, tip=tip, dead=True)
 
 
 def _reached(start: int, ways: Sequence[tuple[int, int]]) -> set[int]:
@@ -187,30 +187,30 @@ def _cells(architecture: Architecture, notes: Mapping[int, str]) -> _Parts:
     words = vocabulary(architecture.space)
     drawn = _Parts()
     for part in words.parts:
-        own = [u for u, layer in enumerate(architecture.layers) if words[layer.op].part == part]
-        if own:
+        members = [u for u, layer in enumerate(architecture.layers) if words[layer.op].part == part]
+        if members:
             first = len(drawn.nodes)
-            _cell(architecture, part, own, notes, drawn)
+            _cell(architecture, part, members, notes, drawn)
             drawn.panels.append(Panel(f"{part} cell", frozenset(range(first, len(drawn.nodes)))))
 
     return drawn
 
 
 def _cell(
-    architecture: Architecture, part: str, own: list[int], notes: Mapping[int, str], drawn: _Parts
+    architecture: Architecture, part: str, members: list[int], notes: Mapping[int, str], drawn: _Parts
 ) -> None:
     """Add a cell: entries and operations as boxes, sums as circles, the output of the cell."""
     words = vocabulary(architecture.space)
-    groups = {u: words[architecture.layers[u].op].group for u in own}
+    groups = {u: words[architecture.layers[u].op].group for u in members}
     labels = list(words.operations)
     entries = sorted(
-        (u for u in own if groups[u] == "entry"),
+        (u for u in members if groups[u] == "entry"),
         key=lambda u: labels.index(architecture.layers[u].op),
     )
-    own = [*entries, *(u for u in own if groups[u] != "entry")]
-    sums = _sums(architecture, own, groups)
+    members = [*entries, *(u for u in members if groups[u] != "entry")]
+    sums = _sums(architecture, members, groups)
     cell = _CellDrawing(architecture, notes, drawn)
-    for u in own:
+    for u in members:
         if groups[u] != "exit":
             cell.add_layer(u)
 
@@ -228,16 +228,16 @@ def _cell(
 
 
 def _sums(
-    architecture: Architecture, own: Sequence[int], groups: Mapping[int, str]
+    architecture: Architecture, members: Sequence[int], groups: Mapping[int, str]
 ) -> dict[tuple[int, ...], int | None]:
     """Return the sums of a cell: the layers that are added, and the exit that adds them;
 
     None for an inner sum.
     """
     sums: dict[tuple[int, ...], int | None] = {
-        architecture.parents[u]: u for u in own if groups[u] == "exit"
+        architecture.parents[u]: u for u in members if groups[u] == "exit"
     }
-    for u in own:
+    for u in members:
         feeders = architecture.parents[u]
         if groups[u] == "cell" and len(feeders) > 1:
             sums.setdefault(feeders, None)
@@ -375,7 +375,7 @@ def with_blocks(architecture: Architecture) -> Folded:
         for start, _, inside in reversed(blocks(architecture))
         if inside & kept
     ]
-    repeats.sort(key=lambda each: -len(each[1]))
+    repeats.sort(key=lambda repeat: -len(repeat[1]))
     return Folded(
         tuple(drawn),
         tuple(sorted(edges)),

@@ -38,17 +38,17 @@ def merged(
         notes: Second line of a box.
         heading: Lines of text above the picture.
     """
-    own = (_nodes(first), _nodes(second))
+    boxes = (_nodes(first), _nodes(second))
     parts = _parts(first, second, pairs)
     drawn = [pair for pair in pairs if not parts or parts[pair]]
-    at: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    node_of: tuple[dict[int, int], dict[int, int]] = ({}, {})
     nodes = []
-    for place, pair in enumerate(drawn):
-        box = _both(first, second, pair, own)
+    for number, pair in enumerate(drawn):
+        box = _both(first, second, pair, boxes)
         nodes.append(replace(box, note=notes.get(pair, "")))
         for which, u in enumerate(pair):
             if u is not None:
-                at[which][u] = place
+                node_of[which][u] = number
 
     old, new = (
         {
@@ -56,13 +56,13 @@ def merged(
             for tail, head in network.edges
             if tail in places and head in places
         }
-        for network, places in zip((first, second), at, strict=True)
+        for network, places in zip((first, second), node_of, strict=True)
     )
     links = [Link(*edge, _link_status(edge in old, edge in new)) for edge in sorted(old | new)]
     panels = [
         Panel(
             f"{part} cell",
-            frozenset(place for place, pair in enumerate(drawn) if parts[pair] == part),
+            frozenset(number for number, pair in enumerate(drawn) if parts[pair] == part),
         )
         for part in sorted({part for part in parts.values() if part})
     ]
@@ -73,7 +73,7 @@ def merged(
     if vocabulary(first.space).arguments:
         return whole
 
-    return gathered(whole, [place for place, node in enumerate(nodes) if node.junction])
+    return gathered(whole, [number for number, node in enumerate(nodes) if node.junction])
 
 
 def beside(
@@ -95,8 +95,8 @@ def beside(
     """
     n = len(first.layers)
     nodes = [
-        replace(each, status=status)
-        for each, status in zip(
+        replace(diagram, status=status)
+        for diagram, status in zip(
             (*_nodes(first), *_nodes(second)), (*statuses[0], *statuses[1]), strict=True
         )
     ]
@@ -147,12 +147,12 @@ def _parts(first: Architecture, second: Architecture, pairs: Sequence[Pair]) -> 
     words = vocabulary(first.space)
     parts: dict[Pair, str] = {}
     for u, v in pairs:
-        own = {words[first.layers[u].op].part} if u is not None else set()
-        own |= {words[second.layers[v].op].part} if v is not None else set()
-        if len(own) > 1:
+        cells = {words[first.layers[u].op].part} if u is not None else set()
+        cells |= {words[second.layers[v].op].part} if v is not None else set()
+        if len(cells) > 1:
             return {}
 
-        (parts[u, v],) = own
+        (parts[u, v],) = cells
 
     return parts if any(parts.values()) else {}
 
@@ -226,7 +226,7 @@ def gathered(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
     heads = _heads(diagram)
     nodes = list(diagram.nodes)
     links = list[Link]()
-    member = {u: at for at, panel in enumerate(diagram.panels) for u in panel.nodes}
+    member = {u: number for number, panel in enumerate(diagram.panels) for u in panel.nodes}
     keys = [float(u) for u in range(len(nodes))]
     for (tails, status), fed in heads.items():
         if len(tails) < 2 or len(fed) < 2:
@@ -254,8 +254,8 @@ def _heads(diagram: Diagram) -> dict[Group, list[int]]:
         tails.setdefault((link.head, link.status), []).append(link.tail)
 
     heads: dict[Group, list[int]] = {}
-    for (head, status), own in tails.items():
-        heads.setdefault((tuple(own), status), []).append(head)
+    for (head, status), tails_of_head in tails.items():
+        heads.setdefault((tuple(tails_of_head), status), []).append(head)
 
     return heads
 
@@ -280,22 +280,22 @@ def _sorted(
 
     ready = [(keys[u], u) for u, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
-    at: dict[int, int] = {}
+    position: dict[int, int] = {}
     while ready:
         u = heapq.heappop(ready)[1]
-        at[u] = len(at)
+        position[u] = len(position)
         for head in below[u]:
             waiting[head] -= 1
             if not waiting[head]:
                 heapq.heappush(ready, (keys[head], head))
 
     panels = tuple(
-        Panel(panel.title, frozenset(at[u] for u, own in member.items() if own == number))
+        Panel(panel.title, frozenset(position[u] for u, panel_number in member.items() if panel_number == number))
         for number, panel in enumerate(diagram.panels)
     )
-    moved = [Link(at[link.tail], at[link.head], link.status) for link in links]
+    moved = [Link(position[link.tail], position[link.head], link.status) for link in links]
     return Diagram(
-        tuple(nodes[u] for u in at),
+        tuple(nodes[u] for u in position),
         tuple(sorted(moved, key=lambda link: (link.tail, link.head, link.status))),
         panels=panels,
         title=diagram.title,

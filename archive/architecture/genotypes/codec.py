@@ -120,9 +120,9 @@ def _graph(genotype: Genotype) -> tuple[list[Layer], list[Edge]]:
             edges.append((0, len(layers)))
             layers.append(Layer(label(cell, entry)))
 
-        for at in range(0, len(choices), 2):
+        for first in range(0, len(choices), 2):
             node = (len(layers), len(layers) + 1)
-            for operation, state in choices[at : at + 2]:
+            for operation, state in choices[first : first + 2]:
                 edges += [(tail, len(layers)) for tail in states[state]]
                 layers.append(Layer(label(cell, operation)))
 
@@ -167,12 +167,12 @@ class _CellReader:
         self.architecture = architecture
         self.cell = cell
         words = vocabulary(architecture.space)
-        own: dict[str, list[int]] = {"entry": [], "cell": [], "exit": []}
+        members: dict[str, list[int]] = {"entry": [], "cell": [], "exit": []}
         for u, layer in enumerate(architecture.layers):
             if words[layer.op].part == cell:
-                own[words[layer.op].group].append(u)
+                members[words[layer.op].group].append(u)
 
-        self.entries, self.operations, self.exits = own.values()
+        self.entries, self.operations, self.exits = members.values()
 
     def read(self, rules: GenotypeRules) -> tuple[tuple[Choice, ...], tuple[int, ...]]:
         """Return the choices of the cell, and the states that its output concatenates.

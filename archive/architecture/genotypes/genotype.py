@@ -182,7 +182,7 @@ def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tup
             f"{name} must have two pairs of operation and state for each node, got {len(listed)}"
         )
 
-    checked = tuple(_choice(name, at, choice) for at, choice in enumerate(listed))
+    checked = tuple(_choice(name, position, choice) for position, choice in enumerate(listed))
     states = INPUTS + len(listed) // 2
     joined = _listed(concat, f"{name}_concat", _MOST_NODES)
     for state in joined:
@@ -199,12 +199,12 @@ def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tup
     return checked, tuple(sorted(joined))
 
 
-def _choice(name: str, at: int, choice: Any) -> Choice:
+def _choice(name: str, position: int, choice: Any) -> Choice:
     if not isinstance(choice, (list, tuple)) or len(choice) != 2 or not isinstance(choice[0], str):
         raise CodecError(f"{name} must have pairs of operation and state, got {brief(choice)}")
 
     operation, state = choice
-    node = INPUTS + at // 2
+    node = INPUTS + position // 2
     if isinstance(state, bool) or not isinstance(state, int) or not 0 <= state < node:
         raise CodecError(
             f"node {node} of {name} must read a state from 0 to {node - 1}, got {brief(state)}"

@@ -146,5 +146,5 @@ _LISTED = (
     ),
 )
 
-PUBLISHED: Mapping[str, PublishedGenotype] = MappingProxyType({each.name: each for each in _LISTED})
+PUBLISHED: Mapping[str, PublishedGenotype] = MappingProxyType({genotype.name: genotype for genotype in _LISTED})
 """The genotypes by name."""

@@ -95,9 +95,9 @@ class GenotypeSpace(CellSpace):
         slots: dict[str, str] = {}
         for cell, choices in zip(CELLS, (genotype.normal, genotype.reduce), strict=True):
             between: dict[tuple[int, int], list[str]] = {}
-            for at, (operation, state) in enumerate(choices):
+            for number, (operation, state) in enumerate(choices):
                 if operation != NONE:
-                    between.setdefault((state, INPUTS + at // 2), []).append(operation)
+                    between.setdefault((state, INPUTS + number // 2), []).append(operation)
 
             for node in range(INPUTS, INPUTS + len(choices) // 2):
                 for state in range(node):
@@ -141,18 +141,18 @@ class GenotypeSpace(CellSpace):
         cells = _cells(architecture)
         while True:
             cell = int(rng.integers(len(CELLS)))
-            at = int(rng.integers(len(cells[0])))
+            position = int(rng.integers(len(cells[0])))
             if rng.integers(2):
                 name = "swap_label"
-                options = self._relabelled(cells[cell], at)
+                options = self._relabelled(cells[cell], position)
             else:
                 name = "swap_input"
-                options = self._rewired(cells[cell], at)
+                options = self._rewired(cells[cell], position)
 
             if not options:
                 continue
 
-            child = self.built(_replaced(cells, cell, at, options[int(rng.integers(len(options)))]))
+            child = self.built(_replaced(cells, cell, position, options[int(rng.integers(len(options)))]))
             if child.functional_key != architecture.functional_key:
                 return Mutation(child, (name,))
 
@@ -161,14 +161,14 @@ class GenotypeSpace(CellSpace):
         cells = _cells(architecture)
         seen = {architecture.key}
         for cell, choices in enumerate(cells):
-            for at in range(len(choices)):
+            for position in range(len(choices)):
                 edits = [
-                    ("swap_label", self._relabelled(choices, at)),
-                    ("swap_input", self._rewired(choices, at)),
+                    ("swap_label", self._relabelled(choices, position)),
+                    ("swap_input", self._rewired(choices, position)),
                 ]
                 for name, options in edits:
                     for choice in options:
-                        child = self.built(_replaced(cells, cell, at, choice))
+                        child = self.built(_replaced(cells, cell, position, choice))
                         if child.key not in seen:
                             seen.add(child.key)
                             yield Mutation(child, (name,))
@@ -188,17 +188,17 @@ class GenotypeSpace(CellSpace):
                 for op, state in zip(operations, states, strict=True)
             )
 
-    def _relabelled(self, choices: Sequence[Choice], at: int) -> list[Choice]:
+    def _relabelled(self, choices: Sequence[Choice], position: int) -> list[Choice]:
         """Return the choices with another operation."""
-        operation, state = choices[at]
+        operation, state = choices[position]
         return [(other, state) for other in self.primitives if other != operation]
 
-    def _rewired(self, choices: Sequence[Choice], at: int) -> list[Choice]:
+    def _rewired(self, choices: Sequence[Choice], position: int) -> list[Choice]:
         """Return the choices with another state that the node may read."""
-        operation, state = choices[at]
+        operation, state = choices[position]
         # The partner of an even position is the next one, that of an odd position the one before.
-        taken = {state} if self.rules.repeats else {state, choices[at ^ 1][1]}
-        return [(operation, other) for other in range(INPUTS + at // 2) if other not in taken]
+        taken = {state} if self.rules.repeats else {state, choices[position ^ 1][1]}
+        return [(operation, other) for other in range(INPUTS + position // 2) if other not in taken]
 
 
 def _cells(architecture: Architecture) -> Cells:
@@ -206,9 +206,9 @@ def _cells(architecture: Architecture) -> Cells:
     return genotype.normal, genotype.reduce
 
 
-def _replaced(cells: Cells, cell: int, at: int, choice: Choice) -> Cells:
+def _replaced(cells: Cells, cell: int, position: int, choice: Choice) -> Cells:
     changed = [list(choices) for choices in cells]
-    changed[cell][at] = choice
+    changed[cell][position] = choice
     normal, reduce = changed
     return tuple(normal), tuple(reduce)
 
@@ -247,8 +247,8 @@ class GenotypeDecisions(Decisions):
         genotype = to_genotype(architecture.canonical)
         vector: list[int] = []
         for choices in (genotype.normal, genotype.reduce):
-            for at in range(0, len(choices), 2):
-                vector += self._encoded(INPUTS + at // 2, choices[at : at + 2])
+            for first in range(0, len(choices), 2):
+                vector += self._encoded(INPUTS + first // 2, choices[first : first + 2])
 
         return tuple(vector)
 
@@ -268,8 +268,8 @@ class GenotypeDecisions(Decisions):
                     )
 
                 yield from (
-                    Decision(f"{cell} node {node} operation {at}", self._primitives)
-                    for at in (1, 2)
+                    Decision(f"{cell} node {node} operation {number}", self._primitives)
+                    for number in (1, 2)
                 )
 
     def _encoded(self, node: int, choices: Sequence[Choice]) -> list[int]:

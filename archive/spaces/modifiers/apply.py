@@ -220,8 +220,8 @@ def surrounding_units(architecture: Architecture, above: int, below: int, defaul
         _units_towards(architecture, above, architecture.parents, {}),
         _units_towards(architecture, below, architecture.children, {}),
     )
-    known = [units for units in sides if units is not None]
-    return int(sum(known) / len(known) + 0.5) if known else default
+    numbers = [units for units in sides if units is not None]
+    return int(sum(numbers) / len(numbers) + 0.5) if numbers else default
 
 
 def _units_towards(
@@ -239,8 +239,8 @@ def _units_towards(
                 _units_towards(architecture, other, neighbours, cache)
                 for other in neighbours[layer]
             ]
-            known = [value for value in behind if value is not None]
-            units = sum(known) / len(known) if known else None
+            numbers = [value for value in behind if value is not None]
+            units = sum(numbers) / len(numbers) if numbers else None
 
         cache[layer] = units
 

@@ -94,9 +94,9 @@ def steps(
 
         taken += 1
         child, name = step
-        at = _position(child, walk)
-        walk = [*walk[:at], child]
-        names = [*names, name][:at]
+        position = _position(child, walk)
+        walk = [*walk[:position], child]
+        names = [*names, name][:position]
 
     return Mutation(walk[-1], tuple(names))
 
@@ -106,13 +106,13 @@ def _position(network: Architecture, walk: Sequence[Architecture]) -> int:
     it.
     """
     size = len(network.layers), len(network.edges)
-    for at, one in enumerate(walk):
+    for position, step in enumerate(walk):
         # Layers and edges are cheaper to compare than keys, and most networks differ in them.
-        if (len(one.layers), len(one.edges)) == size and Counter(one.layers) == Counter(
+        if (len(step.layers), len(step.edges)) == size and Counter(step.layers) == Counter(
             network.layers
         ):
-            if one.key == network.key:
-                return at
+            if step.key == network.key:
+                return position
 
     return len(walk)
 

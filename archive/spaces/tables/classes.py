@@ -120,8 +120,8 @@ def classes(
 
 def _means(numbers: NDArray[np.int64], n: int, values: Iterable[float]) -> Floats:
     column = np.array(values, dtype=np.float64)
-    known = ~np.isnan(column)
-    counts = np.bincount(numbers[known], minlength=n)
-    sums = np.bincount(numbers[known], column[known], minlength=n)
+    present = ~np.isnan(column)
+    counts = np.bincount(numbers[present], minlength=n)
+    sums = np.bincount(numbers[present], column[present], minlength=n)
     means: Floats = np.divide(sums, counts, out=np.full(n, np.nan), where=counts > 0)
     return means

@@ -74,13 +74,13 @@ def impossible(
         texts: Name to the text of each row.
         numbers: Number of each row in the file.
     """
-    found = {}
+    impossible_costs = {}
     for name, entries in columns.items():
         if not is_cost(name):
             continue
 
         rows = [row for row, entry in enumerate(entries) if not is_possible(name, entry)]
         if rows:
-            found[name] = (f"row {numbers[rows[0]]} has {texts[name][rows[0]].strip()!r}", rows)
+            impossible_costs[name] = (f"row {numbers[rows[0]]} has {texts[name][rows[0]].strip()!r}", rows)
 
-    return found
+    return impossible_costs

@@ -116,7 +116,7 @@ class Table:
         self.space_config: Mapping[str, Any] = MappingProxyType(about["config"])
         self.columns: tuple[str, ...] = tuple(about["columns"])
         keys = packing.texts(content["functional_keys"])
-        self.index: Mapping[str, int] = MappingProxyType({key: at for at, key in enumerate(keys)})
+        self.index: Mapping[str, int] = MappingProxyType({key: position for position, key in enumerate(keys)})
         self.rows: NDArray[np.int64] = _frozen(content["rows"])
         self._means = {
             name: _frozen(means) for name, means in zip(self.columns, content["means"], strict=True)
@@ -154,8 +154,8 @@ class Table:
         file = absolute(path)
         try:
             status = file.stat()
-            known = tuple((name, tuple(each)) for name, each in options.items())
-            return _load(file, status.st_mtime_ns, status.st_size, known)
+            listed_options = tuple((name, tuple(values)) for name, values in options.items())
+            return _load(file, status.st_mtime_ns, status.st_size, listed_options)
         except OSError as error:
             raise UsageError(f"cannot read the table {file}: {error.strerror}") from None
 

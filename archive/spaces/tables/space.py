@@ -85,10 +85,10 @@ class TableSpace(Space):
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
         """Return ten random members; all of them where the table has fewer."""
         n = len(self.table)
-        chosen = (np.random.default_rng(0) if rng is None else rng).choice(
+        positions = (np.random.default_rng(0) if rng is None else rng).choice(
             n, min(n, _POOL_SIZE), replace=False
         )
-        return [self.table.architectures[at] for at in chosen]
+        return [self.table.architectures[position] for position in positions]
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Return a member drawn uniformly."""
@@ -109,8 +109,8 @@ class TableSpace(Space):
         if not others:
             return Mutation(architecture, ())
 
-        at = int(rng.integers(others))
-        child = self.table.architectures[at + (at >= self.table.position(architecture))]
+        other = int(rng.integers(others))
+        child = self.table.architectures[other + (other >= self.table.position(architecture))]
         return Mutation(child, ("draw",))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:

@@ -180,7 +180,7 @@ class TreeWasserstein(FeatureDistance):
 
         rows, columns = self._sides(first, second)
         stack = np.zeros((len(self.parts), len(rows), len(rows if columns is None else columns)))
-        self._fill([(block, [(1.0, at)]) for at, block in enumerate(stack)], rows, columns)
+        self._fill([(block, [(1.0, part)]) for part, block in enumerate(stack)], rows, columns)
         return Components.of_stack(stack, len(stack))
 
     def combined(
@@ -206,10 +206,10 @@ class TreeWasserstein(FeatureDistance):
         """
         rows, columns = self._sides(first, second)
         requested = self.weights if weights is None else self._checked_weights(weights)
-        chosen = requested or (1 / len(self.parts),) * len(self.parts)
+        weights_of_parts = requested or (1 / len(self.parts),) * len(self.parts)
         out = np.zeros((len(rows), len(rows if columns is None else columns)))
         self._fill(
-            [(out, [(weight, at) for at, weight in enumerate(chosen) if weight])], rows, columns
+            [(out, [(weight, part) for part, weight in enumerate(weights_of_parts) if weight])], rows, columns
         )
         return out
 
@@ -247,14 +247,14 @@ class TreeWasserstein(FeatureDistance):
         }
 
     def _path(self, gram: Gram, tree: OperationTree) -> tuple[tuple[str, float], ...]:
-        known = self._paths.get((tree, gram))
-        if known is None:
+        path = self._paths.get((tree, gram))
+        if path is None:
             if len(self._paths) > PATHS:
                 self._paths.clear()
 
-            known = self._paths[tree, gram] = tuple(gram_path(gram, tree))
+            path = self._paths[tree, gram] = tuple(gram_path(gram, tree))
 
-        return known
+        return path
 
     def _sides(
         self,
@@ -277,18 +277,18 @@ class TreeWasserstein(FeatureDistance):
     ) -> None:
         from archive.kernels.features import l1_blocks
 
-        for out, chosen in blocks:
+        for out, weighted in blocks:
             if out.size:
-                parts = [(weight, self._part(at, rows, columns)) for weight, at in chosen]
+                parts = [(weight, self._part(part, rows, columns)) for weight, part in weighted]
                 l1_blocks.fill(out, parts, symmetric=columns is None)
 
     def _part(
-        self, at: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None
+        self, part: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None
     ) -> BlockPart:
         from archive.kernels.features import l1_blocks
 
-        features = [[network.features[at] for network in side] for side in (rows, columns or ())]
-        if self.comparisons[at] == "line":
+        features = [[network.features[part] for network in side] for side in (rows, columns or ())]
+        if self.comparisons[part] == "line":
             functions = [_cumulated_once(side) for side in features]
             return l1_blocks.steps(functions[0], None if columns is None else functions[1])
 
@@ -297,14 +297,14 @@ class TreeWasserstein(FeatureDistance):
 
 def _cumulated_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:
     """Return the distribution functions; thousands of cells share a few measures."""
-    known: dict[tuple[tuple[str, float], ...], Steps] = {}
+    cache: dict[tuple[tuple[str, float], ...], Steps] = {}
     functions = []
     for measure in measures:
         key = tuple(measure.items())
-        if key not in known:
-            known[key] = cumulate(measure)
+        if key not in cache:
+            cache[key] = cumulate(measure)
 
-        functions.append(known[key])
+        functions.append(cache[key])
 
     return functions
 

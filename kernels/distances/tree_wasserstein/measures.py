@@ -187,7 +187,7 @@ def cumulate(measure: Mapping[str, float]) -> Steps:
     masses = sorted((_place(name), mass) for name, mass in measure.items())
     values = list(accumulate(mass for _, mass in masses))
     # The last value is exactly 1 in all functions, whatever the rounding of the sums.
-    return tuple(place for place, _ in masses), (*values[:-1], 1.0)
+    return tuple(position for position, _ in masses), (*values[:-1], 1.0)
 
 
 def _longest_hops(architecture: Architecture) -> list[int | None]:

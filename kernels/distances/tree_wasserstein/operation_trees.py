@@ -74,7 +74,7 @@ class OperationTree:
                 length += weights[name]
 
         self.paths: dict[str, tuple[Node, ...]] = {
-            name: tuple(Node(at, weights[at], below[at]) for at in names)
+            name: tuple(Node(node, weights[node], below[node]) for node in names)
             for name, names in paths.items()
         }
 
@@ -86,10 +86,10 @@ class OperationTree:
         """
         for name, operation in words.operations.items():
             if operation.group not in ENDS and name not in self.paths:
-                known = ", ".join(self.paths)
+                nodes = ", ".join(self.paths)
                 raise UsageError(
                     f"tree must have every operation of {words.name}, missing "
-                    f"{name!r} (it has {known})"
+                    f"{name!r} (it has {nodes})"
                 )
 
         return frozenset(words.operations).intersection(self.paths)
@@ -221,12 +221,12 @@ def _root(parents: Mapping[str, str | None]) -> str | None:
 def _path(name: str, parents: Mapping[str, str | None], root: str | None) -> list[str]:
     """Return the nodes from below the root down to a node."""
     path: list[str] = []
-    at: str | None = name
-    while at is not None and at != root:
-        if at in path:
-            raise UsageError(f"tree must have no cycle, but {at!r} is above itself")
+    node: str | None = name
+    while node is not None and node != root:
+        if node in path:
+            raise UsageError(f"tree must have no cycle, but {node!r} is above itself")
 
-        path.append(at)
-        at = parents[at]
+        path.append(node)
+        node = parents[node]
 
     return path[::-1]
