@@ -36,7 +36,7 @@ from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
 from archive.spaces import stored_spaces
-from archive.spaces.constrained import constrained
+from archive.spaces.constrained import constrain
 from archive.store.properties import from_json
 from archive.store.records import Evaluation, Proposal
 
@@ -117,7 +117,7 @@ class StudyReplay:
         self.study = archive.studies.get(study)
         home = archive.connection.settings.home
         whole = stored_spaces.of_record(self.study.space, self.study.space_config, home)
-        self.space = constrained(whole, self.study.constraints, costs)
+        self.space = constrain(whole, self.study.constraints, costs)
         self.proposals = {proposal.number: proposal for proposal in archive.proposals.list(study)}
         self._agents: dict[str, Agent] = {}
         self._tables: dict[str, ProxyTable | None] = {}

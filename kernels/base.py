@@ -194,8 +194,8 @@ class PairDistance(Distance[P]):
         """Compute each pair of distinct networks once and write it to all its places in the
         block.
         """
-        rows = [self._prepared(network) for network in first]
-        columns = rows if second is None else [self._prepared(network) for network in second]
+        rows = [self._as_prepared(network) for network in first]
+        columns = rows if second is None else [self._as_prepared(network) for network in second]
         position: dict[str, int] = {}
         networks: list[P] = []
         for network in (*rows, *columns):
@@ -209,7 +209,7 @@ class PairDistance(Distance[P]):
         stack = spread(lambda pairs: self.pairs(networks, pairs), len(self.components), i, j)
         return Components.of_stack(stack, self.unnormalised)
 
-    def _prepared(self, network: P | Architecture) -> P:
+    def _as_prepared(self, network: P | Architecture) -> P:
         return self.prepare(network) if isinstance(network, Architecture) else network
 
 

@@ -81,11 +81,11 @@ class Gram(Generic[P]):
             InvalidArchitectureError: The networks are of different spaces.
         """
         with self._lock:
-            rows = [self._prepared(architecture) for architecture in first]
+            rows = [self._look_up_prepared(architecture) for architecture in first]
             columns = (
                 rows
                 if second is None
-                else [self._prepared(architecture) for architecture in second]
+                else [self._look_up_prepared(architecture) for architecture in second]
             )
             while len(self._networks) > self.max_networks:
                 self._networks.popitem(last=False)
@@ -103,8 +103,12 @@ class Gram(Generic[P]):
             stack: (c, m, n), as `distances` returns it; NaN marks an unknown distance.
         """
         with self._lock:
-            i = np.array([self._prepared(architecture)[0] for architecture in first], np.int64)
-            j = np.array([self._prepared(architecture)[0] for architecture in second], np.int64)
+            i = np.array(
+                [self._look_up_prepared(architecture)[0] for architecture in first], np.int64
+            )
+            j = np.array(
+                [self._look_up_prepared(architecture)[0] for architecture in second], np.int64
+            )
             low = np.minimum.outer(i, j)
             high = np.maximum.outer(i, j)
             rows, columns = np.nonzero((low < high) & ~np.isnan(stack).any(axis=0))
@@ -117,7 +121,7 @@ class Gram(Generic[P]):
         """Numbers of networks and of pairs in the cache."""
         return len(self._networks), len(self._pairs)
 
-    def _prepared(self, architecture: Architecture) -> tuple[int, P]:
+    def _look_up_prepared(self, architecture: Architecture) -> tuple[int, P]:
         key = architecture.key
         numbered = self._networks.get(key)
         if numbered is None:
@@ -133,7 +137,9 @@ class Gram(Generic[P]):
         networks = dict([*rows, *columns])
         check_one_space(list(networks.values()))
         if not isinstance(self.distance, PairDistance):
-            return self.distance.distances([network for _, network in rows], [one for _, one in columns])
+            return self.distance.distances(
+                [network for _, network in rows], [one for _, one in columns]
+            )
 
         i = np.array([number for number, _ in rows], np.int64)
         j = np.array([number for number, _ in columns], np.int64)
@@ -157,10 +163,10 @@ class Gram(Generic[P]):
 
     def _spread(self, networks: dict[int, P], i: Integers, j: Integers) -> Floats:
         return spread(
-            lambda pairs: self._remembered(networks, pairs), len(self.distance.components), i, j
+            lambda pairs: self._recall(networks, pairs), len(self.distance.components), i, j
         )
 
-    def _remembered(self, networks: dict[int, P], pairs: Integers) -> Floats:
+    def _recall(self, networks: dict[int, P], pairs: Integers) -> Floats:
         values, other = self._square.recall(pairs)
         if len(other):
             codes: list[int] = ((pairs[other, 0] << 32) | pairs[other, 1]).tolist()
@@ -236,7 +242,9 @@ class _Memory:
         values = np.empty((len(self.young.values), len(codes)))
         missing = np.arange(len(codes))
         for generation in (self.young, self.old):
-            position = np.array([generation.rows.get(codes[q], -1) for q in missing.tolist()], np.int64)
+            position = np.array(
+                [generation.rows.get(codes[q], -1) for q in missing.tolist()], np.int64
+            )
             values[:, missing[position >= 0]] = generation.values[:, position[position >= 0]]
             missing = missing[position < 0]
 

@@ -11,7 +11,7 @@ from archive.constraints import KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.queue import lookups
 from archive.spaces import stored_spaces
-from archive.spaces.constrained import constrained
+from archive.spaces.constrained import constrain
 from archive.values import counted
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def space_of(archive: Archive, study: Study, costs: KnownCosts) -> Space:
     whole = stored_spaces.of_record(
         study.space, study.space_config, archive.connection.settings.home
     )
-    return constrained(whole, study.constraints, costs)
+    return constrain(whole, study.constraints, costs)
 
 
 def add(

@@ -74,7 +74,7 @@ def study(
     from archive.agents.ask_tell.study import AskTellStudy
     from archive.agents.study_setup import open_study
     from archive.spaces import stored_spaces
-    from archive.spaces.constrained import constrained
+    from archive.spaces.constrained import constrain
     from archive.store.records import Study
     from archive.store.studies.budget import UNBOUNDED
 
@@ -117,7 +117,7 @@ def study(
         check_owner(requested.task, requested.protocol)
 
     _check_costs(requested, costs)
-    feasible = constrained(stored_space, requested.constraints, costs)
+    feasible = constrain(stored_space, requested.constraints, costs)
     if feasible is not stored_space:
         # The search for a network that meets the constraints fails before anything is stored.
         feasible.initial_pool()

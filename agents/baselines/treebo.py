@@ -154,7 +154,7 @@ class TreeBO(Agent):
 
     def _candidates(self, model: FittedTree, rng: np.random.Generator) -> list[Vector]:
         nothing = [ABSENT] * len(self._decisions.decisions)
-        random = [self._decisions.completed(nothing, rng) for _ in range(_RANDOM)]
+        random = [self._decisions.complete(nothing, rng) for _ in range(_RANDOM)]
         order = np.argsort(-model.process.values, kind="stable")[:_BEST]
         return [
             *random,
@@ -170,7 +170,7 @@ class TreeBO(Agent):
         decided = [d for d, choice in enumerate(vector) if choice != ABSENT]
         changed = list(vector)
         changed[decided[rng.integers(len(decided))]] = ABSENT
-        return self._decisions.completed(changed, rng)
+        return self._decisions.complete(changed, rng)
 
     def _climb(
         self, model: FittedTree, inside: dict[Vector, float], rng: np.random.Generator
@@ -206,7 +206,7 @@ class TreeBO(Agent):
         ]
         pairs = [changes[index] for index in rng.permutation(len(changes))[:_CHANGES]]
         return [
-            self._decisions.completed((*vector[:d], choice, *vector[d + 1 :]), rng)
+            self._decisions.complete((*vector[:d], choice, *vector[d + 1 :]), rng)
             for d, choice in pairs
         ]
 

@@ -34,23 +34,25 @@ def encode(architecture: Architecture) -> str:
 def decode(key: str, space: str, functional_key: str, code: str) -> Architecture:
     """Return the network of a text written by `encode`.
 
-    The network is `restored`: the checks, which stored networks have passed, take several times as
+    The network is `restore`: the checks, which stored networks have passed, take several times as
     long as the rest.
     """
     layers, *numbers, edges = json.loads(code)
     pairs = tuple([(tail, head) for tail, head, *_ in edges])
     if not numbers:
-        plain = tuple([_layer(entry) if isinstance(entry, str) else _layer(*entry) for entry in layers])
-        return restored(space, plain, pairs, key, functional_key)
+        plain = tuple(
+            [_layer(entry) if isinstance(entry, str) else _layer(*entry) for entry in layers]
+        )
+        return restore(space, plain, pairs, key, functional_key)
 
     distinct = [_layer_with_attributes(entry) for entry in layers]
     whole = tuple([distinct[number] for number in numbers[0]])
-    return restored(
+    return restore(
         space, whole, pairs, key, functional_key, tuple([tuple(inputs) for _, _, *inputs in edges])
     )
 
 
-def restored(
+def restore(
     space: str,
     layers: tuple[Layer, ...],
     edges: tuple[Edge, ...],

@@ -59,7 +59,7 @@ class Architecture:
         """Order topologically, then validate."""
         words = vocabulary(space)
         unordered = tuple(layers)
-        pairs = graph_checks.checked_edges(edges, len(unordered), words)
+        pairs = graph_checks.check_edges(edges, len(unordered), words)
         order = _topological_order(unordered, pairs)
         position = {old: new for new, old in enumerate(order)}
         moved = sorted(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MOST_ARGUMENTS = 10_000
 
 
-def checked_edges(edges: Iterable[Connection], n: int, words: Vocabulary) -> dict[Edge, Arguments]:
+def check_edges(edges: Iterable[Connection], n: int, words: Vocabulary) -> dict[Edge, Arguments]:
     """Return the arguments of each edge, checked.
 
     Args:

@@ -132,9 +132,11 @@ class Vocabulary:
         """Names of the cells of an architecture, in the vocabulary's order; one empty name if there
         is one cell.
         """
-        return tuple(dict.fromkeys(operation.part for operation in self.operations.values() if operation.part)) or (
-            "",
-        )
+        return tuple(
+            dict.fromkeys(
+                operation.part for operation in self.operations.values() if operation.part
+            )
+        ) or ("",)
 
     def __getitem__(self, label: str) -> Operation:
         """Return the operation of a label.

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.architecture.compact import restored
+from archive.architecture.compact import restore
 from archive.architecture.graph import Architecture, Edge, Layer
 from archive.cache import Arrays
 
@@ -111,7 +111,7 @@ class PackedArchitectures(Sequence[Architecture]):
             texts(self._arrays["functional_keys"][at]),
             strict=True,
         )
-        return tuple([restored(self._space, *values) for values in columns])
+        return tuple([restore(self._space, *values) for values in columns])
 
     def _entries(self, name: str, at: NDArray[np.int64]) -> _Entries:
         begins, ends = (self._arrays[f"{name}.starts"][at + one] for one in (0, 1))

@@ -84,13 +84,13 @@ class Repeat:
         return tuple(item for item in self.items if isinstance(item, Repeat))
 
 
-def repeated(architecture: Architecture) -> list[Repeat]:
+def find_repeats(architecture: Architecture) -> list[Repeat]:
     """Return the repeats of a network from input to output, those within others as their items.
 
     Args:
         architecture: A network each layer of which leads to the output.
     """
-    return [item for item in folded_parts(parts(architecture)[0]) if isinstance(item, Repeat)]
+    return [item for item in fold_parts(parts(architecture)[0]) if isinstance(item, Repeat)]
 
 
 def parts(architecture: Architecture) -> tuple[list[Part], list[int]]:
@@ -121,7 +121,7 @@ def parts(architecture: Architecture) -> tuple[list[Part], list[int]]:
     ], shared
 
 
-def folded_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
+def fold_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
     """Return parts with repeats in the place of repeated ones, the one that saves most layers
     chosen first.
     """
@@ -134,10 +134,10 @@ def folded_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
         return list(chain)
 
     behind = first + period * times
-    inside = folded_parts(chain[first : first + period])
+    inside = fold_parts(chain[first : first + period])
     copies = tuple(u for part in chain[first + period : behind] for u in part.layers)
     whole = Repeat(times, chain[first].begin, chain[behind - 1].end, tuple(inside), copies)
-    return [*folded_parts(chain[:first]), whole, *folded_parts(chain[behind:])]
+    return [*fold_parts(chain[:first]), whole, *fold_parts(chain[behind:])]
 
 
 def _on_path(architecture: Architecture) -> list[bool]:

@@ -12,7 +12,7 @@ from archive.api import Archive
 from archive.architecture.diagram import diagram
 from archive.errors import UsageError
 from archive.kernels.differences import difference
-from archive.kernels.differences.picture import pictured
+from archive.kernels.differences.picture import difference_diagram
 from archive.mcp import limits
 from archive.mcp.arguments import NetworkArgument, network_of
 from archive.mcp.limits import compact
@@ -48,7 +48,9 @@ def draw(
     drawn = network_of(archive, network)
     other = None if second is None else network_of(archive, second)
     shown = (
-        diagram(drawn) if other is None else pictured(difference(drawn.canonical, other.canonical))
+        diagram(drawn)
+        if other is None
+        else difference_diagram(difference(drawn.canonical, other.canonical))
     )
     lines = (str(line).rstrip() for line in drawing.text(shown))
     content = drawing.svg(shown) if form == "svg" else "\n".join(lines)

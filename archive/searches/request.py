@@ -184,9 +184,9 @@ def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCos
     """Return the networks of a space that meet constraints on known costs; raises where there are
     none.
     """
-    from archive.spaces.constrained import constrained
+    from archive.spaces.constrained import constrain
 
-    feasible = constrained(space, constraints, costs)
+    feasible = constrain(space, constraints, costs)
     if feasible is not space:
         feasible.initial_pool()
 

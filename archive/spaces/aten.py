@@ -135,7 +135,7 @@ def content(layer: Layer) -> bytes:
     return unpacked
 
 
-def packed(raw: bytes) -> str:
+def pack_content(raw: bytes) -> str:
     """Return the attribute `content` of bytes."""
     return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
 

@@ -71,7 +71,7 @@ class Choices(CellSpace):
             raise SettingsError(f"form must be chain or set, got {form!r}")
 
         self.form = form
-        self.options = _checked(NASBENCH_MACRO if decisions is None else decisions, form)
+        self.options = _check_decisions(NASBENCH_MACRO if decisions is None else decisions, form)
         self.vertices = len(self.options) + 2
         self._known = option_labels(list(self.options.values()), form)
 
@@ -100,9 +100,9 @@ class Choices(CellSpace):
             InvalidArchitectureError: It does not; the message gives the reason.
         """
         check_space(self.name, architecture)
-        self.chosen(architecture)
+        self.vector_of(architecture)
 
-    def chosen(self, architecture: Architecture) -> Vector:
+    def vector_of(self, architecture: Architecture) -> Vector:
         """Return the position of the option that each decision has.
 
         Raises:
@@ -131,7 +131,7 @@ class Choices(CellSpace):
         Raises:
             InvalidArchitectureError: The architecture is no member.
         """
-        vector = self.chosen(architecture)
+        vector = self.vector_of(architecture)
         return {
             name: options[option]
             for (name, options), option in zip(self.options.items(), vector, strict=True)
@@ -182,7 +182,7 @@ class Choices(CellSpace):
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Take another option in one decision, both drawn uniformly."""
-        vector = list(self.chosen(architecture))
+        vector = list(self.vector_of(architecture))
         decision = int(rng.integers(len(vector)))
         count = len(self._known[decision])
         vector[decision] = (vector[decision] + 1 + int(rng.integers(count - 1))) % count
@@ -190,12 +190,13 @@ class Choices(CellSpace):
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield the members with another option in one decision."""
-        vector = self.chosen(architecture)
+        vector = self.vector_of(architecture)
         for decision, options in enumerate(self.options.values()):
             for other in range(len(options)):
                 if other != vector[decision]:
                     yield Mutation(
-                        self.built([*vector[:decision], other, *vector[decision + 1 :]]), ("swap_label",)
+                        self.built([*vector[:decision], other, *vector[decision + 1 :]]),
+                        ("swap_label",),
                     )
 
 
@@ -219,7 +220,7 @@ class ChoiceDecisions(Decisions):
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the positions of the options taken."""
-        return self._choices.chosen(architecture) if self.space.contains(architecture) else None
+        return self._choices.vector_of(architecture) if self.space.contains(architecture) else None
 
     def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
@@ -265,7 +266,7 @@ def _members(space: Choices) -> tuple[Architecture, ...]:
     )
 
 
-def _checked(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
+def _check_decisions(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
     pairs = list(decisions.items()) if isinstance(decisions, Mapping) else decisions
     if not isinstance(pairs, list | tuple) or not all(
         isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
@@ -283,7 +284,7 @@ def _checked(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
         if not isinstance(name, str) or not name.strip() or name in checked:
             raise SettingsError(f"the name of a decision must be a text of its own, got {name!r}")
 
-        checked[name] = _checked_options(name, options)
+        checked[name] = _check_options(name, options)
 
     if (
         form == CHAIN
@@ -297,7 +298,7 @@ def _checked(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
     return checked
 
 
-def _checked_options(name: str, options: Any) -> tuple[str, ...]:
+def _check_options(name: str, options: Any) -> tuple[str, ...]:
     if isinstance(options, str) or not isinstance(options, Iterable):
         raise SettingsError(f"the options of {name!r} must be a list of texts, got {options!r}")
 

@@ -28,9 +28,9 @@ class Cnn(LayerwiseSpace):
         small ones.
         """
         yield from (vgg(repeats) for repeats in (2, 3, 4))
-        yield from (blocked(3, size) for size in (1, 2, 3, 4, 5))
-        yield blocked(4, 4)
-        yield blocked(3, 2, kind="res3")
+        yield from (make_blocks(3, size) for size in (1, 2, 3, 4, 5))
+        yield make_blocks(4, 4)
+        yield make_blocks(3, 2, kind="res3")
         yield from _small_designs()
 
 
@@ -52,7 +52,7 @@ def vgg(repeats: int) -> Architecture:
     )
 
 
-def blocked(
+def make_blocks(
     blocks: int, size: int, *, kind: str = "conv3", stem: int = 7, first_units: int = 64
 ) -> Architecture:
     """Return a blocked feed-forward network in the manner of He et al.
@@ -80,10 +80,10 @@ def _small_designs() -> Iterator[Architecture]:
     """Yield ever smaller networks, for limits that some of the paper's ten exceed."""
     yield vgg(1)
     for kind in ("conv3", "res3", "conv5", "res5"):
-        yield from (blocked(2, size, kind=kind) for size in (2, 1))
+        yield from (make_blocks(2, size, kind=kind) for size in (2, 1))
 
     for kind in ("conv3", "res3", "conv5", "res5", "conv7", "res7"):
-        yield blocked(1, 1, kind=kind)
+        yield make_blocks(1, 1, kind=kind)
 
     for op in ("conv3", "conv5", "conv7", "res3", "res5", "res7"):
         yield chain("cnn", [Layer(op, 64), _pool("max-pool"), Layer("softmax")])

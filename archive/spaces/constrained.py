@@ -46,7 +46,7 @@ WALK = 100
 RESTART = 0.5
 
 
-def constrained(
+def constrain(
     space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]
 ) -> Space:
     """Return the members of a space that meet the constraints on known costs; the space itself
@@ -54,7 +54,11 @@ def constrained(
     """
     computable = tuple(constraint for constraint in constraints if constraint.name in costs)
     return (
-        ConstrainedSpace(space, computable, {constraint.name: costs[constraint.name] for constraint in computable})
+        ConstrainedSpace(
+            space,
+            computable,
+            {constraint.name: costs[constraint.name] for constraint in computable},
+        )
         if computable
         else space
     )
@@ -66,7 +70,7 @@ class ConstrainedSpace(Space):
 
     Its moves are those of the space, restricted to members.
 
-    It is made by `constrained`, not by `spaces.get`, because costs are functions, which no
+    It is made by `constrain`, not by `spaces.get`, because costs are functions, which no
     configuration can contain.
 
     Args:
@@ -91,7 +95,10 @@ class ConstrainedSpace(Space):
     @property
     def config(self) -> dict[str, Any]:
         """The settings of the whole space, and the constraints."""
-        return {**self.whole.config, "constraints": [str(constraint) for constraint in self.constraints]}
+        return {
+            **self.whole.config,
+            "constraints": [str(constraint) for constraint in self.constraints],
+        }
 
     @property
     def searchable(self) -> bool:
@@ -174,7 +181,7 @@ class ConstrainedSpace(Space):
 
         members = self.members()
         if members is None:
-            return self._descended(rng)
+            return self._descend(rng)
 
         if not members:
             raise self._infeasible(self.whole.members() or ())
@@ -243,7 +250,7 @@ class ConstrainedSpace(Space):
         rng = np.random.default_rng(0)
         return tuple(self.sample(rng) for _ in range(len(self.whole.initial_pool())))
 
-    def _descended(self, rng: np.random.Generator) -> Architecture:
+    def _descend(self, rng: np.random.Generator) -> Architecture:
         """Return a member by descent from the nearest networks of the pool, and a random walk from
         there.
         """
@@ -254,11 +261,11 @@ class ConstrainedSpace(Space):
             end, violation = self._descent(near[int(rng.integers(len(near)))], rng)
             ends.append(end)
             if not violation:
-                return self._walked(end, rng)
+                return self._walk(end, rng)
 
         raise self._infeasible(ends)
 
-    def _walked(self, start: Architecture, rng: np.random.Generator) -> Architecture:
+    def _walk(self, start: Architecture, rng: np.random.Generator) -> Architecture:
         """Return the last member on a random walk from a member, so that equal descents have
         different ends.
         """

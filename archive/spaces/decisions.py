@@ -91,7 +91,7 @@ class Decisions(ABC):
             InvalidArchitectureError: They describe no network.
         """
 
-    def completed(self, vector: Sequence[int], rng: np.random.Generator) -> Vector:
+    def complete(self, vector: Sequence[int], rng: np.random.Generator) -> Vector:
         """Complete a vector: missing decisions are drawn uniformly, and superfluous ones are
         removed.
         """
@@ -149,7 +149,7 @@ class MatrixDecisions(Decisions):
     def needed(self, prefix: Sequence[int]) -> bool:
         """Return whether the decision exists: a vertex on no path has no label."""
         vertex = len(prefix) - len(self._pairs)
-        return vertex < 0 or vertex + 1 in self._used(prefix)
+        return vertex < 0 or vertex + 1 in self._vertices_in_use(prefix)
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the decisions of the cell in canonical order, missing vertices before the
@@ -164,14 +164,14 @@ class MatrixDecisions(Decisions):
         edges = {(position[u], position[v]) for u, v in cell.edges}
         is_edge = [int(pair in edges) for pair in self._pairs]
         labels = dict.fromkeys(range(1, self.vertices - 1), ABSENT)
-        for u in self._used(is_edge)[1:-1]:
+        for u in self._vertices_in_use(is_edge)[1:-1]:
             labels[u] = self._labels.index(cell.layers[u].op)
 
         return (*is_edge, *labels.values())
 
     def build(self, vector: Vector) -> Architecture:
         """Return the cell without disconnected vertices."""
-        used = self._used(vector)
+        used = self._vertices_in_use(vector)
         if self.vertices - 1 not in used:
             raise InvalidArchitectureError("no path leads from the input to the output of the cell")
 
@@ -183,7 +183,7 @@ class MatrixDecisions(Decisions):
     def _edges(self, vector: Sequence[int]) -> list[tuple[int, int]]:
         return [pair for pair, is_edge in zip(self._pairs, vector, strict=False) if is_edge]
 
-    def _used(self, vector: Sequence[int]) -> list[int]:
+    def _vertices_in_use(self, vector: Sequence[int]) -> list[int]:
         """Return the vertices on a path from input to output, ascending; input and output only if
         there is one.
         """

@@ -19,7 +19,7 @@ from archive.errors import InvalidArchitectureError, SettingsError
 from archive.spaces.base import Mutation, Space, check_space
 from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
 from archive.spaces.limits import Limits
-from archive.spaces.modifiers.apply import changed
+from archive.spaces.modifiers.apply import change_units
 from archive.spaces.modifiers.choices import every
 from archive.spaces.modifiers.sampled import mutate, steps
 
@@ -109,7 +109,7 @@ class LayerwiseSpace(Space):
     def _pool(self) -> tuple[Architecture, ...]:
         pool: dict[str, Architecture] = {}
         for design in self.designs():
-            fitted = self._fitted(design)
+            fitted = self._fit(design)
             if fitted is not None:
                 pool.setdefault(fitted.key, fitted)
 
@@ -129,7 +129,7 @@ class LayerwiseSpace(Space):
                 "a network needs a layer between input and decision layers, got none"
             )
 
-    def _fitted(self, design: Architecture) -> Architecture | None:
+    def _fit(self, design: Architecture) -> Architecture | None:
         """Return the design as a member, all its units shrunk by 1/8 until the limits hold;
 
         None if they never do.
@@ -151,7 +151,9 @@ class LayerwiseSpace(Space):
             if all(units is None or units <= self.limits.min_units for units in widths):
                 return None
 
-            widths = [None if units is None else max(1, changed(units, -1)) for units in widths]
+            widths = [
+                None if units is None else max(1, change_units(units, -1)) for units in widths
+            ]
 
 
 def chain(space: str, inner: list[Layer]) -> Architecture:
@@ -238,10 +240,12 @@ class Chain(Decisions):
         layers = []
         for position in range(2, 4 + 2 * vector[0], 2):
             op, stride = self.kinds[vector[position]]
-            layers.append(Layer(op, self._chosen_units(vector[position + 1]), stride))
+            layers.append(Layer(op, self._units_at(vector[position + 1]), stride))
 
         for position in range(max(vector[1], 0)):
-            layers.append(Layer(self.head[0], self._chosen_units(vector[3 + 2 * (self.most + position)])))
+            layers.append(
+                Layer(self.head[0], self._units_at(vector[3 + 2 * (self.most + position)]))
+            )
 
         return chain(self.space.name, [*layers, Layer(self.last)])
 
@@ -268,7 +272,7 @@ class Chain(Decisions):
     def _has_units(self, kind: int) -> bool:
         return self.vocabulary[self.kinds[kind][0]].has_units
 
-    def _chosen_units(self, level: int) -> int | None:
+    def _units_at(self, level: int) -> int | None:
         return None if level == ABSENT else self.units[level]
 
     def _level(self, layer: Layer) -> int:

@@ -35,14 +35,14 @@ class Mlp(LayerwiseSpace):
         exceed.
         """
         yield from (
-            blocked(blocks, size, first=place) for place, (blocks, size) in enumerate(_POOL)
+            make_blocks(blocks, size, first=place) for place, (blocks, size) in enumerate(_POOL)
         )
-        yield from (blocked(2, 2, first=first) for first in range(len(_LABELS)))
-        yield from (blocked(2, 1, first=first) for first in range(len(_LABELS)))
-        yield from (blocked(1, 1, first=first) for first in range(len(_LABELS)))
+        yield from (make_blocks(2, 2, first=first) for first in range(len(_LABELS)))
+        yield from (make_blocks(2, 1, first=first) for first in range(len(_LABELS)))
+        yield from (make_blocks(1, 1, first=first) for first in range(len(_LABELS)))
 
 
-def blocked(blocks: int, size: int, *, first: int = 0) -> Architecture:
+def make_blocks(blocks: int, size: int, *, first: int = 0) -> Architecture:
     """Return a blocked feed-forward network.
 
     Args:

@@ -55,7 +55,7 @@ def deepen(architecture: Architecture, layer: int, op: str) -> Architecture:
             f"{op} cannot be the identity on the output of this layer, but {allowed}", layer
         )
 
-    return _inserted(architecture, layer, op)
+    return _insert(architecture, layer, op)
 
 
 def widen(architecture: Architecture, layer: int, units: int | None = None) -> Architecture:
@@ -94,7 +94,7 @@ def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
     if op not in additions(architecture, layer):
         raise InvalidArchitectureError(f"{op} cannot add the output of this layer", layer)
 
-    return _inserted(architecture, layer, op)
+    return _insert(architecture, layer, op)
 
 
 def skip_concat(architecture: Architecture, tail: int, head: int) -> Architecture:
@@ -181,13 +181,13 @@ def choices(architecture: Architecture) -> dict[str, list[Choice]]:
             for op in additions(architecture, u)
         ],
         "skip_concat": [
-            partial(skip_concat, architecture, *pair) for pair in _unconnected(architecture)
+            partial(skip_concat, architecture, *pair) for pair in _find_unconnected(architecture)
         ],
     }
     return {name: calls for name, calls in every.items() if calls}
 
 
-def _inserted(architecture: Architecture, layer: int, op: str) -> Architecture:
+def _insert(architecture: Architecture, layer: int, op: str) -> Architecture:
     new = len(architecture.layers)
     units = widths(architecture)[layer]
     edges = [(new if tail == layer else tail, head) for tail, head in architecture.edges]
@@ -196,7 +196,7 @@ def _inserted(architecture: Architecture, layer: int, op: str) -> Architecture:
     )
 
 
-def _unconnected(architecture: Architecture) -> Iterator[tuple[int, int]]:
+def _find_unconnected(architecture: Architecture) -> Iterator[tuple[int, int]]:
     """Yield pairs that an edge can join: from the input or an inner layer to an inner or a decision
     layer.
     """

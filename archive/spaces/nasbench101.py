@@ -84,9 +84,9 @@ class NasBench101(CellSpace):
         cell.
         """
         while True:
-            matrix, labels = _padded(architecture, rng)
+            matrix, labels = _pad(architecture, rng)
             edits = _edits(len(architecture.layers) - 2, labels, rng)
-            child = self._member(*_edited(matrix, labels, edits))
+            child = self._member(*_edit(matrix, labels, edits))
             if child is not None and child.key != architecture.key:
                 needed = _needed(matrix, labels, edits)
                 return Mutation(
@@ -133,7 +133,7 @@ def _on_a_path(matrix: Matrix) -> set[int]:
     return forward & backward
 
 
-def _padded(architecture: Architecture, rng: np.random.Generator) -> tuple[Matrix, list[str]]:
+def _pad(architecture: Architecture, rng: np.random.Generator) -> tuple[Matrix, list[str]]:
     """Return matrix and labels with unconnected vertices of random labels before the output, up to
     seven in all.
     """
@@ -159,7 +159,7 @@ def _edits(inner: int, labels: list[str], rng: np.random.Generator) -> list[Edit
     return [*((u, v) for u, v in flips), *swaps]
 
 
-def _edited(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> tuple[Matrix, list[str]]:
+def _edit(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> tuple[Matrix, list[str]]:
     matrix = [list(row) for row in matrix]
     labels = list(labels)
     for u, to in edits:
@@ -177,11 +177,11 @@ def _needed(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> list[Ed
     An edit of a disconnected vertex changes nothing; of two edits that disconnect the same vertex,
     one suffices.
     """
-    cell = _connected(*_edited(matrix, labels, edits))
+    cell = _connected(*_edit(matrix, labels, edits))
     needed = list(edits)
     for edit in edits:
         fewer = [other for other in needed if other != edit]
-        if _connected(*_edited(matrix, labels, fewer)) == cell:
+        if _connected(*_edit(matrix, labels, fewer)) == cell:
             needed = fewer
 
     return needed

@@ -53,7 +53,7 @@ def cells() -> tuple[Architecture, ...]:
 
 
 @cache
-def described() -> Mapping[tuple[str, ...], Described]:
+def describe_strings() -> Mapping[tuple[str, ...], Described]:
     """Return the network of each string of the table; the string is the only member of its key, a
     tuple.
     """
@@ -77,7 +77,7 @@ def strings() -> list[str]:
     return [nasbench201_text(operations) for operations in product(choices, repeat=6)]
 
 
-def listed() -> Arrays:
+def list_cells() -> Arrays:
     """Compute the arrays of the file, with the keys as texts and with `functional_keys`."""
     members: dict[str, tuple[int, Architecture]] = {}
     networks = [from_nasbench201(text) for text in strings()]
@@ -98,7 +98,7 @@ def listed() -> Arrays:
 
 def write(file: Path = CELLS) -> None:
     """Write the file."""
-    arrays = listed()
+    arrays = list_cells()
     del arrays["functional_keys"]
     keys = b"".join(map(bytes.fromhex, packing.texts(arrays["keys"])))
     small = {
@@ -114,7 +114,7 @@ def write(file: Path = CELLS) -> None:
 
 
 def read(file: Path = CELLS) -> Arrays | None:
-    """Return the arrays of `listed` from the file;
+    """Return the arrays of `list_cells` from the file;
 
     None if it is unreadable or disagrees with the code.
     """
@@ -144,7 +144,7 @@ def read(file: Path = CELLS) -> Arrays | None:
 @cache
 def _arrays() -> Arrays:
     arrays = read()
-    return listed() if arrays is None else arrays
+    return list_cells() if arrays is None else arrays
 
 
 def _built(text: str, cell: int, is_first: bool) -> Architecture:

@@ -70,14 +70,14 @@ def diff(
     picture goes to a file: networks over each other for the edit distance, side by side for otmann.
     """
     from archive.kernels.differences import difference
-    from archive.kernels.differences.picture import pictured
+    from archive.kernels.differences.picture import difference_diagram
 
     check_suffix(path)
     settings = assignments(assigned, "a setting")
     # Layers are numbered as `archive arch show` lists them.
     pair = (architecture_of(ctx, first).canonical, architecture_of(ctx, second).canonical)
     explained = difference(*pair, kernel, component, **settings)
-    drawn = pictured(explained)
+    drawn = difference_diagram(explained)
     about = {"file": None, "format": "text", "bytes": None}
     if path is not None:
         about = write_picture(drawn, path, theme, force=force)

@@ -8,7 +8,7 @@ from archive.architecture.diagram import svg
 from archive.architecture.graph import Architecture, Layer
 from archive.drawing import svg as drawn
 from archive.kernels.differences import difference
-from archive.kernels.differences.picture import pictured
+from archive.kernels.differences.picture import difference_diagram
 from archive.spaces.darts.published import PUBLISHED
 
 FOLDER = Path(__file__).resolve().parents[1] / "pictures"
@@ -50,8 +50,8 @@ def pictures() -> dict[str, str]:
     pair = (BEFORE.canonical, AFTER.canonical)
     return {
         "darts.svg": svg(PUBLISHED["DARTS_V2"].architecture, heading=["DARTS_V2"]),
-        "difference.svg": drawn(pictured(difference(*pair))),
-        "transport.svg": drawn(pictured(difference(*pair, "otmann"))),
+        "difference.svg": drawn(difference_diagram(difference(*pair))),
+        "transport.svg": drawn(difference_diagram(difference(*pair, "otmann"))),
     }
 
 

@@ -127,15 +127,15 @@ class ArcKernel(CodeKernel):
 
     def value(self, theta: Floats, first: Floats, second: Floats | None = None) -> Floats:
         """See `CodeKernel.value`."""
-        rows = self._embedded(theta, first)
-        columns = rows if second is None else self._embedded(theta, second)
+        rows = self._embed(theta, first)
+        columns = rows if second is None else self._embed(theta, second)
         return _matern(_squares(rows, columns), float(np.exp(theta[0])))
 
     def prior(self, theta: Floats, prepared: Floats) -> Floats:
         """See `CodeKernel.prior`."""
         return np.full(len(prepared), np.exp(theta[0]))
 
-    def _embedded(self, theta: Floats, prepared: Floats) -> Floats:
+    def _embed(self, theta: Floats, prepared: Floats) -> Floats:
         omega, rho = np.split(np.exp(theta[1:]), 2)
         numbers = prepared[:, : len(self._numbers)]
         groups = self._groups[self._numbers]
@@ -150,7 +150,9 @@ class ArcKernel(CodeKernel):
             code = np.hstack(
                 [np.full((len(column), 1), shared), specific * (column[:, None] == np.arange(size))]
             )
-            parts.append(np.where(np.isnan(column)[:, None], 0.0, omega[self._groups[number]] * code))
+            parts.append(
+                np.where(np.isnan(column)[:, None], 0.0, omega[self._groups[number]] * code)
+            )
 
         return np.hstack(parts)
 

@@ -229,7 +229,9 @@ class Sum(Covariance):
         if len(set(names)) == len(names):
             return tuple(names)
 
-        return tuple(f"{number}.{name}" for number, term in enumerate(self.terms) for name in term.names)
+        return tuple(
+            f"{number}.{name}" for number, term in enumerate(self.terms) for name in term.names
+        )
 
     def bounds(self, stack: Floats) -> Floats:
         """Return the terms' bounds."""

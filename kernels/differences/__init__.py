@@ -14,12 +14,12 @@ from archive.errors import UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.differences.base import Difference, DifferencePart
 
-__all__ = ["Difference", "DifferencePart", "difference", "explained"]
+__all__ = ["Difference", "DifferencePart", "difference", "explainable_kernels"]
 
 _EXPLAINED = ("edit", "otmann")
 
 
-def explained() -> tuple[str, ...]:
+def explainable_kernels() -> tuple[str, ...]:
     """Return the names of the kernels whose distances can be explained."""
     return _EXPLAINED
 

@@ -47,7 +47,7 @@ def edit_difference(
     orders = (sequence(first), sequence(second))
     costs = _layer_costs(prepared, two)
     # Positions in the sequences; input and output stand outside of them, and are matched.
-    aligned = _aligned(costs)
+    aligned = _align(costs)
     pairs: list[Pair] = [(0, 0)]
     pairs += [(None if i is None else i + 1, None if j is None else j + 1) for i, j in aligned]
     pairs.append((len(orders[0]) - 1, len(orders[1]) - 1))
@@ -73,7 +73,7 @@ def _layer_costs(one: Sequenced, two: Sequenced) -> Floats:
     return np.where(same, one.scales[:, None] * relative.sum(axis=2), 1.0)
 
 
-def _aligned(costs: Floats) -> list[Pair]:
+def _align(costs: Floats) -> list[Pair]:
     """Return the layers of both sequences, matched, removed and inserted, in order."""
     n, m = costs.shape
     steps = np.empty((n + 1, m + 1), np.int8)
@@ -92,7 +92,8 @@ def _aligned(costs: Floats) -> list[Pair]:
             )
             least = min(option[0] for option in options) + _ROUNDING
             steps[i + 1, j + 1] = step = min(
-                (move for move in range(3) if options[move][0] <= least), key=lambda at: options[at][1]
+                (move for move in range(3) if options[move][0] <= least),
+                key=lambda at: options[at][1],
             )
             row.append(options[step])
 
@@ -152,7 +153,9 @@ def _skip_parts(x: Sequenced, y: Sequenced, orders: Orders, lam: float) -> list[
         for i, j in zip(*linear_sum_assignment(costs), strict=True):
             free[0].discard(int(i))
             free[1].discard(int(j))
-            parts.append(_skip_part(unshared[0][i], unshared[1][j], orders, lam * float(costs[i, j])))
+            parts.append(
+                _skip_part(unshared[0][i], unshared[1][j], orders, lam * float(costs[i, j]))
+            )
 
     parts += [_skip_part(unshared[0][i], None, orders, lam) for i in sorted(free[0])]
     return parts + [_skip_part(None, unshared[1][j], orders, lam) for j in sorted(free[1])]

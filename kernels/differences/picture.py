@@ -4,7 +4,7 @@ side by side.
 
 from __future__ import annotations
 
-from archive.architecture.diagram import beside, merged
+from archive.architecture.diagram import beside, merge
 from archive.drawing import Diagram
 from archive.kernels.differences.base import Change, Difference
 
@@ -12,7 +12,7 @@ _LEAST_SHARE = 0.01
 """Share of a layer's mass below which the layer counts as having no partner."""
 
 
-def pictured(difference: Difference) -> Diagram:
+def difference_diagram(difference: Difference) -> Diagram:
     """Return the diagram of a difference; its heading has the distance and the sums of its
     parts.
     """
@@ -43,7 +43,7 @@ def pictured(difference: Difference) -> Diagram:
         if part.subject == "layer" and part.first and part.second and part.cost:
             notes[part.first[0], part.second[0]] = f"costs {part.cost:.3g}"
 
-    return merged(first, second, difference.layers, notes, heading(difference))
+    return merge(first, second, difference.layers, notes, heading(difference))
 
 
 def _changes(difference: Difference, which: int) -> list[Change]:

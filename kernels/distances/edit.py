@@ -95,7 +95,7 @@ class Sequenced:
     skips: Integers
 
 
-def sequenced(architecture: Architecture, comparison: Comparison) -> Sequenced:
+def prepare_sequence(architecture: Architecture, comparison: Comparison) -> Sequenced:
     """Return the layers and skips of a network.
 
     Args:
@@ -277,7 +277,7 @@ class EditDistance(PairDistance[Sequenced]):
             InvalidArchitectureError: The network has too many skips to match, or a width beyond
                 floating point.
         """
-        return sequenced(architecture, self.layers)
+        return prepare_sequence(architecture, self.layers)
 
     def pairs(self, networks: Sequence[Sequenced], pairs: Integers) -> Floats:
         """Solve the pairs in compiled batches, on several threads for many pairs."""

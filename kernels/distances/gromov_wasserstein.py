@@ -172,7 +172,9 @@ class GromovWasserstein(PairDistance[Wiring]):
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
 
-            distance = self._known[pair] = gromov_wasserstein(first, second, self.alpha, self.starts)
+            distance = self._known[pair] = gromov_wasserstein(
+                first, second, self.alpha, self.starts
+            )
 
         return distance
 

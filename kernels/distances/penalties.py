@@ -141,7 +141,7 @@ def _penalty(x: Operation, y: Operation, released_code: bool) -> float:
         return 0.0
 
     if x.group == y.group == "conv":
-        sizes = _between_kernels(abs(x.kernel - y.kernel), released_code)
+        sizes = _kernel_penalty(abs(x.kernel - y.kernel), released_code)
         return sizes if x.residual == y.residual else 0.9 * sizes + 0.1
 
     if x.group == y.group == "pool":
@@ -160,7 +160,7 @@ def _name_with_window(name: str, side: int) -> str:
     return f"{name} {side}"
 
 
-def _between_kernels(difference: int, released_code: bool) -> float:
+def _kernel_penalty(difference: int, released_code: bool) -> float:
     if released_code:
         return 0.1 * math.sqrt(2 * difference)
 

@@ -126,8 +126,8 @@ class EmbeddedDistance(FeatureDistance):
         """
         from archive.kernels.features import l1_blocks
 
-        rows = [self._embedded(network) for network in first]
-        columns = None if second is None else [self._embedded(network) for network in second]
+        rows = [self._as_embedded(network) for network in first]
+        columns = None if second is None else [self._as_embedded(network) for network in second]
         check_one_space([*rows, *(columns or ())])
         stack = np.zeros(
             (len(self.components), len(rows), len(rows if columns is None else columns))
@@ -142,7 +142,7 @@ class EmbeddedDistance(FeatureDistance):
 
         return Components.of_stack(stack, self.unnormalised)
 
-    def _embedded(self, network: Embedded | Architecture) -> Embedded:
+    def _as_embedded(self, network: Embedded | Architecture) -> Embedded:
         return self.prepare(network) if isinstance(network, Architecture) else network
 
 

@@ -150,7 +150,7 @@ def path_counts(
         depth, operations, text, ends = stack.pop()
         path[depth:] = [text]
         hops += sum([len(architecture.children[u]) for u in ends])
-        complete, longer = _extended(
+        complete, longer = _extend(
             architecture.children, ends, labels, remaining, most - operations
         )
         if complete:
@@ -168,7 +168,7 @@ def path_counts(
     return counts
 
 
-def _extended(
+def _extend(
     children: Sequence[Sequence[int]],
     ends: Mapping[int, int],
     labels: Sequence[str],

@@ -154,13 +154,13 @@ def subtree_counts(
         near = {u: [" ".join(sorted(labels[v] for v in side[u])) for side in sides] for u in live}
         # The previous label is implied: it is this one without the last hop. So a short name shows
         # the whole subtree.
-        labels = {u: _compressed(f"{original[u]}({'|'.join(near[u])})") for u in live}
+        labels = {u: _compress(f"{original[u]}({'|'.join(near[u])})") for u in live}
         counts.update(f"{i}:{text}" for text in labels.values())
 
     return dict(counts)
 
 
-def _compressed(text: str) -> str:
+def _compress(text: str) -> str:
     if len(text) <= MOST_READABLE:
         return text
 

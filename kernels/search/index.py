@@ -168,7 +168,7 @@ class _PairIndex(Index):
     """Common part of the two indexes of a `PairDistance`: the comparison with chosen networks."""
 
     @abstractmethod
-    def prepared(self, position: int) -> Any:
+    def unpack(self, position: int) -> Any:
         """Return a prepared network."""
 
     def compare(self, query: Any, positions: Integers, component: int | None) -> Floats:
@@ -176,7 +176,7 @@ class _PairIndex(Index):
         if not len(positions):
             return np.zeros(0)
 
-        networks = [query, *(self.prepared(int(position)) for position in positions)]
+        networks = [query, *(self.unpack(int(position)) for position in positions)]
         pairs = np.stack([np.zeros(len(positions), np.int64), np.arange(1, len(networks))], axis=1)
         values = self.distance.pairs(networks, pairs)
         mean = component is None
@@ -211,7 +211,7 @@ class PrunedIndex(_PairIndex):
         arrays["sketches"] = self._bound.describe(arrays)
         self.arrays = packed.join(self.arrays, arrays) if self.arrays else arrays
 
-    def prepared(self, position: int) -> Any:
+    def unpack(self, position: int) -> Any:
         """Return the prepared network at a position."""
         assert self._class is not None
         # The key may be empty: pairs are compared by position.
@@ -279,7 +279,7 @@ class BruteForceIndex(_PairIndex):
         """Append prepared networks."""
         self._networks += networks
 
-    def prepared(self, position: int) -> Any:
+    def unpack(self, position: int) -> Any:
         """Return the prepared network at a position."""
         return self._networks[position]
 

@@ -26,7 +26,7 @@ def decisions(request):
 
 
 def drawn(decisions, rng):
-    return decisions.completed([ABSENT] * len(decisions.decisions), rng)
+    return decisions.complete([ABSENT] * len(decisions.decisions), rng)
 
 
 def members(decisions, count, seed=0):

@@ -13,7 +13,7 @@ from archive import spaces
 from archive.architecture.aten.blocks import fold
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.diagram import diagram, svg
-from archive.architecture.diagram.comparison import gathered
+from archive.architecture.diagram.comparison import gather
 from archive.architecture.graph import Architecture
 from archive.drawing import Diagram, text
 from archive.spaces.darts.published import PUBLISHED
@@ -137,7 +137,7 @@ def test_gathered_lines_lead_where_they_led(plain: Diagram, statuses: list[str])
         replace(link, status=status) for link, status in zip(plain.links, statuses, strict=False)
     ]
     nodes = [replace(node, junction=False) for node in plain.nodes]
-    drawn = gathered(Diagram(tuple(nodes), tuple(links)))
+    drawn = gather(Diagram(tuple(nodes), tuple(links)))
     assert all(link.tail < link.head for link in drawn.links)
     assert len(drawn.links) <= len(links)
     found = set()

@@ -13,7 +13,7 @@ from archive.spaces.nasbench201_cells import cells
 
 @pytest.fixture(scope="module")
 def computed():
-    return nasbench201_cells.listed()
+    return nasbench201_cells.list_cells()
 
 
 def same(first, second):
@@ -56,7 +56,7 @@ def test_a_file_that_is_of_no_use_counts_as_missing(tmp_path, monkeypatch, compu
 
 
 def test_what_is_known_of_every_string_is_what_building_it_tells():
-    known = nasbench201_cells.described()
+    known = nasbench201_cells.describe_strings()
     assert len(known) == 15625
     for (text,), described in list(known.items())[::53]:
         network = from_nasbench201(text)

@@ -13,7 +13,7 @@ from archive.architecture import codec
 from archive.constraints import parse
 from archive.errors import InfeasibleError, InvalidArchitectureError
 from archive.spaces import constrained as constrained_module
-from archive.spaces.constrained import ConstrainedSpace, constrained
+from archive.spaces.constrained import ConstrainedSpace, constrain
 from tests.support.histories import Chains, units
 
 
@@ -31,7 +31,7 @@ COSTS = {"layers": layers, "units": units, "convolutions": convolutions}
 
 
 def limited(space, *texts):
-    return constrained(space, tuple(map(parse, texts)), COSTS)
+    return constrain(space, tuple(map(parse, texts)), COSTS)
 
 
 def test_constraints_on_quantities_that_are_not_known_change_nothing():
@@ -103,7 +103,7 @@ def test_the_members_are_those_of_the_space_that_meet_the_constraints():
         decisions.decode(decisions.encode(one)).functional_key == one.functional_key
         for one in met[:3]
     )
-    decoded = [decisions.decode(decisions.completed([-1] * 6, drawn)) for _ in range(50)]
+    decoded = [decisions.decode(decisions.complete([-1] * 6, drawn)) for _ in range(50)]
     assert any(one is None for one in decoded) and all(
         one is None or space.contains(one) for one in decoded
     )

@@ -55,7 +55,7 @@ def widths(network: Architecture) -> list[int]:
 def test_units_change_by_an_eighth_rounded_and_by_one_at_least(
     units: int, more: int, fewer: int
 ) -> None:
-    assert (apply.changed(units, +1), apply.changed(units, -1)) == (more, fewer)
+    assert (apply.change_units(units, +1), apply.change_units(units, -1)) == (more, fewer)
 
 
 def test_inc_single_and_dec_single_change_one_layer() -> None:

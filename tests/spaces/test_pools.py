@@ -39,7 +39,7 @@ def test_all_networks_of_the_pools_are_feed_forward() -> None:
 
 
 def test_blocks_of_the_mlp_pool_have_one_label_and_one_width() -> None:
-    network = mlp.blocked(3, 4)
+    network = mlp.make_blocks(3, 4)
     inner = network.layers[1:-2]
     assert [len(set(inner[first : first + 4])) for first in (0, 4, 8)] == [1, 1, 1]
     assert len({layer.op for layer in inner}) == 3
@@ -51,9 +51,9 @@ def test_the_cnn_generators_give_the_networks_of_the_released_code() -> None:
     items = {item["name"]: item for item in golden("otmann.json")["networks"]}
     ours = {
         **{f"pool_cnn_vgg_{repeats}": cnn.vgg(repeats) for repeats in (1, 2, 3, 4)},
-        "pool_cnn_blocked_3_1_1": cnn.blocked(3, 1),
-        "pool_cnn_blocked_3_3_1": cnn.blocked(3, 3),
-        "pool_cnn_resnet_3_2_1": cnn.blocked(3, 2, kind="res3"),
+        "pool_cnn_blocked_3_1_1": cnn.make_blocks(3, 1),
+        "pool_cnn_blocked_3_3_1": cnn.make_blocks(3, 3),
+        "pool_cnn_resnet_3_2_1": cnn.make_blocks(3, 2, kind="res3"),
     }
     for name, network in ours.items():
         words = vocabulary("cnn")

@@ -13,7 +13,7 @@ from archive.architecture.aten.weights import parameters
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import layer_masses
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.spaces.aten import packed
+from archive.spaces.aten import pack_content
 from tests.support.networks.torch_nets import chain, layer, network, networks, residual
 
 TORCH = spaces.get("torch")
@@ -27,7 +27,7 @@ def test_networks_of_operations_are_members(net: Architecture) -> None:
 
 
 def constant(**changes: Any) -> Layer:
-    content = packed(np.arange(6, dtype="<i8").tobytes())
+    content = pack_content(np.arange(6, dtype="<i8").tobytes())
     return layer("constant", **{"shape": [2, 3], "dtype": "int64", "content": content, **changes})
 
 

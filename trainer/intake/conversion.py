@@ -28,7 +28,7 @@ from archive.architecture.aten.signature import OperationParameter, Signature, s
 from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.spaces.aten import packed
+from archive.spaces.aten import pack_content
 from archive.trainer.intake import recurrent, stand_ins
 from archive.trainer.intake.draft import Draft
 from archive.trainer.intake.programs import ModelTensor, Program
@@ -305,7 +305,7 @@ def _content(name: str, tensor: torch.Tensor) -> str:
         if tensor.numel()
         else tensor.new_empty(0)
     )
-    text = packed(raw.numpy().tobytes())
+    text = pack_content(raw.numpy().tobytes())
     if len(text) > MOST_CONTENT:
         raise UsageError(
             f"the buffer {name} has {len(text)} bytes when compressed, and an architecture holds "

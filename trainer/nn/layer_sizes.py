@@ -34,12 +34,12 @@ def layer_sizes(architecture: Architecture, form: NetworkForm) -> list[LayerSize
             network; or the network cannot have the form.
     """
     if architecture.space == TORCH:
-        from archive.architecture.aten.weights import trained
+        from archive.architecture.aten.weights import count_trained
         from archive.trainer.nn.aten.network import output_shapes
 
         sizes = []
         for u, shape in enumerate(output_shapes(architecture)):
-            sizes.append(LayerSize(shape, trained(architecture.layers[u])))
+            sizes.append(LayerSize(shape, count_trained(architecture.layers[u])))
 
         return sizes
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from archive.architecture.graph import Architecture, Connection, Layer
 from archive.architecture.layer import Attributes
-from archive.architecture.repeats import Part, Repeat, folded_parts, parts
+from archive.architecture.repeats import Part, Repeat, fold_parts, parts
 from archive.errors import InvalidArchitectureError
 
 START = "block_start"
@@ -143,7 +143,7 @@ def fold(architecture: Architecture) -> Architecture:
         return architecture
 
     chain, free = parts(architecture)
-    items = folded_parts(chain)
+    items = fold_parts(chain)
     if not any(isinstance(item, Repeat) for item in items):
         return architecture
 
@@ -179,7 +179,7 @@ def unfold(architecture: Architecture) -> Architecture:
             if u == end:
                 # In topological order, the layers that the block reads precede its end: they are
                 # copied already.
-                copy.written_out(start, end, sorted(inside), times)
+                copy.write_out(start, end, sorted(inside), times)
             elif u != start and u not in inside:
                 copy.layer(u)
 
@@ -229,7 +229,7 @@ class _Copy:
             self.edges.append((self.at[item.first_end], end, 0))
             self.at[item.end] = end
 
-    def written_out(self, start: int, end: int, inside: Sequence[int], times: int) -> None:
+    def write_out(self, start: int, end: int, inside: Sequence[int], times: int) -> None:
         """Copy the layers of a block as often as it is repeated."""
         (before,), (last,) = self.architecture.parents[start], self.architecture.parents[end]
         self.at[start] = self.at[before]

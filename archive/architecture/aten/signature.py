@@ -146,13 +146,13 @@ class Signature:
             How near the layer comes to the signature, larger is nearer, and the fault in words.
         """
         return (
-            self._unknown_fault(attributes, arguments)
+            self._fault_of_unknown(attributes, arguments)
             or self._value_fault(attributes)
             or self._input_fault(attributes, arguments)
             or self._missing_fault(attributes)
         )
 
-    def _unknown_fault(
+    def _fault_of_unknown(
         self, attributes: Mapping[str, Any], arguments: Collection[int]
     ) -> tuple[int, str] | None:
         names = [parameter.name for parameter in self.parameters if parameter.kind]
@@ -177,7 +177,7 @@ class Signature:
         for name, value in attributes.items():
             if not _fits(parameters[name], value):
                 return 2, (
-                    f"{name} of {self.operation} must be {_wanted(parameters[name])}, got {value!s:.60}"
+                    f"{name} of {self.operation} must be {_requirement(parameters[name])}, got {value!s:.60}"
                 )
 
         return None
@@ -240,20 +240,20 @@ def signatures() -> Mapping[str, tuple[Signature, ...]]:
     file = resources.files("archive.architecture.aten") / "signatures.txt"
     by_operation: dict[str, tuple[Signature, ...]] = {}
     for line in (*file.read_text(encoding="utf-8").splitlines(), *_OWN):
-        signature = parsed(_extended(line))
+        signature = parse_signature(_extend(line))
         by_operation[signature.operation] = (*by_operation.get(signature.operation, ()), signature)
 
     return by_operation
 
 
-def _extended(line: str) -> str:
+def _extend(line: str) -> str:
     """Return the signature of an operation with the parameters that it has here alone."""
     name, _, parameters = line.partition("(")
     added = _ADDED.get(name)
     return f"{name}({parameters.replace(') ->', f', {added}) ->', 1)}" if added else line
 
 
-def parsed(line: str) -> Signature:
+def parse_signature(line: str) -> Signature:
     """Return the signature of a line."""
     match = _LINE.fullmatch(line)
     assert match is not None, line
@@ -342,7 +342,7 @@ def _is(kind: str, value: Any) -> bool:
     return type(value) is {"flag": bool, "text": str}[kind]
 
 
-def _wanted(parameter: OperationParameter) -> str:
+def _requirement(parameter: OperationParameter) -> str:
     if parameter.name == "dtype":
         return f"one of {', '.join(DTYPES)}"
 

@@ -123,7 +123,7 @@ def fan_in(layer: Layer) -> int:
         )
 
     if layer.op in recurrent.GATES:
-        return max(trained(layer) // recurrent.features(layer.attributes), 1)
+        return max(count_trained(layer) // recurrent.features(layer.attributes), 1)
 
     name, side = _FIRST.get(layer.op, ("", 0))
     return next(iter(shape(layer, name)[side:]), 1)
@@ -139,12 +139,12 @@ def parameters(architecture: Architecture) -> int:
     from archive.architecture.aten.blocks import repeats
 
     return sum(
-        times * trained(layer)
+        times * count_trained(layer)
         for layer, times in zip(architecture.layers, repeats(architecture), strict=True)
     )
 
 
-def trained(layer: Layer) -> int:
+def count_trained(layer: Layer) -> int:
     """Return the number of trained numbers that a layer owns."""
     if layer.op == "parameter":
         return math.prod(shape(layer, "shape"))

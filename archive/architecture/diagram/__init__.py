@@ -1,4 +1,4 @@
-"""Pictures of architectures: `diagram` makes one, `svg` draws it; `merged` and `beside` compare two
+"""Pictures of architectures: `diagram` makes one, `svg` draws it; `merge` and `beside` compare two
 networks.
 
 `archive.drawing` draws diagrams, which know no architectures.
@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from archive.architecture.diagram.assembly import diagram
-from archive.architecture.diagram.comparison import beside, merged
+from archive.architecture.diagram.comparison import beside, merge
 from archive.drawing import svg as drawn
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.drawing import Theme
 
-__all__ = ["beside", "diagram", "merged", "svg"]
+__all__ = ["beside", "diagram", "merge", "svg"]
 
 
 def svg(

@@ -20,7 +20,7 @@ from archive.architecture.diagram.labels import channels, node
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
-from archive.architecture.repeats import Repeat, repeated
+from archive.architecture.repeats import Repeat, find_repeats
 from archive.drawing.diagram import Diagram, DiagramNode, Frame, Link, Panel
 
 NO_OUTPUT = "reaches no output"
@@ -48,7 +48,9 @@ def diagram(
             sizes, parameters.
         heading: Lines of text above the picture.
     """
-    notes = {position: notes[u] for position, u in enumerate(architecture.canonical_order) if u in notes}
+    notes = {
+        position: notes[u] for position, u in enumerate(architecture.canonical_order) if u in notes
+    }
     architecture = architecture.canonical
     if len(vocabulary(architecture.space).parts) > 1:
         drawn = _cells(architecture, notes)
@@ -82,7 +84,9 @@ def _title(architecture: Architecture) -> str:
 def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str]) -> _Parts:
     words = vocabulary(architecture.space)
     # Parts of a cell with dead ends are not defined, and a cell has few layers.
-    graph = folded(architecture) if fold and not words.dead_ends else with_blocks(architecture)
+    graph = (
+        fold_repeats(architecture) if fold and not words.dead_ends else with_blocks(architecture)
+    )
     width = channels(architecture)
     feeds = _with_junctions(graph.edges, not words.arguments)
     items = _in_order(graph.layers, feeds)
@@ -113,8 +117,8 @@ def _mark_dead(architecture: Architecture, drawn: _Parts) -> None:
         if box.layer is not None and architecture.layers[box.layer].op in last:
             last[architecture.layers[box.layer].op] = number
 
-    fed = _reached(last[INPUT], [(link.tail, link.head) for link in drawn.links])
-    used = _reached(last[OUTPUT], [(link.head, link.tail) for link in drawn.links])
+    fed = _reach(last[INPUT], [(link.tail, link.head) for link in drawn.links])
+    used = _reach(last[OUTPUT], [(link.head, link.tail) for link in drawn.links])
     for number, box in enumerate(drawn.nodes):
         if number in last.values() or (number in fed and number in used):
             continue
@@ -125,7 +129,7 @@ def _mark_dead(architecture: Architecture, drawn: _Parts) -> None:
         drawn.nodes[number] = replace(box, note=note, tip=tip, dead=True)
 
 
-def _reached(start: int, ways: Sequence[tuple[int, int]]) -> set[int]:
+def _reach(start: int, ways: Sequence[tuple[int, int]]) -> set[int]:
     """Return the places that ways lead to, the first one included."""
     heads: dict[int, list[int]] = {}
     for tail, head in ways:
@@ -197,7 +201,11 @@ def _cells(architecture: Architecture, notes: Mapping[int, str]) -> _Parts:
 
 
 def _cell(
-    architecture: Architecture, part: str, members: list[int], notes: Mapping[int, str], drawn: _Parts
+    architecture: Architecture,
+    part: str,
+    members: list[int],
+    notes: Mapping[int, str],
+    drawn: _Parts,
 ) -> None:
     """Add a cell: entries and operations as boxes, sums as circles, the output of the cell."""
     words = vocabulary(architecture.space)
@@ -304,13 +312,13 @@ class Folded:
     repeats: tuple[tuple[int, frozenset[int]], ...] = ()
 
 
-def folded(architecture: Architecture) -> Folded:
+def fold_repeats(architecture: Architecture) -> Folded:
     """Return a network with its repeated parts drawn once."""
     whole = with_blocks(architecture)
     if whole.repeats:
         return whole
 
-    repeated_parts = repeated(architecture)
+    repeated_parts = find_repeats(architecture)
     if not repeated_parts:
         return whole
 
@@ -321,7 +329,9 @@ def folded(architecture: Architecture) -> Folded:
         _hide(repeat, hidden, instead, repeats)
 
     layers = tuple(u for u in whole.layers if u not in hidden)
-    edges = {(_shown(tail, instead), head) for tail, head in whole.edges if head not in hidden}
+    edges = {
+        (_visible_edges(tail, instead), head) for tail, head in whole.edges if head not in hidden
+    }
     kept = tuple(sorted(edge for edge in edges if edge[0] not in hidden))
     return Folded(layers, kept, tuple(repeats))
 
@@ -340,7 +350,7 @@ def _hide(
         _hide(inner, hidden, instead, repeats)
 
 
-def _shown(tail: int, instead: dict[int, int]) -> int:
+def _visible_edges(tail: int, instead: dict[int, int]) -> int:
     while tail in instead:
         tail = instead[tail]
 

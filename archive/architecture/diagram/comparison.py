@@ -1,6 +1,6 @@
 """Diagrams of two networks that are compared: one over the other, or side by side.
 
-`merged` draws layers that belong together once, which needs an order of layers that suits both
+`merge` draws layers that belong together once, which needs an order of layers that suits both
 networks. `beside` draws both networks, with a line between layers that belong together.
 """
 
@@ -22,7 +22,7 @@ None for a layer without a partner.
 """
 
 
-def merged(
+def merge(
     first: Architecture,
     second: Architecture,
     pairs: Sequence[Pair],
@@ -73,7 +73,7 @@ def merged(
     if vocabulary(first.space).arguments:
         return whole
 
-    return gathered(whole, [number for number, node in enumerate(nodes) if node.junction])
+    return gather(whole, [number for number, node in enumerate(nodes) if node.junction])
 
 
 def beside(
@@ -214,7 +214,7 @@ Group = tuple[tuple[int, ...], Status]
 """Nodes that feed another one by lines of one status."""
 
 
-def gathered(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
+def gather(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
     """Return a diagram with junctions where several nodes have the same several inputs of one
     status.
 
@@ -244,7 +244,7 @@ def gathered(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
         links += [Link(tail, junction, status) for tail in tails]
         links += [Link(junction, head, status) for head in fed if head != junction]
 
-    return _sorted(diagram, nodes, links, keys, member)
+    return _sort(diagram, nodes, links, keys, member)
 
 
 def _heads(diagram: Diagram) -> dict[Group, list[int]]:
@@ -264,7 +264,7 @@ def _inputs(diagram: Diagram, head: int) -> list[int]:
     return sorted(link.tail for link in diagram.links if link.head == head)
 
 
-def _sorted(
+def _sort(
     diagram: Diagram,
     nodes: list[DiagramNode],
     links: list[Link],
@@ -290,7 +290,10 @@ def _sorted(
                 heapq.heappush(ready, (keys[head], head))
 
     panels = tuple(
-        Panel(panel.title, frozenset(position[u] for u, panel_number in member.items() if panel_number == number))
+        Panel(
+            panel.title,
+            frozenset(position[u] for u, panel_number in member.items() if panel_number == number),
+        )
         for number, panel in enumerate(diagram.panels)
     )
     moved = [Link(position[link.tail], position[link.head], link.status) for link in links]

@@ -78,10 +78,10 @@ def from_genotype(described: Any, space: str | None = None) -> Architecture:
             "; ".join(f"no genotype of {name}: {fault}" for name, fault in faults.items())
         )
 
-    return assembled(genotype, chosen)
+    return assemble(genotype, chosen)
 
 
-def assembled(genotype: Genotype, space: str) -> Architecture:
+def assemble(genotype: Genotype, space: str) -> Architecture:
     """Return the architecture of a genotype that a space has, without further checks."""
     return built(space, *_graph(genotype))
 
@@ -190,7 +190,7 @@ class _CellReader:
         choices: list[Choice] = []
         for state, node in enumerate(nodes, start=INPUTS):
             read = [self._choice(u, states) for u in node]
-            choices += _completed(read, rules.sources(state))
+            choices += _complete(read, rules.sources(state))
             states[node] = state
 
         concat = [states[self.architecture.parents[u]] for u in self.exits]
@@ -200,7 +200,7 @@ class _CellReader:
             )
 
         for state in range(INPUTS + len(nodes), INPUTS + rules.nodes):
-            choices += _completed([], rules.sources(state))
+            choices += _complete([], rules.sources(state))
             concat.append(state)
 
         return tuple(choices), tuple(sorted(concat))
@@ -260,7 +260,7 @@ class _CellReader:
         return self.architecture.layers[u].op
 
 
-def _completed(read: list[Choice], sources: tuple[tuple[int, int], ...]) -> list[Choice]:
+def _complete(read: list[Choice], sources: tuple[tuple[int, int], ...]) -> list[Choice]:
     """Return the two choices of a node, with `none` for those that are absent, on the first states
     that it may read.
     """

@@ -176,7 +176,7 @@ def _whole(bound: Any) -> int:
 
 
 def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tuple[int, ...]]:
-    listed = _listed(choices, name, 2 * _MOST_NODES)
+    listed = _check_list(choices, name, 2 * _MOST_NODES)
     if not listed or len(listed) % 2:
         raise CodecError(
             f"{name} must have two pairs of operation and state for each node, got {len(listed)}"
@@ -184,7 +184,7 @@ def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tup
 
     checked = tuple(_choice(name, position, choice) for position, choice in enumerate(listed))
     states = INPUTS + len(listed) // 2
-    joined = _listed(concat, f"{name}_concat", _MOST_NODES)
+    joined = _check_list(concat, f"{name}_concat", _MOST_NODES)
     for state in joined:
         if isinstance(state, bool) or not isinstance(state, int) or not INPUTS <= state < states:
             raise CodecError(
@@ -213,7 +213,7 @@ def _choice(name: str, position: int, choice: Any) -> Choice:
     return operation, state
 
 
-def _listed(value: Any, name: str, most: int) -> list[Any]:
+def _check_list(value: Any, name: str, most: int) -> list[Any]:
     if not isinstance(value, (list, tuple, range)):
         raise CodecError(f"{name} must be a list, got {brief(value)}")
 

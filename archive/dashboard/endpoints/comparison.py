@@ -81,9 +81,9 @@ def _difference(request: Request) -> Response:
 
 
 def _picture(request: Request) -> Response:
-    from archive.kernels.differences.picture import pictured
+    from archive.kernels.differences.picture import difference_diagram
 
-    drawn = drawing.svg(pictured(_explained(request)), theme=theme_of(request))
+    drawn = drawing.svg(difference_diagram(_explained(request)), theme=theme_of(request))
     return Response(
         drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml"
     )

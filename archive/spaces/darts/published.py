@@ -146,5 +146,7 @@ _LISTED = (
     ),
 )
 
-PUBLISHED: Mapping[str, PublishedGenotype] = MappingProxyType({genotype.name: genotype for genotype in _LISTED})
+PUBLISHED: Mapping[str, PublishedGenotype] = MappingProxyType(
+    {genotype.name: genotype for genotype in _LISTED}
+)
 """The genotypes by name."""

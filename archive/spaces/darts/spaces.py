@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from archive.architecture.genotypes.codec import assembled, to_genotype
+from archive.architecture.genotypes.codec import assemble, to_genotype
 from archive.architecture.genotypes.genotype import INPUTS, RULES, Choice, Genotype, GenotypeRules
 from archive.architecture.genotypes.operations import CELLS, NONE
 from archive.architecture.graph import Architecture
@@ -129,7 +129,7 @@ class GenotypeSpace(CellSpace):
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Draw each operation, and each pair of states that a node reads, uniformly."""
-        normal, reduce = (tuple(self._drawn(rng)) for _ in CELLS)
+        normal, reduce = (tuple(self._draw_choices(rng)) for _ in CELLS)
         return self.built((normal, reduce))
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
@@ -144,15 +144,17 @@ class GenotypeSpace(CellSpace):
             position = int(rng.integers(len(cells[0])))
             if rng.integers(2):
                 name = "swap_label"
-                options = self._relabelled(cells[cell], position)
+                options = self._relabel(cells[cell], position)
             else:
                 name = "swap_input"
-                options = self._rewired(cells[cell], position)
+                options = self._rewire(cells[cell], position)
 
             if not options:
                 continue
 
-            child = self.built(_replaced(cells, cell, position, options[int(rng.integers(len(options)))]))
+            child = self.built(
+                _replace(cells, cell, position, options[int(rng.integers(len(options)))])
+            )
             if child.functional_key != architecture.functional_key:
                 return Mutation(child, (name,))
 
@@ -163,12 +165,12 @@ class GenotypeSpace(CellSpace):
         for cell, choices in enumerate(cells):
             for position in range(len(choices)):
                 edits = [
-                    ("swap_label", self._relabelled(choices, position)),
-                    ("swap_input", self._rewired(choices, position)),
+                    ("swap_label", self._relabel(choices, position)),
+                    ("swap_input", self._rewire(choices, position)),
                 ]
                 for name, options in edits:
                     for choice in options:
-                        child = self.built(_replaced(cells, cell, position, choice))
+                        child = self.built(_replace(cells, cell, position, choice))
                         if child.key not in seen:
                             seen.add(child.key)
                             yield Mutation(child, (name,))
@@ -177,9 +179,9 @@ class GenotypeSpace(CellSpace):
         """Return the architecture of the choices of both cells."""
         normal, reduce = cells
         genotype = Genotype(normal, self.rules.outputs(normal), reduce, self.rules.outputs(reduce))
-        return assembled(genotype, self.name)
+        return assemble(genotype, self.name)
 
-    def _drawn(self, rng: np.random.Generator) -> Iterator[Choice]:
+    def _draw_choices(self, rng: np.random.Generator) -> Iterator[Choice]:
         for node in range(INPUTS, INPUTS + self.rules.nodes):
             states = rng.choice(node, size=2, replace=self.rules.repeats)
             operations = rng.integers(len(self.primitives), size=2)
@@ -188,12 +190,12 @@ class GenotypeSpace(CellSpace):
                 for op, state in zip(operations, states, strict=True)
             )
 
-    def _relabelled(self, choices: Sequence[Choice], position: int) -> list[Choice]:
+    def _relabel(self, choices: Sequence[Choice], position: int) -> list[Choice]:
         """Return the choices with another operation."""
         operation, state = choices[position]
         return [(other, state) for other in self.primitives if other != operation]
 
-    def _rewired(self, choices: Sequence[Choice], position: int) -> list[Choice]:
+    def _rewire(self, choices: Sequence[Choice], position: int) -> list[Choice]:
         """Return the choices with another state that the node may read."""
         operation, state = choices[position]
         # The partner of an even position is the next one, that of an odd position the one before.
@@ -206,7 +208,7 @@ def _cells(architecture: Architecture) -> Cells:
     return genotype.normal, genotype.reduce
 
 
-def _replaced(cells: Cells, cell: int, position: int, choice: Choice) -> Cells:
+def _replace(cells: Cells, cell: int, position: int, choice: Choice) -> Cells:
     changed = [list(choices) for choices in cells]
     changed[cell][position] = choice
     normal, reduce = changed
@@ -229,11 +231,11 @@ class GenotypeDecisions(Decisions):
         super().__init__(genotypes)
         self._genotypes = genotypes
         self._primitives = genotypes.primitives
-        nodes = range(INPUTS, INPUTS + genotypes.genotype.nodes)
+        nodes = range(INPUTS, INPUTS + genotypes.rules.nodes)
         self._sources: dict[int, tuple[Pair, ...]] = {
-            node: genotypes.genotype.sources(node) for node in nodes
+            node: genotypes.rules.sources(node) for node in nodes
         }
-        self.decisions = tuple(self._named())
+        self.decisions = tuple(self._name_decisions())
 
     def needed(self, prefix: Sequence[int]) -> bool:
         """Every decision exists."""
@@ -248,7 +250,7 @@ class GenotypeDecisions(Decisions):
         vector: list[int] = []
         for choices in (genotype.normal, genotype.reduce):
             for first in range(0, len(choices), 2):
-                vector += self._encoded(INPUTS + first // 2, choices[first : first + 2])
+                vector += self._encode_node(INPUTS + first // 2, choices[first : first + 2])
 
         return tuple(vector)
 
@@ -258,7 +260,7 @@ class GenotypeDecisions(Decisions):
         normal, reduce = (tuple(self._choices(choices)) for _ in CELLS)
         return self._genotypes.built((normal, reduce))
 
-    def _named(self) -> Iterator[Decision]:
+    def _name_decisions(self) -> Iterator[Decision]:
         for cell in CELLS:
             for node, pairs in self._sources.items():
                 if len(pairs) > 1:
@@ -272,7 +274,7 @@ class GenotypeDecisions(Decisions):
                     for number in (1, 2)
                 )
 
-    def _encoded(self, node: int, choices: Sequence[Choice]) -> list[int]:
+    def _encode_node(self, node: int, choices: Sequence[Choice]) -> list[int]:
         (first, low), (second, high) = sorted(choices, key=lambda choice: (choice[1], choice[0]))
         pairs = self._sources[node]
         read = [pairs.index((low, high))] if len(pairs) > 1 else []

@@ -44,7 +44,7 @@ def dec_en_masse(architecture: Architecture, layers: Iterable[int]) -> Architect
     return _change_units(architecture, layers, -1)
 
 
-def changed(units: int, sign: int) -> int:
+def change_units(units: int, sign: int) -> int:
     """Return units increased (`sign` 1) or decreased (-1) by 1/8, rounded half up, and by 1 at
     least.
     """
@@ -256,7 +256,7 @@ def _change_units(architecture: Architecture, layers: Iterable[int], sign: int) 
         if units is None:
             raise InvalidArchitectureError(f"{op} has no units to change", u)
 
-        new[u] = Layer(op, changed(units, sign), stride)
+        new[u] = Layer(op, change_units(units, sign), stride)
 
     return Architecture(architecture.space, new, architecture.edges)
 

@@ -16,7 +16,7 @@ from archive.architecture.operations import Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers import apply
-from archive.spaces.modifiers.apply import changed, halvings, orphans
+from archive.spaces.modifiers.apply import change_units, halvings, orphans
 
 _ENDS = ("input", "output", "decision")
 
@@ -33,7 +33,7 @@ def resizable(architecture: Architecture, limits: Limits, sign: int) -> list[int
     return [
         u
         for u, layer in enumerate(architecture.layers)
-        if layer.units is not None and low <= changed(layer.units, sign) <= high
+        if layer.units is not None and low <= change_units(layer.units, sign) <= high
     ]
 
 

@@ -225,7 +225,7 @@ def _remove_layer(
 
 def _reconnection(architecture: Architecture, layer: int, rng: np.random.Generator) -> list[Edge]:
     parents, children = (
-        list(_shuffled(layers, rng)) for layers in apply.orphans(architecture, layer)
+        list(_shuffle(layers, rng)) for layers in apply.orphans(architecture, layer)
     )
     edges = []
     while parents or children:
@@ -254,7 +254,7 @@ def _skip(
 def _swap_label(
     architecture: Architecture, limits: Limits, rng: np.random.Generator
 ) -> Architecture | None:
-    for layer in _shuffled(range(1, len(architecture.layers) - 1), rng):
+    for layer in _shuffle(range(1, len(architecture.layers) - 1), rng):
         same, other = swaps(architecture, layer)
         if same or other:
             op = _pick_label(same, other, rng)
@@ -307,7 +307,7 @@ def _below(n: int, rng: np.random.Generator) -> int:
     return int(rng.random() * n)
 
 
-def _shuffled(items: Sequence[T], rng: np.random.Generator) -> Iterator[T]:
+def _shuffle(items: Sequence[T], rng: np.random.Generator) -> Iterator[T]:
     left = list(items)
     while left:
         yield left.pop(_below(len(left), rng))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture import packing
-from archive.architecture.compact import restored
+from archive.architecture.compact import restore
 from archive.architecture.graph import Architecture, Edge, Layer
 from archive.cache import Arrays
 
@@ -61,7 +61,7 @@ class Described(NamedTuple):
         layers = tuple([shared.layers.setdefault(layer, layer) for layer in cell.layers])
         edges = tuple([shared.edges.setdefault(edge, edge) for edge in cell.edges])
         return cls.of(
-            restored(
+            restore(
                 cell.space, layers, edges, cell.key, cell.functional_key, cell.arguments or None
             )
         )

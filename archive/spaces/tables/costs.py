@@ -81,6 +81,9 @@ def impossible(
 
         rows = [row for row, entry in enumerate(entries) if not is_possible(name, entry)]
         if rows:
-            impossible_costs[name] = (f"row {numbers[rows[0]]} has {texts[name][rows[0]].strip()!r}", rows)
+            impossible_costs[name] = (
+                f"row {numbers[rows[0]]} has {texts[name][rows[0]].strip()!r}",
+                rows,
+            )
 
     return impossible_costs

@@ -84,11 +84,15 @@ FORMS = (
         ("arch_str",),
         ("index",),
         codec.from_nasbench201,
-        nasbench201_cells.described,
+        nasbench201_cells.describe_strings,
     ),
     # Tables of NAS-Bench-Suite-Zero.
     TableForm(
-        "nasbench201", ("net_str",), ("net",), codec.from_nasbench201, nasbench201_cells.described
+        "nasbench201",
+        ("net_str",),
+        ("net",),
+        codec.from_nasbench201,
+        nasbench201_cells.describe_strings,
     ),
     TableForm("darts", ("genotype",), (), partial(from_genotype, space="darts")),
     TableForm(

@@ -116,10 +116,12 @@ class Table:
         self.space_config: Mapping[str, Any] = MappingProxyType(about["config"])
         self.columns: tuple[str, ...] = tuple(about["columns"])
         keys = packing.texts(content["functional_keys"])
-        self.index: Mapping[str, int] = MappingProxyType({key: position for position, key in enumerate(keys)})
-        self.rows: NDArray[np.int64] = _frozen(content["rows"])
+        self.index: Mapping[str, int] = MappingProxyType(
+            {key: position for position, key in enumerate(keys)}
+        )
+        self.rows: NDArray[np.int64] = _freeze(content["rows"])
         self._means = {
-            name: _frozen(means) for name, means in zip(self.columns, content["means"], strict=True)
+            name: _freeze(means) for name, means in zip(self.columns, content["means"], strict=True)
         }
         self._unusable: dict[str, str] = about["unusable"]
         # Tables in the cache may be those of an earlier release.
@@ -297,6 +299,6 @@ def _load(
     return Table(kept, str(path), sha256)
 
 
-def _frozen(values: NDArray[Number]) -> NDArray[Number]:
+def _freeze(values: NDArray[Number]) -> NDArray[Number]:
     values.flags.writeable = False
     return values

@@ -121,7 +121,7 @@ class TreeWasserstein(FeatureDistance):
         self.tree = None if tree is None else OperationTree(tree)
         self.sizes = check_flag("sizes", sizes)
         self.functional = check_flag("functional", functional)
-        self.weights = None if weights is None else self._checked_weights(weights)
+        self.weights = None if weights is None else self._check_weights(weights)
         if self.weights is not None and abs(sum(self.weights) - 1) > 1e-9:
             raise UsageError(
                 f"weights must sum to 1, got {self.weights} of sum {sum(self.weights):g}"
@@ -165,7 +165,7 @@ class TreeWasserstein(FeatureDistance):
         tree = self.tree or default_tree(architecture.space)
         operations = tree.operations(vocabulary(architecture.space))
         network = architecture.functional if self.functional else architecture
-        grams = [self._embedded_ngrams(network, n, tree, operations) for n in self.n]
+        grams = [self._embed_ngrams(network, n, tree, operations) for n in self.n]
         size = (widths(network), _mass(network)) if self.sizes else ()
         return Embedded(architecture.key, architecture.space, (*grams, *degrees(network), *size))
 
@@ -176,14 +176,14 @@ class TreeWasserstein(FeatureDistance):
     ) -> Components:
         """Subtract distinct embeddings, on all processors."""
         if self.weights is not None:
-            return Components.of_stack(self.combined(first, second, self.weights)[None], 1)
+            return Components.of_stack(self.combine(first, second, self.weights)[None], 1)
 
         rows, columns = self._sides(first, second)
         stack = np.zeros((len(self.parts), len(rows), len(rows if columns is None else columns)))
         self._fill([(block, [(1.0, part)]) for part, block in enumerate(stack)], rows, columns)
         return Components.of_stack(stack, len(stack))
 
-    def combined(
+    def combine(
         self,
         first: Sequence[Embedded | Architecture],
         second: Sequence[Embedded | Architecture] | None = None,
@@ -205,15 +205,17 @@ class TreeWasserstein(FeatureDistance):
             InvalidArchitectureError: The networks are of different spaces.
         """
         rows, columns = self._sides(first, second)
-        requested = self.weights if weights is None else self._checked_weights(weights)
+        requested = self.weights if weights is None else self._check_weights(weights)
         weights_of_parts = requested or (1 / len(self.parts),) * len(self.parts)
         out = np.zeros((len(rows), len(rows if columns is None else columns)))
         self._fill(
-            [(out, [(weight, part) for part, weight in enumerate(weights_of_parts) if weight])], rows, columns
+            [(out, [(weight, part) for part, weight in enumerate(weights_of_parts) if weight])],
+            rows,
+            columns,
         )
         return out
 
-    def _checked_weights(self, weights: Iterable[float]) -> tuple[float, ...]:
+    def _check_weights(self, weights: Iterable[float]) -> tuple[float, ...]:
         try:
             checked = tuple(float(weight) for weight in weights)
         except (TypeError, ValueError):
@@ -229,7 +231,7 @@ class TreeWasserstein(FeatureDistance):
 
         return checked
 
-    def _embedded_ngrams(
+    def _embed_ngrams(
         self, architecture: Architecture, n: int, tree: OperationTree, operations: frozenset[str]
     ) -> dict[str, float]:
         counts = ngrams(architecture, n, operations)
@@ -261,12 +263,12 @@ class TreeWasserstein(FeatureDistance):
         first: Sequence[Embedded | Architecture],
         second: Sequence[Embedded | Architecture] | None,
     ) -> tuple[list[Embedded], list[Embedded] | None]:
-        rows = [self._prepared(network) for network in first]
-        columns = None if second is None else [self._prepared(network) for network in second]
+        rows = [self._as_prepared(network) for network in first]
+        columns = None if second is None else [self._as_prepared(network) for network in second]
         check_one_space([*rows, *(columns or ())])
         return rows, columns
 
-    def _prepared(self, network: Embedded | Architecture) -> Embedded:
+    def _as_prepared(self, network: Embedded | Architecture) -> Embedded:
         return self.prepare(network) if isinstance(network, Architecture) else network
 
     def _fill(
@@ -289,13 +291,13 @@ class TreeWasserstein(FeatureDistance):
 
         features = [[network.features[part] for network in side] for side in (rows, columns or ())]
         if self.comparisons[part] == "line":
-            functions = [_cumulated_once(side) for side in features]
+            functions = [_cumulate_once(side) for side in features]
             return l1_blocks.steps(functions[0], None if columns is None else functions[1])
 
         return l1_blocks.vectors(features[0], None if columns is None else features[1])
 
 
-def _cumulated_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:
+def _cumulate_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:
     """Return the distribution functions; thousands of cells share a few measures."""
     cache: dict[tuple[tuple[str, float], ...], Steps] = {}
     functions = []

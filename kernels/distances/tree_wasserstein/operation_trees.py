@@ -61,8 +61,8 @@ class OperationTree:
     def __init__(self, tree: Mapping[str, Any] | Sequence[Sequence[Any]]) -> None:
         """Check the tree and store the path to each node."""
         nested = isinstance(tree, Mapping)
-        edges = list(_nested_edges(tree)) if nested else list(_listed_edges(tree))  # type: ignore[arg-type]
-        parents = _checked_parents(edges)
+        edges = list(_edges_of_mapping(tree)) if nested else list(_edges_of_list(tree))  # type: ignore[arg-type]
+        parents = _check_parents(edges)
         root = None if nested else _root(parents)
         paths = {name: _path(name, parents, root) for name in parents if name != root}
         weights = {child: weight for _, child, weight in edges}
@@ -126,7 +126,7 @@ def _tree(words: Vocabulary) -> OperationTree:
     return OperationTree(tree)
 
 
-def _nested_edges(
+def _edges_of_mapping(
     tree: Mapping[str, Any], parent: str | None = None, above: tuple[int, ...] = ()
 ) -> Iterator[Edge]:
     if id(tree) in above:
@@ -151,10 +151,10 @@ def _nested_edges(
                 f"children of the tree node {name!r} must be a mapping, got {children!r}"
             )
 
-        yield from _nested_edges(children, name, (*above, id(tree)))
+        yield from _edges_of_mapping(children, name, (*above, id(tree)))
 
 
-def _listed_edges(tree: Sequence[Sequence[Any]]) -> Iterator[Edge]:
+def _edges_of_list(tree: Sequence[Sequence[Any]]) -> Iterator[Edge]:
     if isinstance(tree, str) or not isinstance(tree, Sequence):
         raise UsageError(f"tree must be a nested mapping or a list of edges, got {tree!r}")
 
@@ -186,7 +186,7 @@ def _weight(name: Any, weight: Any) -> float:
     return length
 
 
-def _checked_parents(edges: Sequence[Edge]) -> dict[str, str | None]:
+def _check_parents(edges: Sequence[Edge]) -> dict[str, str | None]:
     """Return the parent of every node but the root:
 
     None, or the root's name, for the children of the root.

@@ -21,7 +21,7 @@ def decisions():
 
 def drawn(decisions, count, seed=0):
     rng = np.random.default_rng(seed)
-    return [decisions.completed([ABSENT] * len(decisions.decisions), rng) for _ in range(count)]
+    return [decisions.complete([ABSENT] * len(decisions.decisions), rng) for _ in range(count)]
 
 
 def covariance_by_hand(decisions, x, y, theta):

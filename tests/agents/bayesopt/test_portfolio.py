@@ -83,7 +83,7 @@ def test_decisions_that_matter_are_told_from_others():
     )
     rng = np.random.default_rng(0)
     some = [space.members()[at] for at in rng.permutation(4096)[:440]]
-    signs = 2.0 * np.array([space.chosen(one) for one in some]) - 1.0
+    signs = 2.0 * np.array([space.vector_of(one) for one in some]) - 1.0
     scores = 3.0 * signs[:, 1] * signs[:, 5] + 2.0 * signs[:, 8]
     model = member_model("decisions", space)
     fitted = model.surrogate("standardise").fit(some[:40], scores[:40], rng)

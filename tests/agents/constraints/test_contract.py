@@ -14,7 +14,7 @@ from archive.agents.constraints.penalty import adapted
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.constraints import parse
 from archive.errors import InvalidArchitectureError
-from archive.spaces.constrained import constrained
+from archive.spaces.constrained import constrain
 from tests.agents.test_contract import CHEAP, ONLY_ON, VARIANTS
 from tests.support.histories import Chains, observed, units
 
@@ -37,7 +37,7 @@ def told(networks, latencies):
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_that_meets_known_constraints_is_proposed_and_nothing_else(kind):
     chains = Chains()
-    space = constrained(chains, (KNOWN, MEASURED), {"units": units})
+    space = constrain(chains, (KNOWN, MEASURED), {"units": units})
     agent = agents.get(kind, space, **CHEAP.get(kind, {}))
     every = chains.every()
     met = [one for one in every if units([one])[0] <= 24]
@@ -64,4 +64,4 @@ def test_the_only_agents_of_one_space_are_part_of_it():
     with pytest.raises(
         InvalidArchitectureError, match="the network does not meet units<=24: its units is 32"
     ):
-        constrained(Chains(), (KNOWN,), {"units": units}).validate(Chains().every()[-1])
+        constrain(Chains(), (KNOWN,), {"units": units}).validate(Chains().every()[-1])

@@ -149,9 +149,9 @@ def report_whole_gram(cells: int) -> None:
     """Print seconds and peak memory of a whole Gram matrix as JSON; runs in a separate process."""
     kernel = TreeWasserstein(weights=WEIGHTS)
     networks = [kernel.prepare(architecture) for architecture in nasbench201(cells)]
-    kernel.combined(networks[:300])  # loads the compiled code
+    kernel.combine(networks[:300])  # loads the compiled code
     begin = time.perf_counter()
-    out = kernel.combined(networks)
+    out = kernel.combine(networks)
     seconds = time.perf_counter() - begin
     assert np.isfinite(out[-1]).all()
     print(json.dumps({"seconds": seconds, "gigabytes": _peak_bytes() / 1e9}))
@@ -192,7 +192,7 @@ def _block(
     actual = expected
     for _ in range(3):
         begin = time.perf_counter()
-        actual = kernel.combined(networks[:rows], networks)
+        actual = kernel.combine(networks[:rows], networks)
         best = min(best, time.perf_counter() - begin)
 
     return best, reference, _gap(actual, expected)

@@ -24,7 +24,7 @@ from archive.architecture.graph import Architecture
 from archive.constraints import Constraint, parse
 from archive.errors import UnknownNameError, UsageError
 from archive.searches.comparison.plan import Contestant
-from archive.spaces.constrained import constrained
+from archive.spaces.constrained import constrain
 from archive.store.records import Result
 from archive.store.studies.creation import check_constraints
 from tests.benchmarks.searches.costed_table import CostedTable, evaluations
@@ -107,7 +107,7 @@ class FeasibleComparison:
     @cached_property
     def _members(self) -> Sequence[Architecture]:
         return (
-            constrained(self.table.space, self.constraints.constraints, self.table.costs).members()
+            constrain(self.table.space, self.constraints.constraints, self.table.costs).members()
             or ()
         )
 
@@ -118,7 +118,7 @@ class FeasibleComparison:
             UsageError: No network with a value meets the constraints.
         """
         best = self.best
-        space = constrained(self.table.space, self.constraints.constraints, self.constraints.known)
+        space = constrain(self.table.space, self.constraints.constraints, self.constraints.known)
         agents = contestant.agents(space)
         begin = time.process_time()
         searches = [self._search(agents, best, seed, budget) for seed in range(seeds)]

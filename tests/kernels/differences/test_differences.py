@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import kernels, spaces
-from archive.architecture.diagram import merged
+from archive.architecture.diagram import merge
 from archive.architecture.graph import Architecture
 from archive.architecture.nasbench_codec import from_nasbench201
 from archive.drawing import svg
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.differences import difference, explained
-from archive.kernels.differences.picture import pictured
+from archive.kernels.differences import difference, explainable_kernels
+from archive.kernels.differences.picture import difference_diagram
 from archive.spaces.darts.published import PUBLISHED
 from tests.support import examples
 from tests.support.networks.nets import net
@@ -32,7 +32,10 @@ CASES = {
 }
 
 
-@given(PAIRS, st.sampled_from([(name, config) for name in explained() for config in CASES[name]]))
+@given(
+    PAIRS,
+    st.sampled_from([(name, config) for name in explainable_kernels() for config in CASES[name]]),
+)
 @examples(2)
 def test_the_parts_sum_up_to_the_distance(
     pair: tuple[Architecture, Architecture], case: tuple
@@ -57,16 +60,16 @@ def test_the_parts_sum_up_to_the_distance(
             assert all(place[tail] < place[head] for tail, head in network.edges)
 
     # Where cells are drawn beside each other, the input and the output are not drawn.
-    assert svg(pictured(found)).count('class="aa-node') >= len(found.layers) - 2
+    assert svg(difference_diagram(found)).count('class="aa-node') >= len(found.layers) - 2
 
 
-@given(st.sampled_from(SPACES).flatmap(members), st.sampled_from(explained()))
+@given(st.sampled_from(SPACES).flatmap(members), st.sampled_from(explainable_kernels()))
 @examples(0.5)
 def test_a_network_does_not_differ_from_itself(architecture: Architecture, kernel: str) -> None:
     found = difference(architecture, architecture, kernel)
     assert found.distance == 0
-    statuses = {node.status for node in pictured(found).nodes} | {
-        link.status for link in pictured(found).links
+    statuses = {node.status for node in difference_diagram(found).nodes} | {
+        link.status for link in difference_diagram(found).links
     }
     # Parallel layers of different units may exchange their computation at no cost.
     exchanged = {"changed"} if kernel == "otmann" else set()
@@ -93,7 +96,7 @@ def test_an_edit_script_by_hand() -> None:
         ("matched", (5,), (5,), 0.0),
     ]
     assert found.distance == 2.5
-    drawn = pictured(found)
+    drawn = difference_diagram(found)
     assert [(node.label, node.detail, node.status) for node in drawn.nodes][1:6] == [
         ("conv3", "16", "matched"),
         ("conv3", "32 → 64", "changed"),
@@ -125,7 +128,7 @@ def test_a_moved_skip_names_places_of_the_sequence_where_layers_have_other_numbe
 
 def test_the_cells_of_two_genotypes_are_compared_side_by_side() -> None:
     first, second = (PUBLISHED[name].architecture.canonical for name in ("DARTS_V1", "DARTS_V2"))
-    drawn = pictured(difference(first, second))
+    drawn = difference_diagram(difference(first, second))
     assert [panel.title for panel in drawn.panels] == ["normal cell", "reduce cell"]
     assert all(node.label not in ("input", "output") for node in drawn.nodes)
     assert sum(len(panel.nodes) for panel in drawn.panels) == len(drawn.nodes)
@@ -141,7 +144,7 @@ def test_the_cells_of_two_genotypes_are_compared_side_by_side() -> None:
         next(u for u, each in enumerate(first.layers) if each.op == op) for op in ENTRIES
     )
     pairs[normal], pairs[reduced] = (normal, reduced), (reduced, normal)
-    assert merged(first, first, pairs, {}).panels == ()
+    assert merge(first, first, pairs, {}).panels == ()
 
 
 def test_a_changed_attribute_is_named_though_it_costs_nothing() -> None:
@@ -150,7 +153,7 @@ def test_a_changed_attribute_is_named_though_it_costs_nothing() -> None:
     )
     found = difference(first, second)
     assert found.distance == 0
-    (changed,) = [node for node in pictured(found).nodes if node.status == "changed"]
+    (changed,) = [node for node in difference_diagram(found).nodes if node.status == "changed"]
     assert (changed.label, changed.detail, changed.note) == ("batch_norm", "eps 1e-05 → 0.001", "")
 
 
@@ -169,7 +172,7 @@ def test_a_transport_plan_by_hand() -> None:
         assert said[("matched", (end,), (end,))] == (pytest.approx(0.8), 0.0)
         assert said[("inserted", (), (end,))] == (pytest.approx(0.4), pytest.approx(0.4))
 
-    drawn = pictured(found)
+    drawn = difference_diagram(found)
     assert [node.status for node in drawn.nodes] == ["matched", "changed", "matched", "matched"] * 2
     assert [panel.title for panel in drawn.panels] == [first.key[:8], second.key[:8]]
     assert max(drawn.flows, key=lambda flow: flow.share).tail == 1

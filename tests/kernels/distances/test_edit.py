@@ -13,7 +13,14 @@ from archive.architecture import operations
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import Operation
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.distances.edit import BREAK, MAX_SKIPS, SKIP, EditDistance, sequence, sequenced
+from archive.kernels.distances.edit import (
+    BREAK,
+    MAX_SKIPS,
+    SKIP,
+    EditDistance,
+    prepare_sequence,
+    sequence,
+)
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
@@ -108,7 +115,10 @@ def test_skips_by_hand():
     plain, short, long, both = (
         mlp(*[RELU] * 5, skips=skips) for skips in ([], [(1, 3)], [(2, 5)], [(1, 3), (2, 5)])
     )
-    assert [tuple(skip) for skip in sequenced(both, "width").skips] == [(SKIP, 1, 1), (SKIP, 2, 2)]
+    assert [tuple(skip) for skip in prepare_sequence(both, "width").skips] == [
+        (SKIP, 1, 1),
+        (SKIP, 2, 2),
+    ]
     assert distance(plain, short) == distance(short, both) == 1.0
     assert distance(short, long) == pytest.approx((1 + 1) / (2 + 2))
     assert distance(plain, both, lam=0.25) == pytest.approx(0.5)
@@ -119,7 +129,7 @@ def test_where_the_chain_is_broken():
     ops = ["conv3x3-bn-relu", "conv3x3-bn-relu"]
     parallel = [(0, 1), (0, 2), (1, 3), (2, 3)]
     chained = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)]
-    assert [tuple(skip) for skip in sequenced(cell(ops, parallel), "width").skips] == [
+    assert [tuple(skip) for skip in prepare_sequence(cell(ops, parallel), "width").skips] == [
         (SKIP, 0, 1),
         (SKIP, 1, 1),
         (BREAK, 1, 0),
@@ -140,8 +150,8 @@ def test_the_sequence_is_topological_and_survives_relabelling(network, seed):
     assert order[0] == 0
     assert order[-1] == len(order) - 1
     assert all(rank[tail] < rank[head] for tail, head in network.edges)
-    mine = sequenced(network, "width")
-    other = sequenced(relabelled(network, seed), "width")
+    mine = prepare_sequence(network, "width")
+    other = prepare_sequence(relabelled(network, seed), "width")
     for part in ("kinds", "attributes", "skips"):
         np.testing.assert_array_equal(getattr(mine, part), getattr(other, part))
 

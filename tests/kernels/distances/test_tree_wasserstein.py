@@ -268,9 +268,9 @@ def test_blocks_agree_whatever_way_they_are_computed(rng, space):
         weighted.distances(networks).stack[0], expected, rtol=1e-12, atol=1e-14
     )
     np.testing.assert_allclose(
-        kernel.combined(networks, many, weights), expected[:, at], rtol=1e-12, atol=1e-14
+        kernel.combine(networks, many, weights), expected[:, at], rtol=1e-12, atol=1e-14
     )
-    np.testing.assert_allclose(kernel.combined(networks), gram.mean(axis=0), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel.combine(networks), gram.mean(axis=0), rtol=1e-12, atol=1e-14)
 
 
 def test_combined_keeps_nothing_but_the_result():
@@ -278,9 +278,9 @@ def test_combined_keeps_nothing_but_the_result():
     rng = np.random.default_rng(0)
     kernel = TreeWasserstein()
     prepared = [kernel.prepare(made.sample(rng)) for _ in range(1500)]
-    kernel.combined(prepared[:40])
+    kernel.combine(prepared[:40])
     tracemalloc.start()
-    out = kernel.combined(prepared)
+    out = kernel.combine(prepared)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.6 * out.nbytes
@@ -422,11 +422,11 @@ def test_empty_sets_and_spaces():
     kernel = TreeWasserstein(weights=(0.25,) * 4)
     one = kernel_oracle.chain("mlp", ("relu", 8))
     other = kernel_oracle.chain("cnn", ("conv3", 8))
-    assert kernel.combined([]).shape == (0, 0)
-    assert kernel.combined([one], []).shape == (1, 0)
+    assert kernel.combine([]).shape == (0, 0)
+    assert kernel.combine([one], []).shape == (1, 0)
     assert TreeWasserstein().distances([], [one]).stack.shape == (4, 0, 1)
     with pytest.raises(InvalidArchitectureError, match="only networks of one space"):
-        kernel.combined([one], [other])
+        kernel.combine([one], [other])
 
 
 def test_pickling_and_sharing():

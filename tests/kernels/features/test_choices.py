@@ -21,7 +21,7 @@ def test_distances_are_those_of_the_definition(space):
     kernel = kernels.get("choices")
     networks = space.members()[::5]
     stack = kernel.distances(networks).stack
-    made = [space.chosen(network) for network in networks]
+    made = [space.vector_of(network) for network in networks]
     for i, one in enumerate(made):
         for j, other in enumerate(made):
             assert stack[0, i, j] == sum(a != b for a, b in zip(one, other, strict=True))
@@ -39,7 +39,7 @@ def test_distances_are_those_of_the_definition(space):
 def test_each_decision_has_a_distance_of_its_options_and_one_of_their_ranks(space, ranked):
     kernel = DecisionFeatures(options_of(space))
     networks = space.members()[::5]
-    made = np.array([space.chosen(network) for network in networks])
+    made = np.array([space.vector_of(network) for network in networks])
     differ = made[:, None] != made[None]
     ranks = np.abs(made[:, None] - made[None]) / 2
     expected = [*np.moveaxis(differ, -1, 0), *(ranks[..., at] for at in ranked)]

@@ -2,7 +2,7 @@
 
 from importlib import resources
 
-from archive.architecture.aten.signature import parsed
+from archive.architecture.aten.signature import parse_signature
 from archive.architecture.aten.vocabulary import GROUPS, TORCH
 from archive.trainer.intake.signatures import signatures
 
@@ -17,4 +17,4 @@ def test_the_file_is_up_to_date():
 def test_every_word_has_one_group():
     names = [name for names in GROUPS.values() for name in names.split()]
     assert len(names) == len(set(names))
-    assert {parsed(line).operation for line in signatures()} <= set(TORCH.operations)
+    assert {parse_signature(line).operation for line in signatures()} <= set(TORCH.operations)
