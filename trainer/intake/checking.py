@@ -29,6 +29,10 @@ MOST_DIFFERENCE = 0.05
 errors grow."""
 
 _BATCHES = (3, 1)
+
+_MULTIPLICATIONS_OF_A_BATCH = 6 * 10**9
+"""Multiply-adds of a batch beyond which fewer inputs are compared: one, of a large network."""
+
 _SAME = 0.01
 """Share of the largest number by which two tensors may differ; rounding gives less, another
 operation more."""
@@ -51,7 +55,12 @@ class ModePasses(NamedTuple):
 
 
 def differences(
-    model: nn.Module, network: nn.Module, names: Mapping[str, str], inputs: Sequence[Input]
+    model: nn.Module,
+    network: nn.Module,
+    names: Mapping[str, str],
+    inputs: Sequence[Input],
+    *,
+    flops: int = 0,
 ) -> tuple[float, list[str]]:
     """Compare a model with the network of its architecture.
 
@@ -60,6 +69,7 @@ def differences(
         network: The network, with the model's weights.
         names: Name of each tensor in the network to its name in the model.
         inputs: The inputs.
+        flops: Multiply-adds of one input, which limit the size of the batch; 0 if unknown.
 
     Returns:
         The largest difference of outputs in evaluation, as a share of the largest output, and what
@@ -68,7 +78,8 @@ def differences(
     network = network.to(
         next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu")
     )
-    for batch in _BATCHES:
+    outcome: tuple[float, list[str]] = (0.0, [])
+    for batch in _batches(flops):
         for random in (True, False):
             examples = _examples(network, inputs, batch, random)
             try:
@@ -76,9 +87,19 @@ def differences(
             except Exception:
                 continue
 
-            return _compared(expected, _passes(network, examples), names)
+            outcome = _compared(expected, _passes(network, examples), names)
+            # One input is too few for some normalisations by the batch.
+            if expected.training is not None or batch > 1:
+                return outcome
 
-    return 0.0, []
+    return outcome
+
+
+def _batches(flops: int) -> list[int]:
+    """Return the sizes of a batch to try, in order."""
+    affordable = _MULTIPLICATIONS_OF_A_BATCH // max(flops, 1)
+    first = max(1, min(_BATCHES[0], affordable))
+    return list(dict.fromkeys((first, *_BATCHES)))
 
 
 def _compared(

@@ -156,6 +156,7 @@ def _joint(
     if not merging.differs(before, after, pairs):
         return _decomposed(evaluation)
 
+    merging.write_without_changes(pairs)
     if merging.is_safe(before, after, pairs):
         merging.merge(before, after, pairs)
         evaluation.graph.lint()

@@ -27,6 +27,18 @@ from archive.trainer.intake.programs import Program
 # The first input of these is what they give in evaluation mode.
 _IDENTITIES = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
 
+# Operations that may return their input, or a view of it, although their schema does not say so.
+_MAY_SHARE = (
+    *_IDENTITIES,
+    "contiguous",
+    "flatten",
+    "ravel",
+    "reshape",
+    "reshape_as",
+    "to",
+    "type_as",
+)
+
 
 def differs(evaluation: Program, training: Program, pairs: Pairs) -> bool:
     """Return whether the outputs of the two programs are computed in different ways."""
@@ -68,6 +80,44 @@ def is_safe(evaluation: Program, training: Program, pairs: Pairs) -> bool:
         for source, target in zip(_changed_inputs(node), _changed_inputs(other), strict=True):
             if pairs.get(source) is not target:
                 return False
+
+    return True
+
+
+def write_without_changes(pairs: Pairs) -> None:
+    """Replace operations that change different inputs in the two programs, as the sum at the end of
+    a residual block does, by ones that change none.
+
+    An operation is replaced where nothing else reads what it changes, so that its values are the
+    same.
+    """
+    for node, other in pairs.items():
+        sources = _changed_inputs(node)
+        targets = _changed_inputs(other)
+        if all(
+            pairs.get(source) is target for source, target in zip(sources, targets, strict=True)
+        ):
+            continue
+
+        operation = _operation_without_changes(node)
+        if operation is not None and operation is _operation_without_changes(other):
+            node.target = operation
+            other.target = operation
+
+
+def changes_unseen(node: fx.Node) -> bool:
+    """Return whether nothing reads what an operation changes, its first input, but the operation.
+
+    An input that shares the memory of other values, as a view does, is followed to the first.
+    """
+    reader = node
+    source = node.args[0]
+    while isinstance(source, fx.Node):
+        if source.op != "call_function" or set(source.users) != {reader}:
+            return False
+
+        reader = source
+        source = _shared_source(source)
 
     return True
 
@@ -235,33 +285,59 @@ def _changed_inputs(node: fx.Node) -> list[fx.Node]:
     return [by_name[name] for name in written if isinstance(by_name.get(name), fx.Node)]
 
 
+def _operation_without_changes(node: fx.Node) -> Any:
+    """Return the operation that gives the values of a node and changes nothing.
+
+    None if there is none, or if something else may read what the node changes.
+    """
+    changed = _changed_inputs(node)
+    source = node.args[0]
+    if changed != [source] or not isinstance(source, fx.Node):
+        return None
+
+    alone = changes_unseen(node)
+    values = [tensor.meta.get("val") for tensor in node.all_input_nodes]
+    types = {value.dtype for value in values if isinstance(value, torch.Tensor)}
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    name = target._schema.name.partition("::")[2]
+    # Operands of several types might give another type than that of what is changed.
+    if not alone or len(types) > 1 or not name.endswith("_") or target.namespace != "aten":
+        return None
+
+    operations = getattr(torch.ops.aten, name.removesuffix("_"), None)
+    operation = getattr(operations, target._overloadname, None)
+    if operation is None:
+        return None
+
+    names = [argument.name for argument in target._schema.arguments]
+    return (
+        operation if [argument.name for argument in operation._schema.arguments] == names else None
+    )
+
+
 def _root(node: fx.Node) -> fx.Node:
     """Return the node whose memory a node may share."""
-    while node.op == "call_function" and node.args:
-        target = node.target
-        source = node.args[0]
-        if not isinstance(source, fx.Node):
-            break
-
-        if not isinstance(target, torch._ops.OpOverload):
-            node = source
-            continue
-
-        shares = target._schema.is_mutable or any(
-            each.alias_info for each in target._schema.returns
-        )
-        # Such as `reshape`, which may be a view.
-        if not shares and target._schema.name.partition("::")[2] not in (
-            "reshape",
-            "contiguous",
-            "flatten",
-            "to",
-        ):
-            break
-
+    source = _shared_source(node)
+    while source is not None:
         node = source
+        source = _shared_source(node)
 
     return node
+
+
+def _shared_source(node: fx.Node) -> fx.Node | None:
+    """Return the input whose memory the result of a node may share; None if it has its own."""
+    if node.op != "call_function" or not node.args or not isinstance(node.args[0], fx.Node):
+        return None
+
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return node.args[0]
+
+    shares = target._schema.is_mutable or any(each.alias_info for each in target._schema.returns)
+    shares = shares or target._schema.name.partition("::")[2] in _MAY_SHARE
+    return node.args[0] if shares else None
 
 
 def _is_identity_in_evaluation(value: fx.Node, target: fx.Node) -> bool:

@@ -145,7 +145,7 @@ def _differences(imported: ImportedModel, model: nn.Module, inputs: Sequence[Inp
     }
     again = network.rebuilt(imported.architecture)
     again.load_state_dict(imported.state_dict(model))
-    share, lines = checking.differences(model, again, names, inputs)
+    share, lines = checking.differences(model, again, names, inputs, flops=imported.flops or 0)
     if share > checking.MOST_DIFFERENCE:
         raise UsageError(
             f"the network of {type(model).__name__} would compute other outputs than the model, "

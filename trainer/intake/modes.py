@@ -27,8 +27,15 @@ from archive.trainer.intake.settings import is_stand_in, name_of
 
 _STATISTICS = {"batch_norm": 3, "instance_norm": 3}
 
+_OWN = "torch.nn.modules."
+
 _FOLLOWING = (_BatchNorm, _InstanceNorm, _DropoutNd, nn.RReLU, nn.RNNBase)
 """Layers whose mode is an argument of their one operation. Subclasses may be others."""
+
+_FUSING = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
+"""Layers that read their mode in order to choose a fused operation, which `_FUSED` names."""
+
+_FUSED = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 
 
 def has_own_training(
@@ -41,8 +48,12 @@ def has_own_training(
         readers: Modules whose mode was read in evaluation.
         evaluation: The trace in evaluation.
     """
-    if any(not _follows(module) for module in readers):
-        return True
+    fused = any(_operation(node) in _FUSED for node in evaluation.graph.nodes)
+    # Others, such as the wrappers of torch.export, keep their mode when the model changes its own.
+    for module in readers.intersection(model.modules()):
+        alike = _follows(module) or (not fused and _attends_alike(module))
+        if not alike:
+            return True
 
     if any(
         not module.training or type(module).train is not nn.Module.train
@@ -108,6 +119,17 @@ def _follows(module: nn.Module) -> bool:
     return isinstance(module, _FOLLOWING) and type(module).__module__.startswith(
         "torch.nn.modules."
     )
+
+
+def _attends_alike(module: nn.Module) -> bool:
+    """Return whether a layer of a transformer does the same in both modes, without a fused operation.
+
+    Its dropouts and its attention are modules of their own, whose modes are read, too.
+    """
+    if not isinstance(module, _FUSING) or not type(module).__module__.startswith(_OWN):
+        return False
+
+    return not isinstance(module, nn.MultiheadAttention) or not module.dropout
 
 
 def _module_name(node: fx.Node) -> str:

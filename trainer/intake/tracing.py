@@ -14,6 +14,7 @@ from torch.export.graph_signature import InputKind
 
 from archive.architecture.aten.wiring import Input
 from archive.trainer.intake import stand_ins
+from archive.trainer.intake.merging import changes_unseen
 
 # Not 1, which torch.export would take for a constant.
 BATCH = 2
@@ -211,7 +212,7 @@ def _detached(graph: fx.Graph, value: Any) -> Any:
 
 def _replace_changes(graph: fx.Graph) -> None:
     """Write operations that follow the mode and change their input as a result that is copied into
-    the input.
+    the input, if anything else reads that.
     """
     for node in list(graph.nodes):
         for name in _CHANGED_IN_PLACE:
@@ -223,13 +224,21 @@ def _replace_changes(graph: fx.Graph) -> None:
 
             source = node.args[0]
             assert isinstance(source, fx.Node)
+            unseen = changes_unseen(node)
             with graph.inserting_before(node):
                 result = graph.call_function(
                     getattr(torch.ops.aten, name).default, node.args, node.kwargs
                 )
-                copy = graph.call_function(torch.ops.aten.copy_.default, (source, result))
 
             result.meta.update(node.meta)
+            if unseen:
+                node.replace_all_uses_with(result)
+                graph.erase_node(node)
+                continue
+
+            with graph.inserting_before(node):
+                copy = graph.call_function(torch.ops.aten.copy_.default, (source, result))
+
             copy.meta.update(node.meta)
             node.replace_all_uses_with(copy)
             graph.erase_node(node)

@@ -15,16 +15,20 @@ from archive.trainer.intake.models import ImportedModel, import_model
 from tests.support.strategies import relabelled
 
 # Layers, and layers when folded. On the device meta nothing is computed.
+#
+# What training alone computes counts: a dropout in place is one layer, and stochastic depth of a
+# block five (empty, bernoulli, div, mul, by_mode). The share of blocks that it drops grows with the
+# depth of the network, so that no two blocks are equal and none folds.
 NETWORKS = {
     "vit_b_16": (386, 47, "meta"),
-    "mobilenet_v3_small": (158, 132, "cpu"),
+    "mobilenet_v3_small": (159, 133, "cpu"),
     "resnet18": (71, 66, "cpu"),
     "resnet50": (177, 105, "meta"),
     "mobilenet_v2": (155, 118, "cpu"),
-    "mobilenet_v3_large": (188, 155, "cpu"),
-    "efficientnet_b0": (241, 187, "cpu"),
-    "convnext_tiny": (205, 73, "cpu"),
-    "swin_t": (969, 595, "cpu"),
+    "mobilenet_v3_large": (189, 156, "cpu"),
+    "efficientnet_b0": (287, 287, "cpu"),
+    "convnext_tiny": (290, 290, "cpu"),
+    "swin_t": (1079, 1079, "cpu"),
 }
 pytestmark = pytest.mark.whole
 every_network = pytest.mark.parametrize("name", NETWORKS)
