@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from archive import settings
 from archive.database.connection import Connection
-from archive.database.user_query import QueryResult, run_query
 from archive.errors import ArchiveError, SettingsError, StoreUnavailableError, UsageError
 from archive.settings import Settings
 from archive.store import schema
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     import py2neo
     from torch import nn
 
+    from archive.database.user_query import QueryResult
     from archive.queue.proposals import Proposals
     from archive.queue.reuse import ReusedResults
     from archive.store.architectures import Architectures
@@ -115,6 +115,8 @@ class Archive:
         """Run a Cypher query, read-only unless `write` is set; see
         `archive.database.user_query.run_query`.
         """
+        from archive.database.user_query import run_query
+
         return run_query(
             self.connection,
             cypher,

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from archive.files import write_atomically
-from archive.server import copies, data_files
 from archive.server.dump_schedule import dumps
 from archive.server.engine import StartRefused, order
 from archive.server.run_file import Folder
@@ -42,6 +41,8 @@ def prepare(folder: Folder, version: str) -> None:
     Raises:
         StartRefused: A newer engine wrote the data, or there is no room for the copy.
     """
+    from archive.server import copies, data_files
+
     former = data_files.last_engine(folder)
     if former is None or order(former) == order(version):
         return
@@ -71,6 +72,8 @@ def complete(folder: Folder) -> None:
 
 
 def _ways_back(folder: Folder, version: str) -> str:
+    from archive.server import copies
+
     ways = [f"dump {path}" for path in dumps(folder)[:1]]
     ways += [
         f"copy of before {path}"

@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.store.records import (
     Constraint,
@@ -28,6 +27,8 @@ from archive.values import checked_seconds, whole_number
 
 if TYPE_CHECKING:
     import neo4j
+
+    from archive.architecture.graph import Architecture
 
 Row = Mapping[str, Any]
 

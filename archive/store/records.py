@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from archive.architecture.graph import Architecture
 from archive.constraints import Constraint as Constraint
 from archive.store.objective_names import Direction as Direction
 from archive.store.objective_names import Objective as Objective
 from archive.values import counted
+
+if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
 
 Curve = Mapping[str, Sequence[float]]
 

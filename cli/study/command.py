@@ -22,7 +22,7 @@ from archive.cli.render import (
     printable,
 )
 from archive.cli.study import best, export, log, plot, watch
-from archive.cli.study.items import proposal_item, study_item
+from archive.cli.study.items import proposal_item, rungs_of, study_item
 from archive.cli.study.pareto import print_pareto
 from archive.cli.study.recipe_versions import recipe_versions, several
 from archive.errors import UsageError
@@ -107,7 +107,6 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     each of them, in [-1, 1], as the agent estimated it for the proposal. It is empty before the
     first estimate.
     """
-    from archive.queue.successive_halving import Rungs
     from archive.store.metric_units import units_of
 
     with open_archive(ctx) as archive:
@@ -138,7 +137,7 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         print_json({**described, **about, "recipe_versions": versions, "proposals": proposals})
         return
 
-    rungs = Rungs.of(stored.config)
+    rungs = rungs_of(stored)
     counts = {state: count for state, count in described["counts"].items() if count}
     described["agent"] = ", ".join(described.pop("agents")) or None
     described["budget"] = described_budget(stored.budget)

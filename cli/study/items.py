@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archive.searches.results import constraint_items, objective_items
 
 if TYPE_CHECKING:
+    from archive.queue.successive_halving import Rungs
     from archive.store.records import State, Study
     from archive.store.snapshots import ProposalView
 
@@ -28,10 +29,9 @@ def study_item(
         best: Best value so far.
         agents: Names of its agents, in the order of their first proposals.
     """
-    from archive.queue.successive_halving import Rungs
     from archive.store.records import State
 
-    rungs = Rungs.of(study.config)
+    rungs = rungs_of(study)
     agent = study.config.get("agent")
     began = agents[0] if agents else None
     return {
@@ -57,8 +57,6 @@ def study_item(
 
 def proposal_item(study: Study, view: ProposalView) -> dict[str, Any]:
     """Return a proposal of a study with what became of it."""
-    from archive.queue.successive_halving import Rungs
-
     names = ("agent", "acquisition", "mean", "std")
     more = ("epochs", "value", "seconds", "attempts", "worker", "metrics", "reason")
     return {
@@ -68,11 +66,21 @@ def proposal_item(study: Study, view: ProposalView) -> dict[str, Any]:
         "cancelled": view.cancelled,
         "architecture": view.architecture_key,
         **{name: getattr(view, name) for name in names},
-        "rung": None if Rungs.of(study.config) is None else view.rung + 1,
+        "rung": None if rungs_of(study) is None else view.rung + 1,
         **{name: getattr(view, name) for name in more},
         "started": timestamp(view.started),
         "finished": timestamp(view.finished),
     }
+
+
+def rungs_of(study: Study) -> Rungs | None:
+    """Return the rungs of a study; a study without any loads no code of theirs."""
+    if study.config.get("rungs") is None:
+        return None
+
+    from archive.queue.successive_halving import Rungs
+
+    return Rungs.of(study.config)
 
 
 def timestamp(milliseconds: int | None) -> str | None:

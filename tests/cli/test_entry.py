@@ -48,34 +48,63 @@ def test_help_and_import_load_no_heavy_package():
 HEAVY = ("numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "torch")
 
 
+# Of no use to a command that lists or shows a study.
+UNUSED = ("archive.agents", "archive.architecture.graph", "archive.queue", "http.client", "tomllib")
+
+
 @pytest.mark.parametrize(
-    ("words", "loaded", "others"),
+    ("words", "loaded", "others", "most"),
     [
-        ("study list", {"neo4j"}, ("archive.agents", "archive.kernels")),
-        ("study show x", {"neo4j"}, ("archive.agents",)),
-        ("arch show " + "0" * 32, {"neo4j"}, ("archive.agents",)),
+        ("study list", {"neo4j"}, (*UNUSED, "archive.kernels"), 75),
+        ("study show x", {"neo4j"}, UNUSED, 75),
+        (
+            "arch show " + "0" * 32,
+            {"neo4j"},
+            ("archive.agents", "archive.queue", "http.client"),
+            75,
+        ),
         (
             "query RETURN_1",
             {"neo4j"},
-            ("archive.queries.saved", "archive.store.records", "archive.queue"),
+            (*UNUSED, "archive.queries.saved", "archive.store.records"),
+            55,
         ),
-        ("agents", set(), ("neo4j", "asyncio", "archive.agents.bayesopt", "archive.agents.base")),
-        ("tasks", {"numpy"}, ("neo4j", "archive.agents")),
+        (
+            "agents",
+            set(),
+            ("neo4j", "asyncio", "archive.agents.bayesopt", "archive.agents.base"),
+            45,
+        ),
+        ("tasks", {"numpy"}, ("neo4j", "archive.agents"), 115),
     ],
 )
-def test_a_command_loads_what_it_needs(words, loaded, others, tmp_path):
+def test_a_command_loads_what_it_needs(words, loaded, others, most, tmp_path):
     at = "" if "neo4j" in others else "'--db', 'bolt://127.0.0.1:1', "
     code = (
         "import sys, archive.cli.main\n"
         f"try: archive.cli.main.main([{at}*{[word.replace('_', ' ') for word in words.split()]}])\n"
         "except SystemExit: pass\n"
-        f"print({{name for name in {(*HEAVY, 'neo4j', *others)} if name in sys.modules}} or set())"
+        f"print({{name for name in {(*HEAVY, 'neo4j', *others)} if name in sys.modules}} or set())\n"
+        "print(sum(name.partition('.')[0] == 'archive' for name in sys.modules))"
     )
     environment = {**os.environ, "ARCHIVE_PATIENCE": "0", "ARCHIVE_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
     )
-    assert eval(done.stdout.splitlines()[-1]) == loaded, done.stderr
+    *_, names, modules = done.stdout.splitlines()
+    assert eval(names) == loaded, done.stderr
+    assert int(modules) <= most
+
+
+def test_listing_studies_reads_no_evaluation():
+    code = (
+        "import sys, archive.store.studies.studies as studies\n"
+        "studies.Studies(None, None)\n"
+        "print([name for name in ('evaluations', 'snapshots', 'architectures')"
+        " if f'archive.store.{name}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 def test_a_search_without_a_surrogate_loads_no_scipy():

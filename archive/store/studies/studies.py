@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
-from archive.store.architectures import Architectures
-from archive.store.evaluations import Evaluations, ResultArrays, StudyHistory
 from archive.store.properties import study_from
 from archive.store.records import Evaluation, State, Study
-from archive.store.snapshot_follower import SnapshotFollower
-from archive.store.snapshots import Snapshot, read_snapshot
 from archive.store.studies import creation, deletion
 from archive.store.studies.deletion import Deletion
 from archive.store.studies.summary import StudySummary, summaries
@@ -24,8 +20,12 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
     from archive.database.connection import Connection
+    from archive.store.architectures import Architectures
+    from archive.store.evaluations import Evaluations, ResultArrays, StudyHistory
+    from archive.store.snapshot_follower import SnapshotFollower
+    from archive.store.snapshots import Snapshot
 
-__all__ = ["Snapshot", "Studies", "Study", "StudySummary"]
+__all__ = ["Studies", "Study", "StudySummary"]
 
 _RECORD = """
 MATCH (s)-[:ON]->(t:Task)
@@ -78,7 +78,14 @@ class Studies:
     def __init__(self, connection: Connection, architectures: Architectures) -> None:
         """Read and write through this connection; `architectures` caches networks."""
         self._connection = connection
-        self._evaluations = Evaluations(connection, architectures)
+        self._architectures = architectures
+
+    @cached_property
+    def _evaluations(self) -> Evaluations:
+        # Most commands list or show studies, and read no evaluation.
+        from archive.store.evaluations import Evaluations
+
+        return Evaluations(self._connection, self._architectures)
 
     def create(self, study: Study) -> Study:
         """Store a study unless one of its name exists, and return the stored one.
@@ -250,6 +257,8 @@ class Studies:
         Raises:
             UnknownNameError: There is no study of this name.
         """
+        from archive.store.snapshots import read_snapshot
+
         return read_snapshot(self._connection, self.get(name))
 
     def follow(self, name: str) -> SnapshotFollower:
@@ -259,6 +268,8 @@ class Studies:
         Raises:
             UnknownNameError: From the function: there is no study of this name.
         """
+        from archive.store.snapshot_follower import SnapshotFollower
+
         return SnapshotFollower(self._connection, name, partial(self.get, name))
 
     def deletion(self, name: str) -> Deletion:

@@ -15,10 +15,9 @@ import time
 from archive.database.connection import Connection
 from archive.errors import DamagedError, StoreError
 from archive.files import try_lock
-from archive.server import engine_change, sql
+from archive.server import engine_change
 from archive.server.run_file import Folder
 from archive.store import schema
-from archive.store.upkeep import integrity
 
 log = logging.getLogger("archive.store")
 
@@ -61,6 +60,9 @@ def finish(connection: Connection) -> None:
 
 
 def _check(connection: Connection, folder: Folder, upgrade: engine_change.Upgrade) -> None:
+    from archive.server import sql
+    from archive.store.upkeep import integrity
+
     faults = integrity.record_faults(sql.check(connection.settings))
     if faults:
         raise DamagedError(
