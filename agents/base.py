@@ -20,6 +20,7 @@ from archive.agents.observations import Observation as Observation
 from archive.agents.observations import Pending as Pending
 from archive.agents.observations import SourceStudy as SourceStudy
 from archive.agents.observations import is_noisy, is_score
+from archive.agents.registry import AgentInfo as AgentInfo
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.base import Space, draw_distinct
@@ -29,31 +30,6 @@ if TYPE_CHECKING:
     from archive.agents.objectives.goals import Goals
     from archive.kernels.gram import Gram
     from archive.store.proxies.table import ProxyTable
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgentInfo:
-    """Metadata of an agent, for the choice of one; `archive agents` shows it. n is the number of
-    observations.
-
-    Attributes:
-        summary: Method.
-        preset: Differences of the published method (`preset=paper`) from the default; empty without
-            presets.
-        paper: Source of the method.
-        cost: Cost of a proposal.
-        when: Use case.
-        transfers: Whether it learns from warm-start studies of other tasks.
-        spaces: Names of the spaces that it searches; empty for an agent of all spaces.
-    """
-
-    summary: str
-    preset: str = ""
-    paper: str = ""
-    cost: str = ""
-    when: str = ""
-    transfers: bool = False
-    spaces: tuple[str, ...] = ()
 
 
 OF_OBSERVATIONS = ("usable", "scores", "noisy", "variances", "_evaluated")

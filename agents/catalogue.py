@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from archive.agents import registry
-from archive.agents.base import AgentInfo
+from archive.agents.registry import AgentInfo
 from archive.errors import SettingsError
 from archive.values import read_summary
 
