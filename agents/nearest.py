@@ -56,14 +56,14 @@ RETURN key, a.layers AS layers, a.edges AS edges, count(e) AS evaluations
 
 @dataclass(frozen=True)
 class Neighbour:
-    """One architecture near another.
+    """An architecture near another one.
 
     Attributes:
         key: Its key.
-        distance: Distance from the other one.
+        distance: How far it is.
         layers: Number of its layers.
         edges: Number of its edges.
-        evaluations: Number of its evaluations, in all studies.
+        evaluations: Number of its results, in all studies.
     """
 
     key: str
@@ -75,15 +75,13 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Similar:
-    """The architectures nearest to one.
+    """The architectures that are nearest to one.
 
     Attributes:
-        neighbours: Nearest first. Equal distances are in the order of the index; which of them are
-            the last ones depends on it.
-        certain: Number of leading neighbours that are proven nearest: all, unless the search was
-            cut off.
-        compared: Architectures compared in full; a lower bound excluded the others.
-        among: Number of architectures searched.
+        neighbours: The nearest first.
+        certain: How many of them, from the first on, are sure to be the nearest.
+        compared: Architectures that were compared in full.
+        among: Architectures that were searched.
         left_out: Architectures of the space on which the kernel is not defined.
     """
 

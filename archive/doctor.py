@@ -36,19 +36,30 @@ VERSION = "CALL dbms.components() YIELD name, versions RETURN name, versions[0] 
 
 @dataclass(frozen=True)
 class Check:
-    """Result of one check.
+    """One thing that was looked at.
 
     Attributes:
         name: Subject of the check.
-        state: `ok`, `note` (works, but worth knowing) or `bad` (does not work).
-        found: Result: version, path, address or error.
-        remedy: Command or advice, empty if none is needed.
+        state: `ok`, `note` (works, but worth knowing) or `bad` (does not work; exit code 1).
+        found: Result of the check.
+        remedy: What to do; empty where nothing is.
     """
 
     name: str
     state: Literal["ok", "note", "bad"]
     found: str
     remedy: str = ""
+
+
+@dataclass(frozen=True)
+class CheckList:
+    """The health of the installation.
+
+    Attributes:
+        checks: In the order in which they were made.
+    """
+
+    checks: list[Check]
 
 
 def examine(settings: Settings) -> Iterator[Check]:

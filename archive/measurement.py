@@ -62,15 +62,15 @@ def significant(value: float, difference: float | None = None) -> str:
     return f"{value:.{max(decimals + _exponent(value), 0)}e}"
 
 
-def mean_and_error(mean: float, error: float) -> str:
+def mean_and_error(mean: float, error: float | None) -> str:
     """Return a mean with its standard error: at least three significant digits of the first and two
     of the second.
 
     Args:
         mean: The mean.
-        error: Its standard error; NaN for a single value, which has none.
+        error: Its standard error; None or NaN for a single value, which has none.
     """
-    if not math.isfinite(error):
+    if error is None or not math.isfinite(error):
         return significant(mean)
 
     smaller = min((size for size in (abs(mean), 10.0 * error) if size), default=0.0)

@@ -9,6 +9,7 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,61 @@ from archive.settings import load
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.database.user_query import QueryResult
+    from archive.queries.catalogue import Parameter
+
+
+@dataclass(frozen=True)
+class QueryDocument:
+    """The answer to a query.
+
+    Attributes:
+        columns: Their names.
+        rows: A value for each column.
+        truncated: Whether rows were left out.
+    """
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class SavedQueryItem:
+    """A saved query.
+
+    Attributes:
+        name: Its name.
+        summary: Its question.
+        parameters: Its parameters.
+    """
+
+    name: str
+    summary: str
+    parameters: list[Parameter]
+
+
+@dataclass(frozen=True)
+class SavedQueryList:
+    """The saved queries.
+
+    Attributes:
+        queries: By name.
+    """
+
+    queries: list[SavedQueryItem]
+
+
+@dataclass(frozen=True)
+class SavedQueryText:
+    """The text of a saved query.
+
+    Attributes:
+        name: Its name.
+        cypher: Its text.
+    """
+
+    name: str
+    cypher: str
 
 
 _NAME = re.compile(r"[\w-]+")
@@ -139,7 +195,7 @@ def run(
     )
     if as_json:
         rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
-        print_json({"columns": answer.columns, "rows": rows, "truncated": answer.truncated})
+        print_json(QueryDocument(answer.columns, rows, answer.truncated))
     elif as_csv:
         _print_csv(answer)
     elif answer.rows:
@@ -231,21 +287,17 @@ def _list(as_json: bool) -> None:
 
     queries = [catalogue.get(name) for name in catalogue.names()]
     if as_json:
-        listed = [
-            {
-                "name": each.name,
-                "summary": each.summary,
-                "parameters": [vars(parameter) for parameter in each.parameters.values()],
-            }
-            for each in queries
+        items = [
+            SavedQueryItem(query.name, query.summary, list(query.parameters.values()))
+            for query in queries
         ]
-        print_json({"queries": listed})
+        print_json(SavedQueryList(items))
         return
 
-    for each in queries:
-        print_line((each.name, "bold"))
-        print_line(f"    {each.summary}")
-        for parameter in each.parameters.values():
+    for query in queries:
+        print_line((query.name, "bold"))
+        print_line(f"    {query.summary}")
+        for parameter in query.parameters.values():
             default = "required" if parameter.needed else json.dumps(parameter.default)
             print_line(f"    {parameter.name} [{default}]  {parameter.help}")
 
@@ -255,7 +307,7 @@ def _show(named: str, as_json: bool) -> None:
 
     cypher = catalogue.get(named).cypher
     if as_json:
-        print_json({"name": named, "cypher": cypher})
+        print_json(SavedQueryText(named, cypher))
     else:
         print_block(cypher)
 

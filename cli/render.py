@@ -22,7 +22,6 @@ from rich.table import Table
 from rich.text import Text
 
 from archive.cli.columns import column_widths, longest_word, whole_width
-from archive.cli.documents.base import SCHEMA_VERSION
 from archive.cli.parameters import settings_of
 from archive.values import finite_or_null, mapped
 
@@ -33,8 +32,9 @@ if TYPE_CHECKING:
 
     from archive.api import Archive
 
-    Document = Mapping[str, Any] | DataclassInstance
-    """A document without its version."""
+SCHEMA_VERSION = 1
+"""Version of the JSON output: it rises when a key changes its meaning or goes; a new key leaves it
+as it is."""
 
 Part = str | tuple[str, str]
 """A text, alone or with its style."""
@@ -171,22 +171,21 @@ def print_data(content: str) -> None:
     )
 
 
-def print_json(document: Document) -> None:
+def print_json(document: DataclassInstance) -> None:
     """Write one JSON document to stdout; NaN and infinities become null, as JSON has none.
 
     Args:
-        document: Its keys but `schema_version`, as `archive.cli.documents` lists them, or a
-            dataclass with these keys.
+        document: A dataclass, whose fields are the keys (`archive.cli.json_reference`).
     """
     click.echo(json_document(document, indent=2))
 
 
-def print_json_line(document: Mapping[str, Any]) -> None:
+def print_json_line(document: DataclassInstance) -> None:
     """Write one JSON document to stdout as one line of many."""
     click.echo(json_document(document))
 
 
-def json_document(document: Document, indent: int | None = None) -> str:
+def json_document(document: DataclassInstance, indent: int | None = None) -> str:
     """Return a document with its schema version as JSON."""
     keys = mapped(document, finite_or_null)
     return json_text({"schema_version": SCHEMA_VERSION, **keys}, indent=indent)

@@ -2,14 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from archive.cli.groups import CommandGroup
 from archive.cli.parameters import force_option
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
+
+if TYPE_CHECKING:
+    from archive.trainer.datasets.scaling import Scaling
+    from archive.trainer.export.trained import ModelInput, ModelOutput
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A trained network that was written to a file.
+
+    Attributes:
+        evaluation: Id of the evaluation that has the weights.
+        architecture: Key of the architecture.
+        space: Name of its space.
+        task: Name of the task.
+        protocol: Name of the training protocol.
+        value: The objective.
+        path: The file.
+        format: `pt2`, `onnx` or `safetensors`.
+        bytes: Its size.
+        input: The input; null for weights alone.
+        output: The output; null for weights alone.
+        scaling: Standardisation of the data; null where it is not known here.
+    """
+
+    evaluation: str
+    architecture: str
+    space: str
+    task: str
+    protocol: str
+    value: float
+    path: str
+    format: Literal["pt2", "onnx", "safetensors"]
+    bytes: int
+    input: ModelInput | None
+    output: ModelOutput | None
+    scaling: Scaling | None
+
+
+_FORMAT_NAMES: dict[str, Literal["pt2", "onnx", "safetensors"]] = {
+    ".pt2": "pt2",
+    ".onnx": "onnx",
+    ".safetensors": "safetensors",
+}
 
 
 @click.group(cls=CommandGroup)
@@ -85,28 +130,28 @@ def export(
             content, about = formats.serialise(network, form, raw_inputs=raw_inputs)
 
     files.write_export(path, content, force=force)
-    _print(
-        {**about, "path": str(path), "format": form.removeprefix("."), "bytes": len(content)},
-        as_json,
+    exported = ExportedModel(
+        **vars(about), path=str(path), format=_FORMAT_NAMES[form], bytes=len(content)
     )
-
-
-def _print(exported: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(exported)
-        return
+    else:
+        _print(exported)
 
+
+def _print(exported: ExportedModel) -> None:
     names = ("evaluation", "architecture", "task", "protocol", "value", "path", "bytes")
-    shown = {name: exported[name] for name in names}
-    for part in ("input", "output"):
-        if exported[part] is not None:
-            shown[part] = ", ".join(
-                f"{value}" if isinstance(value, str) else f"({', '.join(map(str, value))})"
-                for value in exported[part].values()
-            )
+    fields = {name: getattr(exported, name) for name in names}
+    if exported.input is not None:
+        shape = ", ".join(map(str, exported.input.shape))
+        fields["input"] = f"({shape}), {exported.input.dtype}, {exported.input.scaling}"
 
-    print_fields(shown, 12)
-    if exported["input"] is not None and exported["scaling"] is None:
+    if exported.output is not None:
+        shape = ", ".join(map(str, exported.output.shape))
+        fields["output"] = f"({shape}), {exported.output.meaning}"
+
+    print_fields(fields, 12)
+    if exported.input is not None and exported.scaling is None:
         print_message(
             "the means and deviations of the inputs are not known here: the task's "
             "data are elsewhere"

@@ -47,16 +47,17 @@ RETURN p.id AS id ORDER BY id
 
 @dataclass(frozen=True)
 class RepairOutcome:
-    """Outcome of a repair.
+    """Repair of an embedded archive.
 
     Attributes:
-        copy: Copy of the damaged data.
+        copy: Copy of the damaged database.
         damage: Faults that were found, a sentence each.
         removed: Number of records that were lost, by label or type of relationship.
         without_result: Ids of proposals that have lost their results.
-        remaining: Faults that could not be repaired.
-        dump: The dump that was compared with or loaded; None without one.
+        remaining: Faults that could not be repaired (exit code 1).
+        dump: The dump that was compared with, or that replaced the database; null without one.
         recoverable: Ids of records of that dump that the archive lacks, by kind.
+        replaced: Whether the dump replaced the database.
     """
 
     copy: Path
@@ -66,6 +67,7 @@ class RepairOutcome:
     remaining: list[str] = field(default_factory=list)
     dump: Path | None = None
     recoverable: dict[str, list[str]] = field(default_factory=dict)
+    replaced: bool = False
 
 
 def repair(settings: Settings) -> RepairOutcome:
@@ -112,7 +114,7 @@ def replace_by_dump(settings: Settings, path: Path) -> RepairOutcome:
         schema.migrate(connection)
         load(connection, path)
 
-    return RepairOutcome(copy, damage, dump=path)
+    return RepairOutcome(copy, damage, dump=path, replaced=True)
 
 
 def salvage(

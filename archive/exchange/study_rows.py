@@ -10,17 +10,20 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
+from archive.store.records import StateName
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import Evaluation, Proposal
 
-StudyRow = dict[str, Any]
+FlatRow = dict[str, Any]
+"""A row with a column for each metric and hyperparameter."""
 
 LARGEST_EXACT = 2**53
 """Integer up to which a float has each one."""
@@ -47,22 +50,90 @@ TYPES = {
 }
 """Type of each column of a row, whatever the rows have; that of every metric is a number."""
 
-_OF_PROPOSAL = (
-    "agent",
-    "acquisition",
-    "mean",
-    "std",
-    "priority",
-    "fidelity",
-    "attempts",
-    "worker",
-    "reason",
-)
-_TIMES = ("created", "started", "finished")
-_OF_RESULT = ("value", "epochs", "seconds", "seed", "device", "hardware", "answered_from")
+
+@dataclass(frozen=True)
+class ExportItem:
+    """One proposal of an exported study; CSV and parquet have a column for each metric and
+    hyperparameter.
+
+    Attributes:
+        study: Name of the study.
+        proposal: Id of the proposal.
+        number: Its number in the study.
+        state: Its state.
+        cancelled: Whether it was cancelled, rather than failed or pruned.
+        architecture: Key of the architecture.
+        agent: Id of the agent that made it.
+        acquisition: The agent's acquisition value.
+        mean: The score that the surrogate expects, larger is better.
+        std: The surrogate's standard deviation of it.
+        priority: Larger is claimed first.
+        fidelity: Fraction of the full training that is asked for.
+        attempts: Number of attempts that were lost.
+        worker: The worker that holds it, or held it last.
+        reason: Why it failed.
+        created: When it was proposed.
+        started: When it was last claimed.
+        finished: When it ended.
+        value: The objective, once it is known.
+        epochs: Epochs of the result.
+        seconds: Wall-clock time of the training.
+        seed: Seed that the training used.
+        device: Where it ran.
+        hardware: Name of the device's hardware.
+        answered_from: Id of the evaluation that it repeats without a training.
+        partial: Whether the value is that of a part of the training.
+        metrics: Final metrics by name.
+        hyperparameters: Training settings that differ from the protocol.
+    """
+
+    study: str
+    proposal: str
+    number: int
+    state: StateName
+    cancelled: bool
+    architecture: str
+    agent: str | None
+    acquisition: float | None
+    mean: float | None
+    std: float | None
+    priority: float
+    fidelity: float | None
+    attempts: int
+    worker: str | None
+    reason: str | None
+    created: str | None
+    started: str | None
+    finished: str | None
+    value: float | None
+    epochs: int | None
+    seconds: float | None
+    seed: int | None
+    device: str | None
+    hardware: str | None
+    answered_from: str | None
+    partial: bool
+    metrics: Mapping[str, float | None]
+    hyperparameters: Mapping[str, Any]
 
 
-def rows_of(archive: Archive, study: str) -> list[StudyRow]:
+@dataclass(frozen=True)
+class ExportDocument:
+    """A study exported as JSON.
+
+    Attributes:
+        proposals: By number.
+    """
+
+    proposals: list[ExportItem]
+
+
+@dataclass(frozen=True)
+class ExportLine(ExportItem):
+    """A line of a study exported as `jsonl`."""
+
+
+def rows_of(archive: Archive, study: str) -> list[ExportItem]:
     """Return one row a proposal of a study, by number.
 
     Raises:
@@ -73,31 +144,35 @@ def rows_of(archive: Archive, study: str) -> list[StudyRow]:
     return [_row(proposal, results.get(proposal.id)) for proposal in archive.proposals.list(name)]
 
 
-def flat(rows: Sequence[StudyRow]) -> list[StudyRow]:
+def flat(rows: Sequence[ExportItem]) -> list[FlatRow]:
     """Return rows with a column for each metric and hyperparameter, the same columns in all of
     them.
     """
-    columns = {column: sorted({name for row in rows for name in row[column]}) for column in MAPS}
-    return [
-        {
-            **{name: value for name, value in row.items() if name not in MAPS},
-            **{
-                f"{MAPS[column]}{name}": row[column].get(name)
-                for column in MAPS
-                for name in columns[column]
-            },
-        }
-        for row in rows
-    ]
+    metrics: set[str] = set()
+    settings: set[str] = set()
+    for row in rows:
+        metrics |= row.metrics.keys()
+        settings |= row.hyperparameters.keys()
+
+    flat_rows = []
+    for row in rows:
+        flat_row: FlatRow = {name: getattr(row, name) for name in row_names()}
+        flat_row |= {f"metric_{name}": row.metrics.get(name) for name in sorted(metrics)}
+        for name in sorted(settings):
+            flat_row[f"hyperparameter_{name}"] = row.hyperparameters.get(name)
+
+        flat_rows.append(flat_row)
+
+    return flat_rows
 
 
-def to_csv(rows: Sequence[StudyRow]) -> str:
+def to_csv(rows: Sequence[FlatRow]) -> str:
     """Return flat rows as CSV with a line of names; lists, maps and booleans are JSON, None is
     empty.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows[0] if rows else _row_names())
+    writer.writerow(rows[0] if rows else row_names())
     for row in rows:
         writer.writerow(
             json.dumps(each) if isinstance(each, list | dict | bool) else each
@@ -107,7 +182,7 @@ def to_csv(rows: Sequence[StudyRow]) -> str:
     return text.getvalue()
 
 
-def to_parquet(rows: Sequence[StudyRow]) -> bytes:
+def to_parquet(rows: Sequence[FlatRow]) -> bytes:
     """Return flat rows as a parquet file, with columns as `of_one_type` makes them.
 
     A column has its type whatever the rows: exports of two studies can be concatenated.
@@ -120,24 +195,26 @@ def to_parquet(rows: Sequence[StudyRow]) -> bytes:
     from pyarrow import parquet
 
     uniform = of_one_type(rows)
-    fields = []
+    arrow_fields = []
     columns = []
-    for name in rows[0] if rows else _row_names():
+    for name in rows[0] if rows else row_names():
         values = [row[name] for row in uniform]
         kind = _type_of(name, values)
         if kind == NUMBER:
             # Arrow refuses an integer that is not exact as a float.
             values = [None if value is None else float(value) for value in values]
 
-        fields.append(pyarrow.field(name, pyarrow.type_for_alias(kind)))
-        columns.append(pyarrow.array(values, fields[-1].type))
+        arrow_fields.append(pyarrow.field(name, pyarrow.type_for_alias(kind)))
+        columns.append(pyarrow.array(values, arrow_fields[-1].type))
 
     content = io.BytesIO()
-    parquet.write_table(pyarrow.Table.from_arrays(columns, schema=pyarrow.schema(fields)), content)
+    parquet.write_table(
+        pyarrow.Table.from_arrays(columns, schema=pyarrow.schema(arrow_fields)), content
+    )
     return content.getvalue()
 
 
-def of_one_type(rows: Sequence[StudyRow]) -> list[StudyRow]:
+def of_one_type(rows: Sequence[FlatRow]) -> list[FlatRow]:
     """Return flat rows whose columns hold numbers, text or booleans; any other column is JSON, None
     stays None.
     """
@@ -204,31 +281,46 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _row(proposal: Proposal, result: Evaluation | None) -> StudyRow:
+def _row(proposal: Proposal, result: Evaluation | None) -> ExportItem:
     # A promoted proposal has the result of its last rung.
-    return {
-        "study": proposal.study,
-        "proposal": proposal.id,
-        "number": proposal.number,
-        "state": proposal.state.value.lower(),
-        "cancelled": proposal.cancelled,
-        "architecture": proposal.architecture_key,
-        **{name: getattr(proposal, name) for name in _OF_PROPOSAL},
-        **{name: _time(getattr(proposal, name)) for name in _TIMES},
-        **{name: None if result is None else getattr(result, name) for name in _OF_RESULT},
-        "partial": result is not None and result.partial,
-        "metrics": {} if result is None else _plain(result.metrics),
-        "hyperparameters": _plain(proposal.hyperparameters),
-    }
+    return ExportItem(
+        study=proposal.study,
+        proposal=proposal.id,
+        number=proposal.number,
+        state=proposal.state.label,
+        cancelled=proposal.cancelled,
+        architecture=proposal.architecture_key,
+        agent=proposal.agent,
+        acquisition=proposal.acquisition,
+        mean=proposal.mean,
+        std=proposal.std,
+        priority=proposal.priority,
+        fidelity=proposal.fidelity,
+        attempts=proposal.attempts,
+        worker=proposal.worker,
+        reason=proposal.reason,
+        created=_time(proposal.created),
+        started=_time(proposal.started),
+        finished=_time(proposal.finished),
+        value=None if result is None else result.value,
+        epochs=None if result is None else result.epochs,
+        seconds=None if result is None else result.seconds,
+        seed=None if result is None else result.seed,
+        device=None if result is None else result.device,
+        hardware=None if result is None else result.hardware,
+        answered_from=None if result is None else result.answered_from,
+        partial=result is not None and result.partial,
+        metrics={} if result is None else _sort_names(result.metrics),
+        hyperparameters=_sort_names(proposal.hyperparameters),
+    )
 
 
-def _row_names() -> list[str]:
-    """Return the columns of a study without proposals."""
-    head = ("study", "proposal", "number", "state", "cancelled", "architecture")
-    return [*head, *_OF_PROPOSAL, *_TIMES, *_OF_RESULT, "partial"]
+def row_names() -> list[str]:
+    """Return the columns of a row but metrics and hyperparameters."""
+    return [field.name for field in fields(ExportItem) if field.name not in MAPS]
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _sort_names(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in sorted(values)}
 
 

@@ -25,13 +25,13 @@ UNFIT_CODE = 4
 
 @dataclass(frozen=True, slots=True)
 class LaunchedTrainer:
-    """A trainer that an engine runs, or will run.
+    """A trainer, as its engine knows it.
 
     Attributes:
-        id: The engine's id of it, by which it can be stopped.
-        state: `pending` until its process has started, `running` until that has ended.
-        host: Machine on which it runs; None while it is pending.
-        reason: Why it is pending, in the engine's words; None where there is no reason.
+        id: The engine's id of it.
+        state: Whether its process has started.
+        host: Machine; null while it is pending.
+        reason: Why it is pending, in the engine's words.
     """
 
     id: str

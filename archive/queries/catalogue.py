@@ -30,14 +30,14 @@ _PARAMETER = re.compile(
 
 @dataclass(frozen=True)
 class Parameter:
-    """Parameter of a saved query; without a default it is required.
+    """A parameter of a saved query.
 
     Attributes:
         name: Its name.
-        help: Its meaning, in one line.
-        needed: Whether it has no default.
-        default: The default; None without one, or where it is null.
-        type: Type of its values in words, that of the default; None for any.
+        help: Its meaning.
+        needed: Whether it must be given.
+        default: Its value otherwise.
+        type: Type of its values in words; null for any.
     """
 
     name: str

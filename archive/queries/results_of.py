@@ -26,6 +26,13 @@ RETURN e.id AS evaluation, a.key AS architecture, t.name AS task, t.protocol AS 
 ORDER BY task, protocol, evaluation
 """
 
+OF_KEY = """
+MATCH (:Architecture {key: $key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
+RETURN e.id AS evaluation, t.name AS task, t.protocol AS protocol, e.value AS value, e.epochs AS epochs,
+       e.seconds AS seconds
+ORDER BY task, evaluation
+"""
+
 OPEN = """
 MATCH (a:Architecture {functional_key: $key})
 MATCH (a)<-[:OF]-(p:Proposal)
@@ -71,6 +78,27 @@ class StoredResult:
 
 
 @dataclass(frozen=True)
+class EvaluationItem:
+    """A result of an architecture.
+
+    Attributes:
+        evaluation: Its id.
+        task: Name of the task.
+        protocol: How it was measured.
+        value: The objective.
+        epochs: Epochs trained.
+        seconds: Wall-clock time of the training.
+    """
+
+    evaluation: str
+    task: str
+    protocol: str
+    value: float | None
+    epochs: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
 class OpenProposal:
     """A proposal of a network that waits, runs or has failed."""
 
@@ -101,6 +129,11 @@ def results(connection: Connection, functional_key: str, most: int) -> list[Stor
     """
     rows = run_query(connection, RESULTS, {"key": functional_key}, limit=most).rows
     return [StoredResult(*row) for row in rows]
+
+
+def of_key(connection: Connection, key: str) -> list[EvaluationItem]:
+    """Return the evaluations of one architecture, in any study or import, by task."""
+    return [EvaluationItem(*row) for row in run_query(connection, OF_KEY, {"key": key}).rows]
 
 
 def open_proposals(connection: Connection, functional_key: str, most: int) -> list[OpenProposal]:

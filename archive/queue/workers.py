@@ -93,16 +93,16 @@ ORDER BY p.started, p.id
 
 @dataclass(frozen=True)
 class RunningTrial:
-    """A claimed proposal of a worker.
+    """A trial that a trainer runs.
 
     Attributes:
         proposal: Id of the proposal.
         study: Name of the study.
         architecture_key: Key of the architecture.
-        attempt: Number of the attempt, from 1.
+        attempt: 1 for the first.
         epochs: Epochs reported so far.
-        seconds: Time since the claim.
-        lease_seconds: Time until the lease ends; negative once it has ended.
+        seconds: Since it was claimed.
+        lease_seconds: Until its lease ends; negative when it has.
     """
 
     proposal: str

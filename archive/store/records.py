@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from archive.constraints import Constraint as Constraint
 from archive.store.objective_names import Direction as Direction
@@ -29,6 +29,9 @@ def sign(direction: str) -> float:
     return -1.0 if direction == "minimise" else 1.0
 
 
+StateName = Literal["waiting", "running", "complete", "pruned", "failed"]
+
+
 class State(StrEnum):
     """State of a proposal: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED ->
     WAITING.
@@ -44,6 +47,11 @@ class State(StrEnum):
     FAILED = "FAILED"
 
     @property
+    def label(self) -> StateName:
+        """The state in lower case, as documents and tables show it."""
+        return _LABELS[self]
+
+    @property
     def evaluated(self) -> bool:
         """Whether a result is on record, which no other may replace."""
         return self in (State.COMPLETE, State.PRUNED)
@@ -53,6 +61,14 @@ class State(StrEnum):
         """Whether the proposal waits or runs."""
         return self in (State.WAITING, State.RUNNING)
 
+
+_LABELS: dict[State, StateName] = {
+    State.WAITING: "waiting",
+    State.RUNNING: "running",
+    State.COMPLETE: "complete",
+    State.PRUNED: "pruned",
+    State.FAILED: "failed",
+}
 
 CANCELLED = "cancelled"
 """Reason of a cancelled proposal; what a user adds to it comes after a colon."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,17 +29,98 @@ from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
+    from archive.queries.results_of import EvaluationItem
 
-EVALUATIONS = """
-MATCH (:Architecture {key: $key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
-RETURN e.id AS evaluation, t.name AS task, t.protocol AS protocol, e.value AS value, e.epochs AS epochs,
-       e.seconds AS seconds
-ORDER BY task, evaluation
-"""
-
-_UNSET: dict[str, Any] = {"params": None, "flops": None, "note": None, "tags": []}
-DISTANCE_COLUMNS = ("kernel", "component", "distance")
 NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations")
+
+
+@dataclass(frozen=True)
+class ProxyItem:
+    """A zero-cost proxy of an architecture.
+
+    Attributes:
+        task: Name of the task whose inputs it was measured with.
+        protocol: Protocol of the task.
+        source: Definitions of the proxies: `archive/1`, or an imported table.
+        proxy: Name of the proxy.
+        score: The score; null where the proxy is not defined for the network.
+    """
+
+    task: str
+    protocol: str
+    source: str
+    proxy: str
+    score: float | None
+
+
+@dataclass(frozen=True)
+class ArchitectureDocument:
+    """One architecture.
+
+    Attributes:
+        key: Identity of the labelled graph.
+        functional_key: The same without layers on no path from input to output.
+        space: Name of the space.
+        depth: Layers on the longest path.
+        layers: Number of layers.
+        edges: Number of edges.
+        mass: Sum of the layers' masses.
+        params: Number of trained parameters, once it is known.
+        flops: Multiply-adds of one input, once they are known.
+        note: Note of a user.
+        tags: Tags of users.
+        parents: Keys of the architectures that it was made from.
+        children: Keys of those that were made from it.
+        text: Its NAS-Bench-201 string or its genotype; null in other spaces.
+        architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it
+            from a file.
+        evaluations: Its results in all studies.
+        proxies: Its zero-cost proxies on all tasks.
+    """
+
+    key: str
+    functional_key: str
+    space: str
+    depth: int
+    layers: int
+    edges: int
+    mass: float
+    params: float | None
+    flops: float | None
+    note: str | None
+    tags: list[str]
+    parents: list[str]
+    children: list[str]
+    text: str | None
+    architecture: dict[str, Any]
+    evaluations: list[EvaluationItem]
+    proxies: list[ProxyItem]
+
+
+@dataclass(frozen=True)
+class DistanceItem:
+    """A distance of two architectures.
+
+    Attributes:
+        kernel: Name of the kernel.
+        component: Name of its component.
+        distance: The distance.
+    """
+
+    kernel: str
+    component: str
+    distance: float | None
+
+
+@dataclass(frozen=True)
+class DistanceList:
+    """Distances between two architectures.
+
+    Attributes:
+        distances: One row a kernel and component.
+    """
+
+    distances: list[DistanceItem]
 
 
 setting_option = click.option(
@@ -70,6 +153,7 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
     """
     from archive.architecture import codec, texts
     from archive.database.driver import hide_arrays
+    from archive.queries import results_of
 
     # Only keys go to the database.
     hide_arrays()
@@ -77,37 +161,48 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         full = archive.architectures.find(key)
         architecture = archive.architectures.get(full)
         details = archive.architectures.details(full)
-        answer = archive.query(EVALUATIONS, {"key": full})
-        scores = archive.proxies.of_architecture(full)
+        evaluations = results_of.of_key(archive.connection, full)
+        scores = [ProxyItem(**score) for score in archive.proxies.of_architecture(full)]
 
-    evaluations = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    del details["revision"]
     text = texts.to_text(architecture)
     if as_json:
-        described = {**_UNSET, **{name: details[name] for name in details if name != "revision"}}
-        graph = codec.to_dict(architecture)
-        print_json(
-            {
-                **described,
-                "text": text,
-                "architecture": graph,
-                "evaluations": evaluations,
-                "proxies": scores,
-            }
+        document = ArchitectureDocument(
+            **{"params": None, "flops": None, "note": None, "tags": [], **details},
+            text=text,
+            architecture=codec.to_dict(architecture),
+            evaluations=evaluations,
+            proxies=scores,
         )
+        print_json(document)
         return
 
-    _describe({**details, "text": text})
-    rows = [
-        (u, layer.op, layer.units, layer.stride, " ".join(map(str, architecture.children[u])))
-        for u, layer in enumerate(architecture.layers)
-    ]
-    print_table(("layer", "operation", "units", "stride", "feeds"), rows)
-    if evaluations:
-        print_table(answer.columns, answer.rows, title="evaluations")
+    _print_details({**details, "text": text})
+    rows = []
+    for position, layer in enumerate(architecture.layers):
+        children = " ".join(map(str, architecture.children[position]))
+        rows.append((position, layer.op, layer.units, layer.stride, children))
 
-    if scores:
+    print_table(("layer", "operation", "units", "stride", "feeds"), rows)
+    _print_items("evaluations", evaluations)
+    _print_items("zero-cost proxies", scores)
+
+
+def _print_details(details: Mapping[str, Any]) -> None:
+    fields = {}
+    for name, value in details.items():
+        if value not in (None, []):
+            # Numbers are shown as they are stored.
+            fields[name] = value if isinstance(value, list) else str(value)
+
+    print_fields(fields, 16)
+
+
+def _print_items(title: str, items: Sequence[EvaluationItem | ProxyItem]) -> None:
+    """Write a table with a column for each field, unless it is empty."""
+    if items:
         print_table(
-            list(scores[0]), [list(each.values()) for each in scores], title="zero-cost proxies"
+            list(vars(items[0])), [list(vars(item).values()) for item in items], title=title
         )
 
 
@@ -147,13 +242,18 @@ def distance(
     if settings and len(names) != 1:
         raise UsageError(f"--set needs one --kernel, got {len(names)}")
 
-    chosen = [kernels.get(name, **settings) for name in names or kernels.names()]
-    pair = (architecture_of(ctx, first), architecture_of(ctx, second))
-    rows = [row for kernel in chosen for row in _distances(kernel, *pair, named=bool(names))]
+    selected = [kernels.get(name, **settings) for name in names or kernels.names()]
+    one = architecture_of(ctx, first)
+    other = architecture_of(ctx, second)
+    items: list[DistanceItem] = []
+    for kernel in selected:
+        items += _distances(kernel, one, other, named=bool(names))
+
     if as_json:
-        print_json({"distances": [dict(zip(DISTANCE_COLUMNS, row, strict=True)) for row in rows]})
+        print_json(DistanceList(items))
     else:
-        print_table(DISTANCE_COLUMNS, rows)
+        rows = [(item.kernel, item.component, item.distance) for item in items]
+        print_table(("kernel", "component", "distance"), rows)
 
 
 @arch.command(short_help="Show the nearest neighbours of an architecture.")
@@ -206,20 +306,12 @@ def nearest(
         search = Nearest(archive, notify=print_message)
         result = search.similar(network, k, kernel, component=component, study=study, **settings)
 
-    rows = [vars(neighbour) for neighbour in result.neighbours]
     if as_json:
-        print_json(
-            {
-                "neighbours": rows,
-                **{
-                    name: getattr(result, name)
-                    for name in ("certain", "compared", "among", "left_out")
-                },
-            }
-        )
+        print_json(result)
         return
 
-    print_table(NEIGHBOUR_COLUMNS, [list(row.values()) for row in rows])
+    rows = [list(vars(neighbour).values()) for neighbour in result.neighbours]
+    print_table(NEIGHBOUR_COLUMNS, rows)
     if result.left_out:
         count = counted(result.left_out, "architecture")
         print_message(
@@ -238,9 +330,10 @@ def nearest(
 
 def _distances(
     kernel: Any, first: Architecture, second: Architecture, *, named: bool
-) -> list[tuple[str, str, float]]:
-    """Return rows; a kernel that was not named and cannot compare the two is reported and left
-    out.
+) -> list[DistanceItem]:
+    """Return the distances of a kernel.
+
+    A kernel that was not named and cannot compare the two is reported, and has no distances.
     """
     try:
         stack = kernel.distances([first], [second]).stack
@@ -252,19 +345,6 @@ def _distances(
         return []
 
     return [
-        (kernel.name, name, float(value))
-        for name, value in zip(kernel.components, stack[:, 0, 0], strict=True)
+        DistanceItem(kernel.name, component, float(value))
+        for component, value in zip(kernel.components, stack[:, 0, 0], strict=True)
     ]
-
-
-def _describe(details: dict[str, Any]) -> None:
-    shown = {
-        name: value
-        for name, value in details.items()
-        if name != "revision" and value not in (None, [])
-    }
-    # Numbers are shown as they are stored.
-    print_fields(
-        {name: value if isinstance(value, list) else str(value) for name, value in shown.items()},
-        16,
-    )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from archive.argument_checks import assignments
 from archive.cli.architecture.argument import architecture_of
-from archive.cli.architecture.picture import (
+from archive.cli.architecture.draw import (
+    TEXT_ONLY,
+    PictureFile,
+    PictureForm,
     PictureTheme,
     check_suffix,
     picture_options,
@@ -24,6 +28,95 @@ if TYPE_CHECKING:
 
 TOTAL_COLUMNS = ("part", "change", "number", "cost")
 PART_COLUMNS = ("part", "change", "A", "B", "cost", "reason")
+
+ChangeName = Literal["matched", "changed", "inserted", "removed"]
+
+
+@dataclass(frozen=True)
+class DifferenceTotal:
+    """The parts of one kind.
+
+    Attributes:
+        subject: `layer`, `skip` or `break` of the edit distance, `mass` of OTMANN.
+        change: What happens to them.
+        parts: Number of them.
+        cost: Sum of their costs.
+    """
+
+    subject: str
+    change: ChangeName
+    parts: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class DifferencePartItem:
+    """A part of a distance.
+
+    Attributes:
+        subject: `layer`, `skip` or `break` of the edit distance, `mass` of OTMANN.
+        change: What happens to it.
+        first: Layers of the first architecture: one, or the two ends of a skip; empty for what is
+            inserted.
+        second: The same of the second architecture; empty for what is removed.
+        cost: Its share of the distance.
+        amount: Mass that is moved; 1 for a layer or a skip.
+        reason: Where the cost comes from.
+    """
+
+    subject: str
+    change: ChangeName
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    cost: float
+    amount: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class LayerPair:
+    """Layers that belong together.
+
+    Attributes:
+        first: Position in the first architecture; null for an inserted layer.
+        second: Position in the second one; null for a removed layer.
+        change: Whether they are equal.
+    """
+
+    first: int | None
+    second: int | None
+    change: ChangeName
+
+
+@dataclass(frozen=True)
+class DifferenceDocument:
+    """The difference of two architectures.
+
+    Attributes:
+        first: Key of the first architecture.
+        second: Key of the second one.
+        kernel: Name of the kernel that matches the layers.
+        component: Name of the distance.
+        distance: The distance, which is the sum of the costs.
+        totals: The parts by kind.
+        parts: All parts.
+        layers: Every layer of both architectures, once.
+        file: The picture; null where none was written.
+        format: `svg`, `png` or `text`.
+        bytes: Size of the file.
+    """
+
+    first: str
+    second: str
+    kernel: str
+    component: str
+    distance: float
+    totals: list[DifferenceTotal]
+    parts: list[DifferencePartItem]
+    layers: list[LayerPair]
+    file: str | None
+    format: PictureForm
+    bytes: int | None
 
 
 @click.command(short_help="Show what differs between two architectures, and what it costs.")
@@ -78,12 +171,12 @@ def diff(
     pair = (architecture_of(ctx, first).canonical, architecture_of(ctx, second).canonical)
     explained = difference(*pair, kernel, component, **settings)
     drawn = difference_diagram(explained)
-    about = {"file": None, "format": "text", "bytes": None}
+    picture = TEXT_ONLY
     if path is not None:
-        about = write_picture(drawn, path, theme, force=force)
+        picture = write_picture(drawn, path, theme, force=force)
 
     if as_json:
-        print_json({**_described(explained), **about})
+        print_json(_document(explained, picture))
         return
 
     if path is None:
@@ -96,34 +189,32 @@ def diff(
         print_table(PART_COLUMNS, costly, title="what costs something")
 
 
-def _described(explained: Difference) -> dict[str, Any]:
-    return {
-        "first": explained.first.key,
-        "second": explained.second.key,
-        "kernel": explained.kernel,
-        "component": explained.component,
-        "distance": explained.distance,
-        "totals": [
-            {"subject": subject, "change": change, "parts": number, "cost": cost}
-            for subject, change, number, cost in explained.totals()
-        ],
-        "parts": [
-            {
-                "subject": part.subject,
-                "change": part.change,
-                "first": list(part.first),
-                "second": list(part.second),
-                "cost": part.cost,
-                "amount": part.amount,
-                "reason": part.reason,
-            }
-            for part in explained.parts
-        ],
-        "layers": [
-            {"first": first, "second": second, "change": explained.change((first, second))}
-            for first, second in explained.layers
-        ],
-    }
+def _document(explained: Difference, picture: PictureFile) -> DifferenceDocument:
+    parts = [
+        DifferencePartItem(
+            subject=part.subject,
+            change=part.change,
+            first=part.first,
+            second=part.second,
+            cost=part.cost,
+            amount=part.amount,
+            reason=part.reason,
+        )
+        for part in explained.parts
+    ]
+    return DifferenceDocument(
+        first=explained.first.key,
+        second=explained.second.key,
+        kernel=explained.kernel,
+        component=explained.component,
+        distance=explained.distance,
+        totals=[DifferenceTotal(*total) for total in explained.totals()],
+        parts=parts,
+        layers=[LayerPair(*pair, explained.change(pair)) for pair in explained.layers],
+        file=picture.file,
+        format=picture.format,
+        bytes=picture.bytes,
+    )
 
 
 def _row(explained: Difference, part: DifferencePart) -> tuple[str, str, str, str, float, str]:

@@ -1,25 +1,98 @@
-"""`archive arch draw`: a picture of a network."""
+"""`archive arch draw`: a picture of a network as a file, or as text in the terminal."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from archive.cli.architecture.argument import architecture_of
-from archive.cli.architecture.picture import (
-    PictureTheme,
-    check_suffix,
-    picture_options,
-    print_text,
-    write_picture,
-)
-from archive.cli.parameters import Count
-from archive.cli.render import json_option, print_json
+from archive.cli.parameters import Command, Count, force_option, output_option
+from archive.cli.render import json_option, print_json, print_line, print_message
+from archive.errors import UsageError
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
+    from archive.drawing import Diagram, TextLine
+
+PictureForm = Literal["svg", "png", "text"]
+PictureTheme = Literal["auto", "light", "dark"]
+
+_STYLES = {
+    "ends": "dim",
+    "conv": "blue",
+    "pool": "green",
+    "dense": "magenta",
+    "activation": "yellow",
+    "norm": "cyan",
+    "attention": "bright_magenta",
+    "embedding": "bright_green",
+    "join": "bright_yellow",
+    "decision": "bright_magenta",
+    "source": "dim",
+    "zero": "dim",
+    "matched": "dim",
+    "changed": "yellow",
+    "inserted": "green",
+    "removed": "red",
+}
+
+
+@dataclass(frozen=True)
+class PictureFile:
+    """A picture, written to a file or as text.
+
+    Attributes:
+        file: The file; None where none was written.
+        format: `svg`, `png` or `text`.
+        bytes: Size of the file.
+    """
+
+    file: str | None
+    format: PictureForm
+    bytes: int | None
+
+
+TEXT_ONLY = PictureFile(None, "text", None)
+"""No file."""
+
+
+@dataclass(frozen=True)
+class ArchitecturePicture:
+    """A picture of an architecture.
+
+    Attributes:
+        key: Key of the architecture.
+        file: The file; null where none was written.
+        format: `svg`, `png` or `text`.
+        bytes: Size of the file.
+        lines: The picture as text.
+    """
+
+    key: str
+    file: str | None
+    format: PictureForm
+    bytes: int | None
+    lines: list[str]
+
+
+def picture_options(command: Command) -> Command:
+    """Add the options of the file, its colours and its replacement."""
+    for option in (
+        force_option,
+        click.option(
+            "--theme",
+            type=click.Choice(["auto", "light", "dark"]),
+            default="auto",
+            help="Colours of a file. auto: those of the reader's system, for .svg; light for .png.",
+        ),
+        output_option("text on stdout", "File: NAME.svg or NAME.png. A .png needs the extra png."),
+    ):
+        command = option(command)
+
+    return command
 
 
 @click.command(short_help="Draw an architecture: as a file, or as text.")
@@ -67,22 +140,29 @@ def draw(
     architecture = architecture_of(ctx, key)
     notes: dict[int, str] = {}
     if sizes or params:
-        architecture, notes = _with_notes(
+        architecture, notes = _write_notes(
             architecture, input_text, outputs, sizes=sizes, params=params
         )
 
     drawn = diagram(architecture, fold=fold, notes=notes)
-    about = {"file": None, "format": "text", "bytes": None}
+    picture = TEXT_ONLY
     if path is not None:
-        about = write_picture(drawn, path, theme, force=force)
+        picture = write_picture(drawn, path, theme, force=force)
     elif not as_json:
         print_text(drawn)
 
     if as_json:
-        print_json({"key": architecture.key, **about, "lines": [str(line) for line in text(drawn)]})
+        document = ArchitecturePicture(
+            key=architecture.key,
+            file=picture.file,
+            format=picture.format,
+            bytes=picture.bytes,
+            lines=[str(line) for line in text(drawn)],
+        )
+        print_json(document)
 
 
-def _with_notes(
+def _write_notes(
     architecture: Architecture, input_text: str, outputs: int, *, sizes: bool, params: bool
 ) -> tuple[Architecture, dict[int, str]]:
     """Return a network with its blocks written out, and the notes of its layers."""
@@ -99,12 +179,66 @@ def _with_notes(
 
     form = NetworkForm(read_input(input_text).shape, outputs, "classification")
     notes = {}
-    for u, size in enumerate(layer_sizes(architecture, form)):
+    for position, size in enumerate(layer_sizes(architecture, form)):
+        parts = []
         # The box of an imported model's input has its size.
-        shape = (
-            "×".join(map(str, size.shape)) if sizes and (u or architecture.space != TORCH) else ""
-        )
-        count = f"{size.params:,} params" if params and size.params else ""
-        notes[u] = " · ".join(part for part in (shape, count) if part)
+        if sizes and (position or architecture.space != TORCH):
+            parts.append("×".join(map(str, size.shape)))
+
+        if params and size.params:
+            parts.append(f"{size.params:,} params")
+
+        notes[position] = " · ".join(parts)
 
     return architecture, notes
+
+
+def check_suffix(path: Path | None) -> None:
+    """Check that the suffix of a file is that of a picture.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if path is not None and path.suffix.lower() not in (".svg", ".png"):
+        raise UsageError(f"a picture is a .svg or a .png, got {path.name}")
+
+
+def write_picture(diagram: Diagram, path: Path, theme: PictureTheme, *, force: bool) -> PictureFile:
+    """Write a diagram to a file; return its description.
+
+    Raises:
+        UsageError: The file exists, or cannot be written.
+        SettingsError: The file is a PNG, and the extra is not installed.
+    """
+    from archive.drawing import png, svg
+    from archive.files import write_export
+
+    form: PictureForm = "png" if path.suffix.lower() == ".png" else "svg"
+    if form == "png":
+        content = png(diagram, theme="light" if theme == "auto" else theme)
+    else:
+        content = svg(diagram, theme=theme).encode()
+
+    write_export(path, content, force=force)
+    print_message((f"wrote {path}, {len(content):,} bytes", "green"))
+    return PictureFile(str(path), form, len(content))
+
+
+def print_text(diagram: Diagram) -> None:
+    """Write a diagram as lines of text to stdout."""
+    from archive.drawing import text
+
+    for line in text(diagram):
+        print_line(
+            (line.rails + " " if line.rails else "", "dim"),
+            (line.words, _style(line)),
+            _detail(line),
+        )
+
+
+def _style(line: TextLine) -> str:
+    return _STYLES.get(line.status or line.kind, "") if line.kind else "bold"
+
+
+def _detail(line: TextLine) -> str:
+    return f" {line.detail}" if line.detail else ""

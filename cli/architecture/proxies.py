@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -24,6 +25,38 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20
 PAUSE = 10.0
 """Seconds between two lines of progress."""
+
+
+@dataclass(frozen=True)
+class ProxyScoresItem:
+    """The zero-cost proxies of one network.
+
+    Attributes:
+        architecture: Key of the architecture.
+        scores: Score by proxy; null where it is not defined for the network.
+    """
+
+    architecture: str
+    scores: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class ProxyList:
+    """Zero-cost proxies of networks on a task.
+
+    Attributes:
+        task: Name of the task.
+        protocol: Its protocol.
+        source: Definitions of the proxies.
+        measured: Number of networks that were measured now; the others were known.
+        networks: By key.
+    """
+
+    task: str
+    protocol: str
+    source: str
+    measured: int
+    networks: list[ProxyScoresItem]
 
 
 @click.command(short_help="Measure the zero-cost proxies of architectures.")
@@ -77,36 +110,43 @@ def proxies(
         raise UsageError("name the networks to measure: by KEY, --study or --count")
 
     with open_archive(ctx) as archive:
-        task, rules, networks = (
-            _studied(archive, study) if study else _trained(task_name, protocol, space)
-        )
-        networks += [*named, *_drawn(task, space, count or 0)]
+        if study:
+            task, rules, networks = _of_study(archive, study)
+        else:
+            task, rules, networks = _of_task(task_name, protocol, space)
+
+        networks += [*named, *_sample(task, space, count or 0)]
         progress = _MeasurementProgress()
         measured = measurement.measure(
             archive, task, rules, networks, device=device, progress=progress
         )
-        scores = archive.proxies.of_networks(
-            task.name, rules.name, SOURCE, {each.key for each in networks}
-        )
+        keys_of_networks = {network.key for network in networks}
+        scores = archive.proxies.of_networks(task.name, rules.name, SOURCE, keys_of_networks)
 
+    items = [ProxyScoresItem(key, values) for key, values in sorted(scores.items())]
     if as_json:
-        rows = [{"architecture": key, "scores": each} for key, each in sorted(scores.items())]
-        about = {"task": task.name, "protocol": rules.name, "source": SOURCE, "measured": measured}
-        print_json({**about, "networks": rows})
+        print_json(ProxyList(task.name, rules.name, SOURCE, measured, items))
         return
 
     print_message(
         f"{measured} of {len(scores)} networks measured on {task.name} ({rules.name}); "
         "the others were known"
     )
-    names = sorted({name for each in scores.values() for name in each})
-    shown = [(key[:12], *map(each.get, names)) for key, each in sorted(scores.items())[:MOST_SHOWN]]
-    print_table(("architecture", *names), shown)
-    if len(scores) > MOST_SHOWN:
-        print_message(f"{len(scores) - MOST_SHOWN} more: --json shows all, or archive query")
+    measured_names: set[str] = set()
+    for item in items:
+        measured_names |= item.scores.keys()
+
+    names = sorted(measured_names)
+    rows = []
+    for item in items[:MOST_SHOWN]:
+        rows.append((item.architecture[:12], *[item.scores.get(name) for name in names]))
+
+    print_table(("architecture", *names), rows)
+    if len(items) > MOST_SHOWN:
+        print_message(f"{len(items) - MOST_SHOWN} more: --json shows all, or archive query")
 
 
-def _trained(name: str | None, protocol: str | None, space: str | None) -> Measured:
+def _of_task(name: str | None, protocol: str | None, space: str | None) -> Measured:
     """Return a task with a protocol."""
     from archive.trainer.proxies.measurement import with_inputs
     from archive.trainer.tasks import registry
@@ -120,7 +160,7 @@ def _trained(name: str | None, protocol: str | None, space: str | None) -> Measu
     return task, rules, []
 
 
-def _studied(archive: Archive, name: str) -> Measured:
+def _of_study(archive: Archive, name: str) -> Measured:
     """Return the task and the protocol of a study, and the networks that it evaluated."""
     from archive.trainer.proxies.measurement import subject_of
     from archive.trainer.tasks.file_access import FileAccess
@@ -130,11 +170,11 @@ def _studied(archive: Archive, name: str) -> Measured:
     return (
         task,
         rules,
-        [each.architecture for each in archive.studies.evaluations(name, curves=False)],
+        [evaluation.architecture for evaluation in archive.studies.evaluations(name, curves=False)],
     )
 
 
-def _drawn(task: Task, space: str | None, count: int) -> list[Architecture]:
+def _sample(task: Task, space: str | None, count: int) -> list[Architecture]:
     """Return random networks of a space: more of them begin with the same ones."""
     from archive.trainer.proxies.measurement import sample_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
@@ -10,6 +10,32 @@ from archive.cli.bench.search import search
 from archive.cli.groups import CommandGroup
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table
+
+
+@dataclass(frozen=True)
+class FigureItem:
+    """One measured number.
+
+    Attributes:
+        name: The measured quantity.
+        value: The number.
+        unit: Its unit.
+    """
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class MachineFigures:
+    """Speed of a machine.
+
+    Attributes:
+        figures: The measured numbers.
+    """
+
+    figures: list[FigureItem]
 
 
 @click.group(cls=CommandGroup)
@@ -31,15 +57,15 @@ def machine(ctx: click.Context, device: str, as_json: bool) -> None:
     from archive import settings
     from archive.machine import measure
 
-    figures: list[dict[str, Any]] = []
+    figures = []
     for figure in measure(settings.load(**settings_of(ctx)), device):
         print_message(f"measured: {figure.name}")
-        figures.append({"name": figure.name, "value": figure.value, "unit": figure.unit})
+        figures.append(FigureItem(figure.name, figure.value, figure.unit))
 
     if as_json:
-        print_json({"figures": figures})
+        print_json(MachineFigures(figures))
     else:
-        rows = [list(figure.values()) for figure in figures]
+        rows = [(figure.name, figure.value, figure.unit) for figure in figures]
         print_table(["what", "value", "unit"], rows)
 
 

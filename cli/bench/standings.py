@@ -15,13 +15,21 @@ if TYPE_CHECKING:
 
 def show_standings(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
     """Print the results of a comparison, each task by itself."""
-    from archive.searches.comparison.standings import by_problem
+    from archive.searches.comparison.standings import SearchComparison, by_problem
 
     problems = by_problem(rows)
     if as_json:
         firsts = {problem: standings[0] for problem, standings in problems.items()}
-        items = [row.as_dict(firsts[row.problem, row.protocol]) for row in rows]
-        print_json({**_numbers(plan), "standings": items})
+        items = [row.item(firsts[row.problem, row.protocol]) for row in rows]
+        comparison = SearchComparison(
+            run=plan.run,
+            seeds=plan.seeds,
+            budget=plan.budget,
+            batch=plan.batch,
+            starts=plan.starts,
+            standings=items,
+        )
+        print_json(comparison)
         return
 
     for (problem, protocol), standings in problems.items():
@@ -104,7 +112,15 @@ def show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: 
     from archive.searches.comparison.standings import by_problem
 
     if as_json:
-        print_json({**_numbers(plan), "rows": suite.rows(rows)})
+        comparison = suite.SuiteComparison(
+            run=plan.run,
+            seeds=plan.seeds,
+            budget=plan.budget,
+            batch=plan.batch,
+            starts=plan.starts,
+            rows=suite.rows(rows),
+        )
+        print_json(comparison)
         return
 
     queries = suite.queries(rows[0]) if rows else []
@@ -124,10 +140,6 @@ def show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: 
     print_line()
     for (problem, _), standings in by_problem(rows).items():
         _show_errors(problem, standings)
-
-
-def _numbers(plan: ComparisonPlan) -> dict[str, Any]:
-    return {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
 
 
 def _show_shares(row: ContestantResult) -> None:

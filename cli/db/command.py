@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.db.gc import gc
-from archive.cli.db.repair import repair
 from archive.cli.db.shell import shell
+from archive.cli.db.upkeep import gc, repair
 from archive.cli.groups import CommandGroup
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_fields, print_json, print_line, show
@@ -17,10 +16,68 @@ from archive.errors import UsageError
 from archive.settings import Settings, load
 
 if TYPE_CHECKING:
+    from archive.database.connection import Connection
     from archive.server.embedded import Status
 
 _WIDTH = 20
 """Width of the names of fields."""
+
+
+@dataclass(frozen=True)
+class ServerDocument:
+    """The database server; keys of the embedded server alone are null for Neo4j.
+
+    Attributes:
+        embedded: Whether the server is the embedded one.
+        running: Whether clients can connect.
+        server: Its address; null where it does not run.
+        database: Name of the database; null for the default one of Neo4j.
+        user: User that other clients log in as; it may change everything.
+        password_file: File of its password; null where the password comes from the settings.
+        reader: User of the embedded server that may only read.
+        reader_password_file: File of the password of `reader`.
+        folder: The embedded server's folder.
+        state: `ready`, `not answering`, `starting`, `stopping`, `stopped`, `failed`, `none` (never
+            started) or `foreign` (of another user).
+        pid: Process id of the supervisor.
+        java_pid: Process id of the database.
+        port: Bolt port.
+        uptime_seconds: Since the server was started.
+        rss_bytes: Resident memory of both processes.
+        disk_bytes: Size of the data on disk.
+        restarts: How often the database died and was started again.
+        error: Why it failed, or why an earlier database died.
+    """
+
+    embedded: bool
+    running: bool
+    server: str | None
+    database: str | None
+    user: str | None
+    password_file: str | None
+    reader: str | None
+    reader_password_file: str | None
+    folder: str | None
+    state: str | None
+    pid: int | None
+    java_pid: int | None
+    port: int | None
+    uptime_seconds: float | None
+    rss_bytes: int | None
+    disk_bytes: int | None
+    restarts: int | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class ServerStop:
+    """Whether the embedded server was stopped.
+
+    Attributes:
+        stopped: False where it was not running.
+    """
+
+    stopped: bool
 
 
 @click.group(cls=CommandGroup)
@@ -53,7 +110,7 @@ def stop(ctx: click.Context, as_json: bool) -> None:
 
     stopped = embedded.stop(_embedded(ctx))
     if as_json:
-        print_json({"stopped": stopped})
+        print_json(ServerStop(stopped))
     else:
         print_line("stopped" if stopped else "the embedded server was not running")
 
@@ -73,14 +130,37 @@ def status(ctx: click.Context, as_json: bool) -> None:
     from archive.database.connection import Connection
 
     with Connection.open(settings) as connection:
-        about = {"running": True, "server": connection.address, "database": connection.database}
-        about["user"] = connection.login[1]
+        document = _external_server(connection)
 
     if as_json:
-        absent = dict.fromkeys([*_LOGIN_KEYS, *(each.name for each in fields(embedded.Status))])
-        print_json({"embedded": False, **absent, **about})
+        print_json(document)
     else:
-        print_fields(about, _WIDTH)
+        names = ("running", "server", "database", "user")
+        print_fields({name: getattr(document, name) for name in names}, _WIDTH)
+
+
+def _external_server(connection: Connection) -> ServerDocument:
+    """Return the Neo4j server of a connection."""
+    return ServerDocument(
+        embedded=False,
+        running=True,
+        server=connection.address,
+        database=connection.database,
+        user=connection.login[1],
+        password_file=None,
+        reader=None,
+        reader_password_file=None,
+        folder=None,
+        state=None,
+        pid=None,
+        java_pid=None,
+        port=None,
+        uptime_seconds=None,
+        rss_bytes=None,
+        disk_bytes=None,
+        restarts=None,
+        error=None,
+    )
 
 
 def _embedded(ctx: click.Context) -> Settings:
@@ -98,36 +178,35 @@ def _show(settings: Settings, status: Status, as_json: bool) -> None:
     """Write the state of the embedded server."""
     from archive.server import embedded
 
-    about = asdict(status)
     server = embedded.find(settings) if status.running else None
     if as_json:
-        where = {
-            "server": server and server.uri,
-            "database": server and server.database,
+        document = ServerDocument(
+            embedded=True,
+            running=status.running,
+            server=None if server is None else server.uri,
+            database=None if server is None else server.database,
             **_login(settings),
-        }
-        # Values that are zero or empty are unknown, except the number of restarts.
-        known = {
-            name: None if value in ("", 0) and name != "restarts" else value
-            for name, value in about.items()
-        }
-        print_json(
-            {
-                "embedded": True,
-                **where,
-                **known,
-                "folder": str(status.folder),
-                "running": status.running,
-            }
+            folder=str(status.folder),
+            state=status.state or None,
+            # Zero stands for an unknown value, except for the number of restarts.
+            pid=status.pid or None,
+            java_pid=status.java_pid or None,
+            port=status.port or None,
+            uptime_seconds=status.uptime_seconds or None,
+            rss_bytes=status.rss_bytes or None,
+            disk_bytes=status.disk_bytes or None,
+            restarts=status.restarts,
+            error=status.error or None,
         )
+        print_json(document)
         return
 
-    shown = {
-        name: value
-        for name, value in about.items()
-        if value not in (None, "", 0) or name == "running"
-    }
-    print_fields({name: _readable(name, value) for name, value in shown.items()}, _WIDTH)
+    shown = {}
+    for name, value in asdict(status).items():
+        if name == "running" or value not in (None, "", 0):
+            shown[name] = _format(name, value)
+
+    print_fields(shown, _WIDTH)
     if server is not None:
         login = {"server": server.uri, "database": server.database, **_login(settings)}
         print_fields({name: value for name, value in login.items() if value is not None}, _WIDTH)
@@ -151,7 +230,8 @@ def _login(settings: Settings) -> dict[str, str | None]:
     return dict(zip(_LOGIN_KEYS, values, strict=True))
 
 
-def _readable(name: str, value: Any) -> str:
+def _format(name: str, value: Any) -> str:
+    """Return the value of a field with its unit."""
     if name.endswith("_bytes"):
         return f"{value / 2**20:.0f} MiB"
 

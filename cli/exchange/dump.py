@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,42 @@ from archive.errors import DamagedError, UsageError
 from archive.settings import load as load_settings
 
 STREAM = Path("-")
+
+
+@dataclass(frozen=True)
+class DumpDocument:
+    """A file that was written.
+
+    Attributes:
+        file: The file.
+        bytes: Its size.
+        records: Number of records of each kind.
+        left_out: What `--skip-damaged` left out, a sentence each.
+    """
+
+    file: str
+    bytes: int
+    records: dict[str, int]
+    left_out: list[str]
+
+
+@dataclass(frozen=True)
+class LoadDocument:
+    """A file that was read.
+
+    Attributes:
+        file: The file.
+        release: The release that wrote it.
+        sha256: Checksum of its contents.
+        records: Number of records of each kind.
+        stored: Number of records that were new or changed something; null with --check.
+    """
+
+    file: str
+    release: str
+    sha256: str
+    records: Mapping[str, int]
+    stored: Mapping[str, int] | None
 
 
 @click.command()
@@ -65,12 +102,12 @@ def dump(
     options: dict[str, Any] = {"studies": list(studies) or None, "distances": not without_distances}
     if file != STREAM:
         counts, left_out = _dump(ctx, file, skip_damaged, force=force, **options)
+        size = file.stat().st_size
         if as_json:
-            size = file.stat().st_size
-            print_json({"file": str(file), "bytes": size, "records": counts, "left_out": left_out})
+            print_json(DumpDocument(str(file), size, counts, left_out))
         else:
             print_table(("record", "written"), sorted(counts.items()))
-            print_message(f"{file}: {file.stat().st_size:,} bytes")
+            print_message(f"{file}: {size:,} bytes")
 
         return
 
@@ -182,18 +219,21 @@ def _load(
             contents, changed = read(archive.connection, file, rename=names, notify=print_message)
 
     if as_json:
-        about = {
-            "file": shown or str(file),
-            "release": contents.header.release,
-            "sha256": contents.sha256,
-        }
-        print_json({**about, "records": contents.counts, "stored": None if check else changed})
+        document = LoadDocument(
+            file=shown or str(file),
+            release=contents.header.release,
+            sha256=contents.sha256,
+            records=contents.counts,
+            stored=None if check else changed,
+        )
+        print_json(document)
     elif check:
         print_table(("record", "in the file"), sorted(contents.counts.items()))
     else:
-        rows = [
-            (kind, count, changed.get(kind, 0)) for kind, count in sorted(contents.counts.items())
-        ]
+        rows = []
+        for kind, count in sorted(contents.counts.items()):
+            rows.append((kind, count, changed.get(kind, 0)))
+
         print_table(("record", "in the file", "new or changed"), rows)
 
 

@@ -8,7 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +29,39 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 RESULT_FIELDS = ("metrics", "curve", "epochs", "seconds", "seed", "device")
 """Keys of a file of results."""
+
+
+@dataclass(frozen=True)
+class ModelImport:
+    """A model that was imported.
+
+    Attributes:
+        key: Key of the architecture.
+        space: Name of its space.
+        layers: Number of its layers.
+        edges: Number of its edges.
+        params: Number of trained weights.
+        flops: Multiply-adds of one input; null where they are not known.
+        task: Name of the task; null without a result.
+        protocol: How the result was measured; null without one.
+        study: Name of the study; null for none.
+        proposal: Id of the proposal in the study.
+        evaluation: Id of the result; null where the proposal waits for a trainer.
+        notes: What the architecture does otherwise than the model in training.
+    """
+
+    key: str
+    space: str
+    layers: int
+    edges: int
+    params: int | None
+    flops: int | None
+    task: str | None
+    protocol: str | None
+    study: str | None
+    proposal: str | None
+    evaluation: str | None
+    notes: list[str]
 
 
 def result_options(command: F) -> F:
@@ -350,34 +383,34 @@ def _store(
     from archive.exchange.importers.models import add_model
 
     architecture = imported.architecture
-    counted = {
-        "params": imported.params if given["params"] is None else given["params"],
-        "flops": imported.flops if given["flops"] is None else given["flops"],
-    }
+    params = imported.params if given["params"] is None else given["params"]
+    flops = imported.flops if given["flops"] is None else given["flops"]
     with open_archive(ctx) as archive:
-        id_ = add_model(archive, architecture, **counted, place=place, result=result)
+        id_ = add_model(
+            archive, architecture, params=params, flops=flops, place=place, result=result
+        )
 
     in_study = place is not None and place.study is not None
-    document = {
-        "key": architecture.key,
-        "space": architecture.space,
-        "layers": len(architecture.layers),
-        "edges": len(architecture.edges),
-        **counted,
-        "task": place and place.task,
-        "protocol": place and place.protocol,
-        "study": place and place.study,
-        "proposal": id_ if in_study else None,
-        "evaluation": id_ if result is not None else None,
-        "notes": list(imported.notes),
-    }
+    document = ModelImport(
+        key=architecture.key,
+        space=architecture.space,
+        layers=len(architecture.layers),
+        edges=len(architecture.edges),
+        params=params,
+        flops=flops,
+        task=None if place is None else place.task,
+        protocol=None if place is None else place.protocol,
+        study=None if place is None else place.study,
+        proposal=id_ if in_study else None,
+        evaluation=id_ if result is not None else None,
+        notes=list(imported.notes),
+    )
     for note in imported.notes:
         print_message(f"note: {note}", wrap=True)
 
     if given["as_json"]:
         print_json(document)
     else:
-        shown = {
-            name: value for name, value in document.items() if value is not None and name != "notes"
-        }
-        print_fields(shown, 12)
+        fields = {name: value for name, value in vars(document).items() if value is not None}
+        del fields["notes"]
+        print_fields(fields, 12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -20,6 +21,59 @@ from archive.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from archive.trainer.tasks.base import Task
     from archive.trainer.tasks.tabular import TabularTask
+
+
+@dataclass(frozen=True)
+class ImportDocument:
+    """Results that were imported from a table or a benchmark file.
+
+    Attributes:
+        task: Name of the task.
+        protocol: How it was measured.
+        evaluations: Number of results that the file has.
+    """
+
+    task: str
+    protocol: str
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class ProxyImport:
+    """Zero-cost proxies that were imported from a table.
+
+    Attributes:
+        tasks: Names of the tasks.
+        proxies: Names of the proxies.
+        networks: Number of networks that the file has.
+    """
+
+    tasks: list[str]
+    proxies: list[str]
+    networks: int
+
+
+@dataclass(frozen=True)
+class StudyImport:
+    """A study that was imported.
+
+    Attributes:
+        study: Its name in the archive.
+        task: Name of the task.
+        protocol: How it was measured.
+        evaluated: Trials with a result.
+        pruned: Trials that were pruned after they had reported a value.
+        failed: Trials without one.
+        left_out: Trials that are not finished.
+    """
+
+    study: str
+    task: str
+    protocol: str
+    evaluated: int
+    pruned: int
+    failed: int
+    left_out: int
 
 
 @click.group("import", cls=CommandGroup)
@@ -77,7 +131,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
             "or no finite number"
         )
 
-    _print_counts({"task": tabular.name, "protocol": column, "evaluations": count}, as_json)
+    _print_import(ImportDocument(tabular.name, column, count), as_json)
 
 
 @imports.command(short_help="Import published zero-cost proxies.")
@@ -124,21 +178,21 @@ def proxies(
     from archive.trainer.tasks.tabular import TabularTask
 
     tasks = [registry.get(name) for name in names]
-    places = [
-        ProxyTask(task.name, each.name, _decisions(task), task.suitable_spaces())
-        for task in tasks
-        for each in (
-            task.protocols
-            if protocol is None and isinstance(task, TabularTask)
-            else [task.protocol(protocol)]
-        )
-    ]
-    with open_archive(ctx) as archive:
-        imported, count = import_proxies(archive, file, places, columns)
+    proxy_tasks = []
+    for task in tasks:
+        decisions = _decisions(task)
+        spaces = task.suitable_spaces()
+        if protocol is None and isinstance(task, TabularTask):
+            for rules in task.protocols:
+                proxy_tasks.append(ProxyTask(task.name, rules.name, decisions, spaces))
+        else:
+            name = task.protocol(protocol).name
+            proxy_tasks.append(ProxyTask(task.name, name, decisions, spaces))
 
-    _print_counts(
-        {"tasks": [task.name for task in tasks], "proxies": imported, "networks": count}, as_json
-    )
+    with open_archive(ctx) as archive:
+        imported, count = import_proxies(archive, file, proxy_tasks, columns)
+
+    _print_import(ProxyImport([task.name for task in tasks], imported, count), as_json)
 
 
 @imports.command(short_help="Import an official NAS-Bench-101 file.")
@@ -161,7 +215,7 @@ def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> N
         results = external_results(file, int(epochs))
         count = add(archive, TASK, protocol, results, direction="maximise", notify=print_message)
 
-    _print_counts({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
+    _print_import(ImportDocument(TASK, protocol, count), as_json)
 
 
 @imports.command(short_help="Import an official NAS-Bench-201 file.")
@@ -202,7 +256,7 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
         results = external_results(file, content, task, int(epochs))
         count = add(archive, task, protocol, results, direction="maximise", notify=print_message)
 
-    _print_counts({"task": task, "protocol": protocol, "evaluations": count}, as_json)
+    _print_import(ImportDocument(task, protocol, count), as_json)
 
 
 @imports.command(short_help="Import an Optuna study.")
@@ -259,13 +313,13 @@ def optuna(
     from archive.exchange.importers.optuna.networks import by_function, reader
     from archive.store.records import Objective, Study
 
-    known = spaces.get(space)
-    choose = (
-        by_function(_function(function))
-        if function
-        else partial(from_choices, decisions_of(known, "tpe"))
-    )
-    read = reader(known, choose)
+    search_space = spaces.get(space)
+    if function:
+        choose = by_function(_load_function(function))
+    else:
+        choose = partial(from_choices, decisions_of(search_space, "tpe"))
+
+    read = reader(search_space, choose)
     external = open_study(reference)
     name = study or external.study_name
     with open_archive(ctx) as archive:
@@ -274,14 +328,14 @@ def optuna(
             name,
             task,
             protocol or f"{task}/own",
-            known.name,
+            search_space.name,
             first.name,
-            space_config=known.config,
+            space_config=search_space.config,
             further=tuple(others),
         )
         counts = import_study(archive, external, target, read, print_message)
 
-    _print_counts({"study": name, "task": task, "protocol": target.protocol, **counts}, as_json)
+    _print_import(StudyImport(name, task, target.protocol, **counts), as_json)
 
 
 imports.add_command(model)
@@ -298,7 +352,7 @@ def _decisions(task: Task | TabularTask) -> Mapping[str, Any]:
     return task.search_space().config
 
 
-def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
+def _load_function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
     module, separator, name = reference.partition(":")
     if not separator or not module or not name:
         raise UsageError(f"--architecture takes MODULE:FUNCTION, got {reference!r}")
@@ -306,15 +360,11 @@ def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
     try:
         function = attrgetter(name)(user_paths.imported(module))
     except (Exception, SystemExit) as error:
-        what = (
-            f"{type(error).__name__}: "
-            if not isinstance(error, ImportError | AttributeError)
-            else ""
-        )
-        first = next(iter(str(error).splitlines()), "")
-        raise UsageError(
-            f"--architecture {reference} cannot be loaded: {what}{first:.200}"
-        ) from None
+        reason = f"{next(iter(str(error).splitlines()), ''):.200}"
+        if not isinstance(error, ImportError | AttributeError):
+            reason = f"{type(error).__name__}: {reason}"
+
+        raise UsageError(f"--architecture {reference} cannot be loaded: {reason}") from None
 
     if not callable(function):
         raise UsageError(
@@ -325,8 +375,8 @@ def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
     return read
 
 
-def _print_counts(counts: Mapping[str, Any], as_json: bool) -> None:
+def _print_import(document: ImportDocument | ProxyImport | StudyImport, as_json: bool) -> None:
     if as_json:
-        print_json(counts)
+        print_json(document)
     else:
-        print_fields(counts, 12)
+        print_fields(vars(document), 12)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -11,6 +11,53 @@ from archive.cli.groups import CommandGroup
 from archive.cli.parameters import force_option
 from archive.cli.render import json_option, print_fields, print_json, print_message, print_table
 from archive.errors import SettingsError, UnknownNameError, UsageError
+
+
+@dataclass(frozen=True)
+class BuiltInTable:
+    """A built-in table.
+
+    Attributes:
+        table: Its name.
+        tasks: Names of the tasks that it answers.
+        file: Its file on this machine; null where there is none.
+        source: Benchmark and address of the official release.
+        releases: Names of the official files that it can be made of.
+    """
+
+    table: str
+    tasks: list[str]
+    file: str | None
+    source: str
+    releases: list[str]
+
+
+@dataclass(frozen=True)
+class BuiltInTables:
+    """The built-in tables.
+
+    Attributes:
+        tables: By name.
+    """
+
+    tables: list[BuiltInTable]
+
+
+@dataclass(frozen=True)
+class MadeTable:
+    """A table that was made of an official release.
+
+    Attributes:
+        table: Its name.
+        rows: Number of networks.
+        file: The file that was written.
+        tasks: Names of the tasks that it answers.
+    """
+
+    table: str
+    rows: int
+    file: str
+    tasks: list[str]
 
 
 @click.group("table", cls=CommandGroup)
@@ -25,28 +72,26 @@ def list_tables(as_json: bool) -> None:
     from archive.exchange.releases.tables import RELEASES
     from archive.spaces.tables import reader
 
-    rows: list[dict[str, Any]] = [
-        {
-            "table": name,
-            "tasks": _tasks(name),
-            "file": _file(name),
-            "source": reader.NAMED[name].source,
-            "releases": list(release.files),
-        }
+    tables = [
+        BuiltInTable(
+            table=name,
+            tasks=_tasks(name),
+            file=_file(name),
+            source=reader.NAMED[name].source,
+            releases=list(release.files),
+        )
         for name, release in RELEASES.items()
     ]
     if as_json:
-        print_json({"tables": rows})
+        print_json(BuiltInTables(tables))
         return
 
-    print_table(
-        ("table", "tasks", "file", "made of"),
-        [
-            [row["table"], ", ".join(row["tasks"]), row["file"], " or ".join(row["releases"])]
-            for row in rows
-        ],
-    )
-    if any(row["file"] is None for row in rows):
+    rows = [
+        (table.table, ", ".join(table.tasks), table.file, " or ".join(table.releases))
+        for table in tables
+    ]
+    print_table(("table", "tasks", "file", "made of"), rows)
+    if any(table.file is None for table in tables):
         print_message(
             "make a missing table of an official file by archive table make TABLE FILE", wrap=True
         )
@@ -95,11 +140,11 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
         target.parent.mkdir(parents=True, exist_ok=True)
 
     files.write_export(target, content, force=force)
-    made: dict[str, Any] = {"table": name, "rows": rows, "file": str(target), "tasks": _tasks(name)}
+    made = MadeTable(name, rows, str(target), _tasks(name))
     if as_json:
         print_json(made)
     else:
-        print_fields(made, 12)
+        print_fields(vars(made), 12)
 
 
 def _tasks(table: str) -> list[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from archive.cli.groups import CommandGroup
-from archive.cli.launch.engines import engine_command
+from archive.cli.launch.engines import FleetItem, engine_command, fleet_item
 from archive.cli.names import FLEET
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table, span
@@ -19,11 +18,34 @@ from archive.errors import LaunchError, SettingsError, UnknownNameError, UsageEr
 from archive.values import counted
 
 if TYPE_CHECKING:
-    from archive.launchers.base import LaunchedTrainer
     from archive.launchers.fleet import TrainerFleet
     from archive.settings import Settings
 
 COLUMNS = ("fleet", "engine", "study", "trainers", "running", "pending", "age", "note")
+
+
+@dataclass(frozen=True)
+class FleetList:
+    """The fleets of an archive.
+
+    Attributes:
+        fleets: The oldest first.
+    """
+
+    fleets: list[FleetItem]
+
+
+@dataclass(frozen=True)
+class StoppedFleets:
+    """Fleets that were stopped.
+
+    Attributes:
+        fleets: Their names.
+        trainers: Number of their trainers that were stopped.
+    """
+
+    fleets: list[str]
+    trainers: int
 
 
 class EngineGroup(CommandGroup):
@@ -44,7 +66,7 @@ class EngineGroup(CommandGroup):
                 return engine_command(cmd_name)
             except SettingsError as error:
                 # One broken package must not hide the other launchers.
-                return _broken(cmd_name, error)
+                return _explain(cmd_name, error)
 
         command = super().get_command(ctx, cmd_name)
         if command is None and not ctx.resilient_parsing:
@@ -56,7 +78,7 @@ class EngineGroup(CommandGroup):
         return command
 
 
-def _broken(name: str, error: SettingsError) -> click.Command:
+def _explain(name: str, error: SettingsError) -> click.Command:
     """Return the command of a launcher that cannot be loaded, which says why."""
 
     @click.command(
@@ -91,13 +113,13 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
     A fleet whose trainers have all left has ended; `archive launch stop --ended` removes it from
     the list.
     """
-    from archive import settings as known
     from archive.launchers import records
+    from archive.settings import load
 
-    settings = known.load(**settings_of(ctx))
-    items = [_item(settings, fleet) for fleet in records.saved(settings)]
+    settings = load(**settings_of(ctx))
+    items = [_read_fleet(settings, fleet) for fleet in records.saved(settings)]
     if as_json:
-        print_json({"fleets": items})
+        print_json(FleetList(items))
         return
 
     if not items:
@@ -105,7 +127,7 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
         return
 
     print_table(COLUMNS, [_row(item) for item in items])
-    if ended := sum(item["ended"] for item in items):
+    if ended := sum(item.ended for item in items):
         print_message(
             f"{counted(ended, 'fleet')} ended; remove from the list with: archive "
             "launch stop --ended"
@@ -135,21 +157,19 @@ def stop(
     as_json: bool,
 ) -> None:
     """Stop fleets: pending trainers never start, running ones return their proposals and end."""
-    from archive import settings as known
     from archive.launchers import records, registry
+    from archive.settings import load
 
     if bool(names) + everything + ended != 1:
         raise UsageError("name the fleets to stop (archive launch list), or give --all or --ended")
 
-    settings = known.load(**settings_of(ctx))
+    settings = load(**settings_of(ctx))
     if names:
         fleets = [records.get(settings, name) for name in dict.fromkeys(names)]
     else:
-        fleets = [
-            fleet
-            for fleet in records.saved(settings)
-            if everything or _item(settings, fleet)["ended"]
-        ]
+        fleets = records.saved(settings)
+        if not everything:
+            fleets = [fleet for fleet in fleets if _read_fleet(settings, fleet).ended]
 
     if not fleets:
         print_message("no fleet has ended" if ended else "there are no fleets")
@@ -176,62 +196,51 @@ def stop(
         records.remove(fleet)
 
     if as_json:
-        names = tuple(name for name, _ in left)
-        print_json(
-            {
-                "fleets": [fleet.name for fleet in fleets if fleet.name not in names],
-                "trainers": stopped,
-            }
-        )
+        remaining = {name for name, _ in left}
+        names_of_stopped = [fleet.name for fleet in fleets if fleet.name not in remaining]
+        print_json(StoppedFleets(names_of_stopped, stopped))
 
     if left:
         reasons = "; ".join(f"the fleet {name} is not stopped: {error}" for name, error in left)
         raise LaunchError(f"{reasons}; --forget removes it from the list")
 
 
-def fleet_item(
-    fleet: TrainerFleet,
-    trainers: Sequence[LaunchedTrainer],
-    ended: bool = False,
-    problem: str | None = None,
-) -> dict[str, Any]:
-    """Return a fleet and its trainers as plain values."""
-    return {
-        "fleet": fleet.name,
-        "engine": fleet.engine,
-        "study": fleet.study,
-        "lower": fleet.lower,
-        "upper": fleet.upper,
-        "created": fleet.created,
-        "ended": ended,
-        "problem": problem,
-        "trainers": [asdict(trainer) for trainer in trainers],
-    }
-
-
-def _item(settings: Settings, fleet: TrainerFleet) -> dict[str, Any]:
+def _read_fleet(settings: Settings, fleet: TrainerFleet) -> FleetItem:
+    """Return a fleet as its engine knows it, or the reason why the engine did not answer."""
     from archive.launchers import records, registry
 
     try:
-        return fleet_item(fleet, *records.running_or_ended(registry.of_fleet(fleet), fleet))
+        trainers, ended = records.running_or_ended(registry.of_fleet(fleet), fleet)
     except (LaunchError, UsageError) as error:
         return fleet_item(fleet, (), problem=str(error))
 
+    return fleet_item(fleet, trainers, ended=ended)
 
-def _row(item: dict[str, Any]) -> list[Any]:
-    states = [trainer["state"] for trainer in item["trainers"]]
-    reasons = [
-        f"waits for {trainer['reason']}" for trainer in item["trainers"] if trainer["reason"]
-    ]
-    bounds = (
-        str(item["upper"])
-        if item["lower"] == item["upper"]
-        else f"{item['lower']}..{item['upper']}"
-    )
-    known = item["problem"] is None
+
+def _row(item: FleetItem) -> list[Any]:
+    lower = "" if item.lower == item.upper else f"{item.lower}.."
+    states = [trainer.state for trainer in item.trainers]
+    # Without an answer of the engine, the numbers are unknown.
+    running = states.count("running") if item.problem is None else None
+    pending = states.count("pending") if item.problem is None else None
     return [
-        *(item["fleet"], item["engine"], item["study"], bounds),
-        *(states.count(state) if known else None for state in ("running", "pending")),
-        span(time.time() - item["created"]),
-        item["problem"] or ("ended" if item["ended"] else next(iter(reasons), None)),
+        item.fleet,
+        item.engine,
+        item.study,
+        f"{lower}{item.upper}",
+        running,
+        pending,
+        span(time.time() - item.created),
+        _note(item),
     ]
+
+
+def _note(item: FleetItem) -> str | None:
+    if item.problem is not None or item.ended:
+        return item.problem or "ended"
+
+    for trainer in item.trainers:
+        if trainer.reason:
+            return f"waits for {trainer.reason}"
+
+    return None

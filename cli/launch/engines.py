@@ -1,10 +1,13 @@
-"""The commands `archive launch ENGINE`, with the options of each launcher."""
+"""The commands `archive launch ENGINE`, with the options of each launcher: start trainers, and follow
+the queue.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,12 +15,14 @@ import click
 from archive.cli.names import STUDY
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, open_archive, print_data, print_json, print_message
-from archive.errors import LaunchError, UsageError
+from archive.errors import LaunchError, TrainingError, UsageError
 from archive.values import counted, whole_number
 
 if TYPE_CHECKING:
-    from archive.launchers.base import Launcher
+    from archive.api import Archive
+    from archive.launchers.base import LaunchedTrainer, Launcher
     from archive.launchers.fleet import TrainerFleet
+    from archive.launchers.keeper import FleetKeeper
     from archive.launchers.options import LaunchOption
     from archive.settings import Settings
 
@@ -28,9 +33,67 @@ else:
     BoundsType = ValueType = click.ParamType
 
 _METAVARS = {
-    "text": "TEXT", "texts": "TEXT", "count": "N", "positive": "N", "number": "NUMBER",
-    "duration": "TIME", "size": "SIZE",
-}  # fmt: skip
+    "text": "TEXT",
+    "texts": "TEXT",
+    "count": "N",
+    "positive": "N",
+    "number": "NUMBER",
+    "duration": "TIME",
+    "size": "SIZE",
+}
+
+
+@dataclass(frozen=True)
+class FleetItem:
+    """A fleet and its trainers.
+
+    Attributes:
+        fleet: Name of the fleet.
+        engine: Name of the launcher.
+        study: The one study that it serves; null means any.
+        lower: Smallest number of trainers.
+        upper: Largest number of trainers.
+        created: Time of its creation, in seconds since 1970.
+        ended: Whether all trainers have left, and none will be started.
+        problem: Why the engine did not answer; null where it did.
+        trainers: Those that are pending or running.
+    """
+
+    fleet: str
+    engine: str
+    study: str | None
+    lower: int
+    upper: int
+    created: float
+    ended: bool
+    problem: str | None
+    trainers: Sequence[LaunchedTrainer]
+
+
+@dataclass(frozen=True)
+class FleetDocument(FleetItem):
+    """A fleet that was started."""
+
+
+def fleet_item(
+    fleet: TrainerFleet,
+    trainers: Sequence[LaunchedTrainer],
+    *,
+    ended: bool = False,
+    problem: str | None = None,
+) -> FleetItem:
+    """Return a fleet and its trainers as an item of the JSON output."""
+    return FleetItem(
+        fleet=fleet.name,
+        engine=fleet.engine,
+        study=fleet.study,
+        lower=fleet.lower,
+        upper=fleet.upper,
+        created=fleet.created,
+        ended=ended,
+        problem=problem,
+        trainers=trainers,
+    )
 
 
 class TrainerBounds(BoundsType):
@@ -92,13 +155,14 @@ def engine_command(name: str) -> click.Command:
     """Return the command of a launcher."""
     from archive.launchers import options, registry
     from archive.launchers.base import check_reachable
+    from archive.settings import load
     from archive.values import read_summary
 
     kind = registry.get(name)
-    what = read_summary(kind)
-    own = [_click_option(kind, option) for option in options.options_of(kind).values()]
+    summary = read_summary(kind)
+    launcher_options = [_click_option(kind, option) for option in options.options_of(kind).values()]
 
-    @click.command(name, short_help=what)
+    @click.command(name, short_help=summary)
     @click.option(
         "--trainers", "bounds", type=TrainerBounds(), default="1", show_default=True, help=_TRAINERS
     )
@@ -129,11 +193,9 @@ def engine_command(name: str) -> click.Command:
         arguments: tuple[str, ...],
         **values: Any,
     ) -> None:
-        from archive import settings as known
-
-        settings = known.load(**settings_of(ctx))
+        settings = load(**settings_of(ctx))
         launcher = registry.create(name, _without_left_out(values), settings)
-        fleet = planned(settings, launcher, fleet_name, study, bounds, arguments)
+        fleet = plan_fleet(settings, launcher, fleet_name, study, bounds, arguments)
         if dry_run:
             print_data(launcher.preview(fleet, fleet.upper))
 
@@ -141,8 +203,8 @@ def engine_command(name: str) -> click.Command:
         if not dry_run:
             _launch(ctx, launcher, fleet, as_json)
 
-    command.help = _HELP.format(what=what, name=name)
-    command.params[2:2] = own
+    command.help = _HELP.format(summary=summary, name=name)
+    command.params[2:2] = launcher_options
     return command
 
 
@@ -154,11 +216,11 @@ def _without_left_out(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_ELSEWHERE = ("idle", "wait", "grace", "slots")
+_PORTABLE = ("idle", "wait", "grace", "slots")
 """Options of [trainer] in config.toml that mean the same on any machine."""
 
 
-def planned(
+def plan_fleet(
     settings: Settings,
     launcher: Launcher,
     name: str | None,
@@ -185,15 +247,21 @@ def planned(
 
     # The table [trainer] of config.toml is before the launcher's defaults, and behind the command
     # line. The trainers get its values as options: their home may be another one.
-    given = dict(zip(launcher.arguments[::2], launcher.arguments[1::2], strict=True))
-    given["--grace"] = f"{launcher.grace_seconds:g}s"
-    given |= {
-        f"--{name}": str(settings.trainer[name]) for name in _ELSEWHERE if name in settings.trainer
-    }
-    every = [word for pair in given.items() for word in pair]
-    every += [] if study is None else ["--study", study]
-    every += arguments
-    parsed = trainer_options(every)
+    defaults = dict(zip(launcher.arguments[::2], launcher.arguments[1::2], strict=True))
+    defaults["--grace"] = f"{launcher.grace_seconds:g}s"
+    for option in _PORTABLE:
+        if option in settings.trainer:
+            defaults[f"--{option}"] = str(settings.trainer[option])
+
+    words: list[str] = []
+    for flag, value in defaults.items():
+        words += [flag, value]
+
+    if study is not None:
+        words += ["--study", study]
+
+    words += arguments
+    parsed = parse_trainer_options(words)
     if name is not None:
         records.check_name(name)
         records.check_new(settings, name)
@@ -202,7 +270,7 @@ def planned(
         name=name or records.new_name(settings, launcher.name, parsed["study"]),
         engine=launcher.name,
         settings=settings,
-        arguments=tuple(every),
+        arguments=tuple(words),
         study=parsed["study"],
         slots=parsed["slots"] or 1,
         lower=bounds[0],
@@ -212,7 +280,7 @@ def planned(
     )
 
 
-def trainer_options(arguments: list[str]) -> Mapping[str, Any]:
+def parse_trainer_options(arguments: list[str]) -> Mapping[str, Any]:
     """Return the parsed options of `archive trainer`, so that a mistake shows before many trainers
     make it.
 
@@ -231,8 +299,6 @@ def trainer_options(arguments: list[str]) -> Mapping[str, Any]:
 
 
 def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json: bool) -> None:
-    from archive.cli.launch.command import fleet_item
-    from archive.cli.launch.following import follow
     from archive.launchers import records
 
     with open_archive(ctx) as archive, ExitStack() as attended:
@@ -250,7 +316,8 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
             f"the fleet {fleet.name} has {started}; stop it with: archive launch stop {fleet.name}"
         )
         if as_json:
-            print_json(fleet_item(fleet, launcher.running(fleet)))
+            started_fleet = fleet_item(fleet, launcher.running(fleet))
+            print_json(FleetDocument(**vars(started_fleet)))
 
         if fleet.lower < fleet.upper:
             follow(archive, launcher, fleet)
@@ -290,6 +357,77 @@ def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
         ) from error
 
 
+def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
+    """Adjust a fleet to the queue until Ctrl-C, or until another command stops the fleet.
+
+    Args:
+        archive: The archive with the queue.
+        launcher: The engine.
+        fleet: The fleet, on record.
+
+    Raises:
+        InterruptedBySignal: Ctrl-C, or another signal that ends the command.
+        SettingsError: A trainer refused its settings.
+        StoreError: The database does not answer within the patience.
+        TrainingError: Trainers fail or end early, one after another, without a result.
+        UnknownNameError: The fleet's study was deleted.
+    """
+    print_message(
+        f"following the queue with up to {fleet.upper} trainers; Ctrl-C ends this, and "
+        "they end when idle"
+    )
+    from archive.launchers.keeper import FleetKeeper
+    from archive.searches.interruption import InterruptedBySignal
+
+    keeper = FleetKeeper(launcher, fleet)
+    try:
+        _follow(archive, keeper, fleet)
+    except InterruptedBySignal as interrupted:
+        # The same command would start a fleet beside this one.
+        interrupted.message = (
+            f"interrupted: the fleet {fleet.name} gets no further trainers, and those that run "
+            "end when idle; "
+            f"archive launch stop {fleet.name} ends them now"
+        )
+        raise
+
+
+def _follow(archive: Archive, keeper: FleetKeeper, fleet: TrainerFleet) -> None:
+    from archive.launchers import records
+    from archive.launchers.keeper import TRUST_SECONDS, passed_over, queue_length
+    from archive.searches.interruption import Interruption
+
+    shown: list[str] = []
+    with Interruption(partial(print_message, "no longer following the queue")) as interruption:
+        while True:
+            work, progress = queue_length(archive, fleet.study)
+            # A trainer that leaves although proposals wait may lack what they need; so would the
+            # next one.
+            left = keeper.left_seconds
+            recent = left is not None and left < TRUST_SECONDS and work > 0
+            lacking = passed_over(archive, fleet) if recent else []
+            with records.adjusting(fleet) as kept:
+                if not kept:
+                    print_message(
+                        f"the fleet {fleet.name} is stopped: no longer following the queue"
+                    )
+                    return
+
+                try:
+                    state = keeper.keep(work - sum(group.waiting for group in lacking), progress)
+                except TrainingError as error:
+                    raise TrainingError("; ".join([str(error), *map(str, lacking)])) from error
+
+            lines = [str(state), *map(str, lacking)]
+            for line in lines:
+                if line not in shown:
+                    print_message(line)
+
+            shown = lines
+            interruption.wait(max(1.0, keeper.launcher.poll_seconds))
+            interruption.check()
+
+
 def _click_option(kind: type[Launcher], option: LaunchOption) -> click.Option:
     flag = f"--{option.name.replace('_', '-')}"
     if option.kind == "truth":
@@ -309,7 +447,7 @@ def _click_option(kind: type[Launcher], option: LaunchOption) -> click.Option:
 _TRAINERS = (
     "Number of trainers; with two bounds, the command stays and follows the length of the queue."
 )
-_HELP = """{what}
+_HELP = """{summary}
 
 Options after -- are those of each `archive trainer`. Defaults of the options stand in config.toml of the archive's
 home, in a table [launch.{name}].

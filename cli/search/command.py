@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.observers import observe_option
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.parameters import Count, listed, settings_of
 from archive.cli.render import json_option, print_json
 from archive.cli.search.continuation import archive_command
 from archive.cli.search.report import print_outcome
-from archive.cli.trainer.proxies import proxies_option
-from archive.cli.trainer.trial_limits import limit_options
+from archive.cli.trainer.options import limit_options, observe_option, proxies_option
 
 if TYPE_CHECKING:
     from archive.store.records import Direction

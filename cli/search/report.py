@@ -9,8 +9,7 @@ import click
 
 from archive.cli.render import print_line
 from archive.cli.search.continuation import archive_command, longer_search
-from archive.cli.study.estimates import interval
-from archive.cli.study.pareto import print_pareto
+from archive.cli.study.best import interval, print_pareto
 from archive.searches.results import unmet_line
 from archive.values import counted
 

@@ -1,8 +1,10 @@
-"""`archive study best`: the best architectures of a study."""
+"""`archive study best`: the best architectures of a study, and its Pareto sets as tables."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,11 +19,13 @@ from archive.cli.render import (
     print_message,
     print_table,
 )
-from archive.cli.study.estimates import interval
-from archive.cli.study.items import proposal_item
-from archive.cli.study.pareto import print_pareto, print_recommended
+from archive.cli.study.items import ProposalItem, proposal_item
 from archive.searches.results import (
     EstimateItem,
+    NearestItem,
+    ObjectiveEstimate,
+    ParetoItem,
+    RecommendedPareto,
     best_view,
     best_views,
     estimate_item,
@@ -32,15 +36,56 @@ from archive.searches.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from archive.agents.recommendation import Recommendation
+    from archive.api import Archive
     from archive.errors import ArchiveError
     from archive.store.records import Study
-    from archive.store.snapshots import Snapshot
+    from archive.store.snapshots import ProposalView, Snapshot
 
 TEST = "test_"
 SHOWN_COSTS = ("params", "flops", "latency_ms")
+
+
+@dataclass(frozen=True)
+class BestItem(ProposalItem):
+    """One of the best networks of a study: the proposal with its best value.
+
+    Attributes:
+        weights: Where its trained weights are, if they were kept.
+        expected: Estimate of its value where results have noise, else null.
+    """
+
+    weights: str | None
+    expected: EstimateItem | None
+
+
+@dataclass(frozen=True)
+class BestList:
+    """The best networks of a study that meet its constraints.
+
+    Attributes:
+        study: Its name.
+        objective: Name of the metric that is optimised.
+        direction: Whether larger or smaller values are better.
+        noise: Estimated standard deviation of a result; null where results have no noise, or it
+            cannot be estimated.
+        luckiest: Id of the proposal with the best single value where results have noise, else null.
+        pareto: Pareto set of several objectives, as measured; null with one, or without results.
+        recommended: Pareto set of their expected values where results have noise; else null.
+        nearest: The result of the smallest violation, where none meets the constraints; else null.
+        proposals: The best first: by the mean of `expected` where results have noise, else by
+            value; of several objectives, in the first.
+    """
+
+    study: str
+    objective: str
+    direction: Literal["maximise", "minimise"]
+    noise: float | None
+    luckiest: str | None
+    pareto: ParetoItem | None
+    recommended: RecommendedPareto | None
+    nearest: NearestItem | None
+    proposals: list[BestItem]
 
 
 @click.command("best")
@@ -73,26 +118,31 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
         pareto = pareto_item(snapshot)
-        recommended = recommended_item(archive, snapshot, _tell_unknown) if pareto else None
-        ranked = None if pareto else recommendation.of_study(archive, snapshot.study, _tell_unknown)
-        items = (
-            _by_value(snapshot, count)
-            if ranked is None
-            else _by_estimate(snapshot, ranked.ranked[:count])
-        )
-        for item in items:
-            weights = archive.weights.of_evaluation(item["proposal"])
-            item["weights"] = weights and weights.uri
+        recommended = recommended_item(archive, snapshot, _report_unknown) if pareto else None
+        ranked = None
+        if pareto is None:
+            ranked = recommendation.of_study(archive, snapshot.study, _report_unknown)
+
+        if ranked is None:
+            items = _by_value(archive, snapshot, count)
+        else:
+            items = _by_estimate(archive, snapshot, ranked.ranked[:count])
 
     study = snapshot.study
-    lucky = snapshot.incumbent if ranked else None
+    luckiest = snapshot.incumbent if ranked else None
     if as_json:
-        about = {"study": study.name, "objective": study.objective, "direction": study.direction}
-        noise = {"noise": ranked and ranked.noise, "luckiest": lucky and lucky.id}
-        sets = {"pareto": pareto, "recommended": recommended}
-        print_json(
-            {**about, **noise, **sets, "nearest": nearest_item(snapshot), "proposals": items}
+        document = BestList(
+            study=study.name,
+            objective=study.objective,
+            direction=study.direction,
+            noise=None if ranked is None else ranked.noise,
+            luckiest=None if luckiest is None else luckiest.id,
+            pareto=pareto,
+            recommended=recommended,
+            nearest=nearest_item(snapshot),
+            proposals=items,
         )
+        print_json(document)
     elif pareto is not None:
         print_pareto(pareto)
         if recommended is not None:
@@ -100,15 +150,15 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
             print_recommended(recommended)
     elif items:
         _print(study, items)
-        if ranked is not None and lucky is not None:
+        if ranked is not None and luckiest is not None:
             deviation = "" if ranked.noise is None else f"; noise of a training: {ranked.noise:.2g}"
             print_line(
-                f"luckiest value: {lucky.value:.4g}, {lucky.architecture_key} "
-                f"(#{lucky.number}){deviation}"
+                f"luckiest value: {luckiest.value:.4g}, {luckiest.architecture_key} "
+                f"(#{luckiest.number}){deviation}"
             )
     else:
         print_message(
-            unmet(snapshot) or (f"the study {study.name} has no evaluation with a value yet")
+            unmet(snapshot) or f"the study {study.name} has no evaluation with a value yet"
         )
 
     if not as_json and items and (units := units_of(study)) is not None:
@@ -118,75 +168,140 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 
 
-def _tell_unknown(error: ArchiveError) -> None:
+def print_pareto(pareto: ParetoItem) -> None:
+    """Write the Pareto set as a table, and the hypervolume with its reference point."""
+    columns = ["number", "architecture", *pareto.reference]
+    repeated = any(proposal.evaluations > 1 for proposal in pareto.proposals)
+    if repeated:
+        columns.append("evaluations")
+
+    rows = []
+    for proposal in pareto.proposals:
+        row: list[Any] = [proposal.number, proposal.architecture, *proposal.values.values()]
+        if repeated:
+            row.append(proposal.evaluations)
+
+        rows.append(row)
+
+    print_table(columns, rows, title="Pareto set")
+
+    reference = ", ".join(f"{name} {value:.4g}" for name, value in pareto.reference.items())
+    print_line(f"hypervolume {pareto.hypervolume:.4g}, from the worst values: {reference}")
+    if pareto.left_out == 1:
+        print_line("1 result lacks an objective and is left out")
+    elif pareto.left_out:
+        print_line(f"{pareto.left_out} results lack an objective and are left out")
+
+
+def print_recommended(recommended: RecommendedPareto) -> None:
+    """Write the recommended Pareto set as a table, and the noise of each objective."""
+    columns = ["number", "architecture"]
+    for name, noise in recommended.noise.items():
+        columns.append(name)
+        if noise != 0.0:
+            columns.append("95 %")
+
+    rows = []
+    for proposal in recommended.proposals:
+        row: list[Any] = [proposal.number, proposal.architecture]
+        for name, noise in recommended.noise.items():
+            estimate = proposal.expected[name]
+            row.append(estimate.mean)
+            if noise != 0.0:
+                row.append(interval(estimate))
+
+        row.append(max(estimate.evaluations for estimate in proposal.expected.values()))
+        rows.append(row)
+
+    print_table([*columns, "evaluations"], rows, title="Recommended Pareto set, by expected values")
+
+    noises = [f"{name} {noise:.2g}" for name, noise in recommended.noise.items() if noise]
+    if noises:
+        print_line(f"noise of an evaluation: {', '.join(noises)}")
+
+
+def interval(estimate: EstimateItem | ObjectiveEstimate) -> str:
+    """Return the interval of an estimate as text."""
+    return "–" if estimate.low is None else f"{estimate.low:.4g} to {estimate.high:.4g}"
+
+
+def _report_unknown(error: ArchiveError) -> None:
     """Write why no estimates of noise-free values are shown."""
     print_message(
         f"the results have noise, and are shown as measured, without estimates: {error}", wrap=True
     )
 
 
-def _by_value(snapshot: Snapshot, count: int) -> list[dict[str, Any]]:
-    return [
-        {**proposal_item(snapshot.study, view), "expected": None} for view in snapshot.best(count)
-    ]
+def _by_value(archive: Archive, snapshot: Snapshot, count: int) -> list[BestItem]:
+    study = snapshot.study
+    return [_item(archive, study, view, None) for view in snapshot.best(count)]
 
 
-def _by_estimate(snapshot: Snapshot, ranked: Sequence[Recommendation]) -> list[dict[str, Any]]:
+def _by_estimate(
+    archive: Archive, snapshot: Snapshot, ranked: Sequence[Recommendation]
+) -> list[BestItem]:
     """Return the best evaluation of each network in the study, with the estimate."""
     views = best_views(snapshot)
     study = snapshot.study
-    return [
-        {**proposal_item(study, view), "expected": estimate_item(study, one)}
-        for one in ranked
-        if (view := best_view(views, one)) is not None
-    ]
+    items = []
+    for recommendation in ranked:
+        view = best_view(views, recommendation)
+        if view is not None:
+            items.append(_item(archive, study, view, estimate_item(study, recommendation)))
+
+    return items
 
 
-def _print(study: Study, items: list[dict[str, Any]]) -> None:
-    """Write a table; with columns for metrics on test data, costs, constrained quantities, and
-    weights, where known.
-    """
-    tested = sorted(
-        {metric for item in items for metric in item["metrics"] if metric.startswith(TEST)}
-        - {study.objective}
-    )
-    kept = ["weights"] if any(item["weights"] for item in items) else []
-    constrained = (
-        each.name for each in study.constraints if each.name not in (study.objective, *tested)
-    )
-    asked = dict.fromkeys((*SHOWN_COSTS, *constrained))
-    costs = [name for name in asked if any(item["metrics"].get(name) is not None for item in items)]
-    expected = ("expected", "95 %", "evaluations") if items[0]["expected"] else ()
-    rows = [
-        (
-            *(item["number"], item["architecture"]),
-            *(_estimate(item["expected"]) if expected else ()),
-            item["value"],
-            *(item["metrics"].get(metric) for metric in tested),
-            *(_cost(item["metrics"].get(cost)) for cost in costs),
-            *(item["epochs"], item["seconds"]),
-            *(item[name] for name in kept),
-        )
-        for item in items
-    ]
-    print_table(
-        (
-            "number",
-            "architecture",
-            *expected,
-            study.objective,
-            *tested,
-            *costs,
-            "epochs",
-            "seconds",
-            *kept,
-        ),
-        rows,
+def _item(
+    archive: Archive, study: Study, view: ProposalView, expected: EstimateItem | None
+) -> BestItem:
+    weights = archive.weights.of_evaluation(view.id)
+    return BestItem(
+        **vars(proposal_item(study, view)),
+        weights=None if weights is None else weights.uri,
+        expected=expected,
     )
 
 
-def _estimate(estimate: EstimateItem) -> tuple[Any, ...]:
-    return estimate.mean, interval(estimate), estimate.evaluations
+def _print(study: Study, items: Sequence[BestItem]) -> None:
+    """Write a table with columns for test metrics, costs, constrained quantities and weights."""
+    metrics = [item.metrics for item in items]
+    tested = set()
+    for values in metrics:
+        tested |= {name for name in values if name.startswith(TEST)}
+
+    tests = sorted(tested - {study.objective})
+    costs = []
+    for name in dict.fromkeys((*SHOWN_COSTS, *(limit.name for limit in study.constraints))):
+        shown = name in SHOWN_COSTS or name not in (study.objective, *tests)
+        if shown and any(values.get(name) is not None for values in metrics):
+            costs.append(name)
+
+    with_weights = any(item.weights for item in items)
+    columns = ["number", "architecture"]
+    if items[0].expected is not None:
+        columns += ["expected", "95 %", "evaluations"]
+
+    columns += [study.objective, *tests, *costs, "epochs", "seconds"]
+    if with_weights:
+        columns.append("weights")
+
+    rows = []
+    for item in items:
+        row: list[Any] = [item.number, item.architecture]
+        if item.expected is not None:
+            row += [item.expected.mean, interval(item.expected), item.expected.evaluations]
+
+        row.append(item.value)
+        row += [item.metrics.get(name) for name in tests]
+        row += [_cost(item.metrics.get(name)) for name in costs]
+        row += [item.epochs, item.seconds]
+        if with_weights:
+            row.append(item.weights)
+
+        rows.append(row)
+
+    print_table(columns, rows)
 
 
 def _cost(value: float | None) -> float | int | None:

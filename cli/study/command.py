@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,19 +21,20 @@ from archive.cli.render import (
     print_table,
     printable,
 )
-from archive.cli.study import best, export, log, plot, watch
-from archive.cli.study.items import proposal_item, rungs_of, study_item
-from archive.cli.study.pareto import print_pareto
-from archive.cli.study.recipe_versions import recipe_versions, several
+from archive.cli.study import best, export, log, watch
+from archive.cli.study.best import print_pareto
+from archive.cli.study.items import ProposalItem, StudyItem, proposal_item, rungs_of, study_item
 from archive.errors import UsageError
-from archive.searches.results import nearest_item, pareto_item, unmet
+from archive.searches.results import NearestItem, ParetoItem, nearest_item, pareto_item, unmet
 from archive.store.registered_agents import agent_names
 from archive.store.studies.budget import described as described_budget
+from archive.store.studies.summary import RecipeVersion, recipe_versions
 from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.queue.successive_halving import Rungs
+    from archive.store.records import Study
     from archive.store.snapshots import ProposalView
     from archive.store.studies.deletion import Deletion
 
@@ -41,6 +42,85 @@ SHOWN = 20
 """Number of the latest proposals that `show` lists beside the best one."""
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
 """Columns of the table of source studies (`archive.agents.transfer.report`)."""
+NAME_WIDTH = 18
+"""Width of the names of a study's fields."""
+
+
+@dataclass(frozen=True)
+class CouplingItem:
+    """Estimated correlation of a study's task with a source, at one proposal.
+
+    Attributes:
+        number: Number of the proposal in the study.
+        coupling: The correlation, in [-1, 1].
+    """
+
+    number: int
+    coupling: float
+
+
+@dataclass(frozen=True)
+class SourceItem:
+    """What a source of a warm start has contributed.
+
+    Attributes:
+        study: Name of the source.
+        task: Its task.
+        space: Its space.
+        same_task: Whether its evaluations are observations of the study.
+        evaluations: How many it has with a finite value.
+        proposals: How many of the study's proposals were based on it.
+        coupling: Last estimate of the correlation of the study's task with its task, in [-1, 1].
+        couplings: These estimates at every proposal that has one, by number.
+        best_rank: The rank of its best network among what the study itself has evaluated, 1 is
+            best.
+    """
+
+    study: str
+    task: str
+    space: str
+    same_task: bool
+    evaluations: int
+    proposals: int
+    coupling: float | None
+    couplings: list[CouplingItem]
+    best_rank: int | None
+
+
+@dataclass(frozen=True)
+class StudyList:
+    """All studies.
+
+    Attributes:
+        studies: Oldest first.
+    """
+
+    studies: list[StudyItem]
+
+
+@dataclass(frozen=True)
+class StudyDocument(StudyItem):
+    """One study with its proposals.
+
+    Attributes:
+        warm_started_from: Names of its sources.
+        sources: Contribution of each source.
+        incumbent: Id of the best proposal so far that meets the constraints, in the first
+            objective; it has a value of each objective, if one has.
+        nearest: The result of the smallest violation, where none meets the constraints; else null.
+        pareto: Pareto set of several objectives; null with one, or without results.
+        recipe_versions: Versions of the recipe that the results come from; empty for the default
+            recipe.
+        proposals: By number.
+    """
+
+    warm_started_from: list[str]
+    sources: list[SourceItem]
+    incumbent: str | None
+    nearest: NearestItem | None
+    pareto: ParetoItem | None
+    recipe_versions: list[RecipeVersion]
+    proposals: list[ProposalItem]
 
 
 @click.group(cls=CommandGroup)
@@ -60,32 +140,33 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
     with open_archive(ctx) as archive:
         summaries = archive.studies.list()
 
-    rows = [
+    studies = [
         study_item(summary.study, summary.counts, summary.best, summary.agents)
         for summary in summaries
     ]
     if as_json:
-        print_json({"studies": rows})
-    elif rows:
-        # Partial results of studies with rungs count toward the budget.
-        pruned = ["pruned"] if any(row["counts"]["pruned"] for row in rows) else []
-        columns = (
-            "study",
-            "task",
-            "space",
-            "objective",
-            "complete",
-            *pruned,
-            "failed",
-            "budget",
-            "best",
-        )
-        shown = [
-            {**row, **row["counts"], "budget": described_budget(row["budget"])} for row in rows
-        ]
-        print_table(columns, [[row[column] for column in columns] for row in shown])
+        print_json(StudyList(studies))
+    elif studies:
+        _print_studies(studies)
     else:
         print_message("no study yet; start one with: archive search --agent nasbot")
+
+
+def _print_studies(studies: Sequence[StudyItem]) -> None:
+    # Partial results of studies with rungs count toward the budget.
+    with_pruned = any(item.counts.pruned for item in studies)
+    rows = []
+    for item in studies:
+        counts = [item.counts.complete, item.counts.failed]
+        if with_pruned:
+            counts.insert(1, item.counts.pruned)
+
+        names = (item.study, item.task, item.space, item.objective)
+        rows.append([*names, *counts, described_budget(item.budget), item.best])
+
+    counted_states = ["complete", "pruned", "failed"] if with_pruned else ["complete", "failed"]
+    columns = ("study", "task", "space", "objective", *counted_states, "budget", "best")
+    print_table(columns, rows)
 
 
 @study.command()
@@ -107,125 +188,159 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     each of them, in [-1, 1], as the agent estimated it for the proposal. It is empty before the
     first estimate.
     """
-    from archive.store.metric_units import units_of
-
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
-        sources = _contributions(archive, name)
-        versions = recipe_versions(archive, snapshot.study)
+        sources = _sources(archive, name)
+        versions = recipe_versions(archive.connection, snapshot.study)
 
     stored = snapshot.study
     best = snapshot.incumbent
     agents = agent_names(stored, (view.agent for view in snapshot.proposals))
-    described = study_item(stored, snapshot.counts, None if best is None else best.value, agents)
-    described["warm_started_from"] = [row["study"] for row in sources]
-    proposals = [proposal_item(stored, view) for view in snapshot.proposals]
-    pareto = pareto_item(snapshot)
+    item = study_item(stored, snapshot.counts, None if best is None else best.value, agents)
+    document = StudyDocument(
+        **vars(item),
+        warm_started_from=[source.study for source in sources],
+        sources=sources,
+        incumbent=None if best is None else best.id,
+        nearest=nearest_item(snapshot),
+        pareto=pareto_item(snapshot),
+        recipe_versions=versions,
+        proposals=[proposal_item(stored, view) for view in snapshot.proposals],
+    )
     if as_json:
-        for row in sources:
-            row["couplings"] = [
-                {"number": at, "coupling": rho} for at, rho in row["couplings"].items()
-            ]
-
-        nearest = nearest_item(snapshot)
-        about = {
-            "sources": sources,
-            "incumbent": best and best.id,
-            "nearest": nearest,
-            "pareto": pareto,
-        }
-        print_json({**described, **about, "recipe_versions": versions, "proposals": proposals})
+        print_json(document)
         return
 
     rungs = rungs_of(stored)
-    counts = {state: count for state, count in described["counts"].items() if count}
-    described["agent"] = ", ".join(described.pop("agents")) or None
-    described["budget"] = described_budget(stored.budget)
-    described["objectives"] = ", ".join(map(str, stored.objectives)) if stored.further else None
-    described["constraints"] = ", ".join(map(str, stored.constraints)) or None
-    described["unit"] = units_of(stored)
-    fields = {
-        **described,
-        "counts": counts,
-        **({} if rungs is None else {"rungs": rungs.describe()}),
-    }
-    print_fields(
-        {key: value for key, value in fields.items() if value is not None and key != "best"}, 18
-    )
+    print_fields(_fields(document, stored, rungs), NAME_WIDTH)
     if best is not None:
-        shown = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
-        print_line((f"{'incumbent':<18}", "bold"), shown, wrap=True)
+        incumbent = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
+        print_line((f"{'incumbent':<{NAME_WIDTH}}", "bold"), incumbent, wrap=True)
     elif (line := unmet(snapshot)) is not None:
         print_line(line, wrap=True)
 
-    if (line := several(versions)) is not None:
-        print_message((line, "yellow"), wrap=True)
+    if len(versions) > 1:
+        print_message((_several_versions(versions), "yellow"), wrap=True)
 
-    if pareto is not None:
-        print_pareto(pareto)
+    if document.pareto is not None:
+        print_pareto(document.pareto)
 
     if sources:
-        print_table(
-            SOURCES,
-            [[row[column] for column in SOURCES] for row in sources],
-            title="warm-started from",
-        )
+        rows = [[getattr(source, column) for column in SOURCES] for source in sources]
+        print_table(SOURCES, rows, title="warm-started from")
 
+    proposals = document.proposals
     listed = proposals if every else _best_and_latest(proposals, best)
-    _print_proposals(
-        [{**row, "coupling": _coupling(sources, row["number"])} for row in listed], rungs
-    )
+    _print_proposals(listed, sources, rungs)
     if left_out := len(proposals) - len(listed):
         print_message(f"left out: {counted(left_out, 'earlier proposal')}; --all shows all")
 
 
-def _contributions(archive: Archive, name: str) -> list[dict[str, Any]]:
-    """Return the contributions of the sources of a study; without a source, nothing of the agents
-    is imported.
-    """
+def _sources(archive: Archive, name: str) -> list[SourceItem]:
+    """Return the contributions of a study's sources; without a source, no agent is imported."""
     if not archive.studies.sources(name):
         return []
 
     from archive.agents.transfer.report import contributed
 
-    return [row._asdict() for row in contributed(archive, name)]
+    items = []
+    for contribution in contributed(archive, name):
+        values = contribution._asdict()
+        couplings = values.pop("couplings").items()
+        estimates = [CouplingItem(number, coupling) for number, coupling in couplings]
+        items.append(SourceItem(**values, couplings=estimates))
+
+    return items
+
+
+def _fields(document: StudyDocument, stored: Study, rungs: Rungs | None) -> dict[str, object]:
+    """Return the fields of a study as text; fields without a value are left out."""
+    from archive.store.metric_units import units_of
+
+    counts = {state: count for state, count in vars(document.counts).items() if count}
+    fields = {
+        "study": document.study,
+        "task": document.task,
+        "protocol": document.protocol,
+        "space": document.space,
+        "space_config": document.space_config,
+        "objective": document.objective,
+        "direction": document.direction,
+        "objectives": ", ".join(map(str, stored.objectives)) if stored.further else None,
+        "constraints": ", ".join(map(str, stored.constraints)) or None,
+        "budget": described_budget(document.budget),
+        "seed": document.seed,
+        "agent": ", ".join(document.agents) or None,
+        "rungs": None if rungs is None else rungs.describe(),
+        "created": document.created,
+        "counts": counts,
+        "warm_started_from": document.warm_started_from,
+        "unit": units_of(stored),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _several_versions(versions: Sequence[RecipeVersion]) -> str:
+    """Return the sentence about results of several versions of a recipe."""
+    listed = ", ".join(f"{each.version[:19]} ({each.evaluations})" for each in versions)
+    total = counted(len(versions), "version")
+    return (
+        f"results of {total} of the recipe, which are not comparable: {listed}; give a "
+        "changed recipe another name"
+    )
 
 
 def _best_and_latest(
-    proposals: list[dict[str, Any]], best: ProposalView | None
-) -> list[dict[str, Any]]:
-    """Return the incumbent and the latest proposals, by number: drawing thousands takes longer than
-    all the rest.
+    proposals: list[ProposalItem], best: ProposalView | None
+) -> list[ProposalItem]:
+    """Return the incumbent and the latest proposals, by number: thousands of rows take long to
+    draw.
     """
     earlier = proposals[:-SHOWN]
     latest = proposals[-SHOWN:]
-    return [row for row in earlier if best is not None and row["proposal"] == best.id] + latest
+    if best is None:
+        return latest
+
+    return [item for item in earlier if item.proposal == best.id] + latest
 
 
-def _coupling(sources: list[dict[str, Any]], number: int) -> str | None:
-    """Return the estimated correlations with the sources at a proposal, as text;
-
-    None where there is no estimate.
-    """
-    known = {
-        row["study"]: row["couplings"][number] for row in sources if number in row["couplings"]
+def _print_proposals(
+    proposals: Sequence[ProposalItem], sources: Sequence[SourceItem], rungs: Rungs | None
+) -> None:
+    couplings = {
+        source.study: {estimate.number: estimate.coupling for estimate in source.couplings}
+        for source in sources
     }
-    if len(sources) == 1:
-        return next((f"{rho:.2f}" for rho in known.values()), None)
+    rows = []
+    for item in proposals:
+        row = {**vars(item), "architecture": item.architecture[:8]}
+        row["coupling"] = _coupling(couplings, item.number)
+        if rungs is not None:
+            row["rung"] = f"{item.rung}/{len(rungs.epochs)}"
 
-    return ", ".join(f"{study} {rho:.2f}" for study, rho in known.items()) or None
+        rows.append(row)
 
-
-def _print_proposals(proposals: list[dict[str, Any]], rungs: Rungs | None) -> None:
-    about = ("number", "state", "architecture", "acquisition", "coupling")
-    shown = (*about, "rung", "epochs", "value", "seconds", "reason")
+    names = ("number", "state", "architecture", "acquisition", "coupling")
+    more = ("rung", "epochs", "value", "seconds", "reason")
     # Columns without a value would only narrow the others.
-    columns = [column for column in shown if any(row[column] is not None for row in proposals)]
-    rows = [{**row, "architecture": row["architecture"][:8]} for row in proposals]
-    if rungs is not None:
-        rows = [{**row, "rung": f"{row['rung']}/{len(rungs.epochs)}"} for row in rows]
-
+    columns = [name for name in (*names, *more) if any(row[name] is not None for row in rows)]
     print_table(columns, [[row[column] for column in columns] for row in rows])
+
+
+def _coupling(couplings: Mapping[str, Mapping[int, float]], number: int) -> str | None:
+    """Return the estimated correlations with the sources at a proposal; None without an estimate.
+
+    Args:
+        couplings: For each source, the estimates by the number of the proposal.
+        number: Number of the proposal.
+    """
+    texts = []
+    for study, estimates in couplings.items():
+        if number in estimates:
+            coupling = f"{estimates[number]:.2f}"
+            texts.append(coupling if len(couplings) == 1 else f"{study} {coupling}")
+
+    return ", ".join(texts) or None
 
 
 @study.command(short_help="Delete a study with its proposals and results.")
@@ -246,22 +361,20 @@ def delete(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
             for line in _consequences(planned):
                 print_message(line)
 
-            if not _confirmed(name):
+            if not _confirm(name):
                 print_message("nothing was deleted")
                 ctx.exit(ExitCode.ERROR)
 
         deleted = archive.studies.delete(name)
 
     if as_json:
-        print_json(asdict(deleted))
+        print_json(deleted)
     else:
-        counts = (
-            f"{counted(deleted.proposals, 'proposal')}, {counted(deleted.evaluations, 'result')}"
-        )
-        print_message(f"deleted {name}: {counts}")
+        proposals = counted(deleted.proposals, "proposal")
+        print_message(f"deleted {name}: {proposals}, {counted(deleted.evaluations, 'result')}")
 
 
-def _confirmed(name: str) -> bool:
+def _confirm(name: str) -> bool:
     """Ask whether to delete a study.
 
     Raises:
@@ -296,5 +409,5 @@ def _consequences(deletion: Deletion) -> Iterator[str]:
         yield f"Studies that started warm from it lose its results: {', '.join(deletion.learners)}."
 
 
-for each in (best.best, log.log, watch.watch, export.export, plot.plot):
-    study.add_command(each)
+for command in (best.best, log.log, watch.watch, export.export, export.plot):
+    study.add_command(command)

@@ -1,30 +1,33 @@
-"""`archive trainer`: starts a trainer, and shows the trainers of an archive."""
+"""`archive trainer`: starts a trainer."""
 
 from __future__ import annotations
 
 import logging
-import platform
 import sys
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from archive.cli.catalogues.observers import created, observe_option
 from archive.cli.configured import ConfiguredCommand
 from archive.cli.exit_codes import ExitCode
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
 from archive.cli.parameters import Count, Duration, ExistingFolder, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message
-from archive.cli.trainer.devices import device_options
-from archive.cli.trainer.fleet_options import check_times, fleet_options, passed, shortest
-from archive.cli.trainer.proxies import proxies_option
-from archive.cli.trainer.tables import print_workers
-from archive.cli.trainer.trial_limits import limit_options
-from archive.cli.trainer.trials_on import executor_of
-from archive.errors import StoreUnavailableError
+from archive.cli.trainer.options import (
+    check_times,
+    create_executor,
+    create_observers,
+    device_options,
+    limit_options,
+    observe_option,
+    proxies_option,
+    shortest,
+    subtract_time,
+    time_options,
+)
+from archive.cli.trainer.status import status
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -130,7 +133,7 @@ def trainer() -> None:
     "addition to this "
     "trainer's own. May be repeated.",
 )
-@fleet_options
+@time_options
 @click.option(
     "--trials-on",
     metavar="ray[:KEY=VALUE,…]",
@@ -170,7 +173,7 @@ def start(
     observe: tuple[str, ...],
     trials_on: str | None,
     as_json: bool,
-    **chosen: Any,
+    **values: Any,
 ) -> None:
     """Start a trainer: train the proposals of search agents until stopped.
 
@@ -187,32 +190,32 @@ def start(
     from archive.trainer.daemon.options import TrainerOptions
     from archive.trainer.daemon.trainer import Trainer
 
-    check_times(chosen)
+    check_times(values)
     # Mistakes show before the wait for a database, which counts toward --max-time.
     began = time.monotonic()
-    observers = created(ctx, observe)
-    with _opened(
-        ctx, shortest(chosen["wait_seconds"], chosen["max_seconds"]), chosen["parent"]
+    observers = create_observers(ctx, observe)
+    with _wait_for_archive(
+        ctx, shortest(values["wait_seconds"], values["max_seconds"]), values["parent"]
     ) as archive:
-        chosen = passed(chosen, time.monotonic() - began)
-        if chosen["study"] is not None:
-            archive.studies.get(chosen["study"])
+        values = subtract_time(values, time.monotonic() - began)
+        if values["study"] is not None:
+            archive.studies.get(values["study"])
 
-        chosen["recipes"] = listed("--recipes", "names of recipes", chosen["recipes"])
-        options = TrainerOptions(**chosen)
+        values["recipes"] = listed("--recipes", "names of recipes", values["recipes"])
+        options = TrainerOptions(**values)
         daemon = Trainer(
             archive,
             options,
-            executor=executor_of(archive, trials_on, options) if trials_on else None,
+            executor=create_executor(archive, trials_on, options) if trials_on else None,
         )
         logs.configure(log_format, worker=daemon.worker)
         if metrics_port is not None:
             _serve_metrics(daemon, metrics_port, metrics_address)
 
-        tally = _observed(daemon, observers) if observers else daemon.run()
+        tally = _run_observed(daemon, observers) if observers else daemon.run()
 
     if as_json:
-        print_json(asdict(tally))
+        print_json(tally)
     elif log_format == "text":
         unsaved = f"; the weights of {tally.unsaved} could not be saved" if tally.unsaved else ""
         print_message(
@@ -232,7 +235,7 @@ def start(
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 
 
-def _observed(daemon: Trainer, observers: list[tuple[str, TrialObserver]]) -> Tally:
+def _run_observed(daemon: Trainer, observers: list[tuple[str, TrialObserver]]) -> Tally:
     """Run a trainer whose trials observers receive, and return its tally."""
     from archive.trainer.daemon.observation import closing_seconds, observation
 
@@ -244,7 +247,7 @@ def _observed(daemon: Trainer, observers: list[tuple[str, TrialObserver]]) -> Ta
         return daemon.run()
 
 
-def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Archive:
+def _wait_for_archive(ctx: click.Context, seconds: float | None, parent: int | None) -> Archive:
     """Connect to the archive as soon as its database answers.
 
     Raises:
@@ -273,57 +276,4 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
     log.info("metrics served address=%s", f"http://{in_url(address)}:{port}/metrics")
 
 
-@trainer.command(short_help="Show the trainers and their running trials.")
-@click.option(
-    "--all",
-    "everyone",
-    is_flag=True,
-    help="Include trainers that ended, or fell silent, over a day ago.",
-)
-@click.option(
-    "--stale",
-    "stale_seconds",
-    type=Duration(open_minimum=True),
-    default="150s",
-    help="Call a trainer stale after this long without a heartbeat.",
-)
-@click.option(
-    "--healthcheck",
-    is_flag=True,
-    help="Exit with 1 unless a trainer of this machine is working or idle.",
-)
-@json_option
-@click.pass_context
-def status(
-    ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck: bool, as_json: bool
-) -> None:
-    """Show the trainers: state, device, last heartbeat, and running trials.
-
-    Times are those of the database's clock. With --healthcheck, an unreachable database counts as
-    healthy: trainers survive outages.
-    """
-    from archive.queue import reachability, workers
-
-    recent = 10 * 365 * 86_400.0 if everyone else workers.RECENT_SECONDS
-    try:
-        with open_archive(ctx, patience=5.0) as archive:
-            statuses = workers.statuses(
-                archive.connection, stale_seconds=stale_seconds, recent_seconds=recent
-            )
-            blocked = reachability.unreachable(archive.connection, statuses)
-    except StoreUnavailableError as error:
-        if not healthcheck:
-            raise
-
-        print_message(f"the state of the trainers is unknown: {error}")
-        return
-
-    if healthcheck:
-        statuses = [
-            worker for worker in statuses if worker.trainer and worker.host == platform.node()
-        ]
-
-    print_workers(statuses, blocked, as_json)
-    if healthcheck and not any(worker.alive for worker in statuses):
-        print_message(f"no trainer is running on {platform.node()}")
-        sys.exit(1)
+trainer.add_command(status)

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import click
 import optuna
 import pytest
 
 from archive.architecture import codec
-from archive.cli.documents.reference import fields, is_object, reference
-from archive.cli.documents.registry import DOCUMENTS
-from archive.cli.documents.studies import StudyList
+from archive.cli.json_reference import DOCUMENTS, fields, is_object, reference
 from archive.cli.main import archive as root
+from archive.cli.study.command import StudyList
 from archive.cli.study.items import study_item
 from archive.measurement import Figure
 from archive.store.records import Result, Weights
@@ -84,7 +84,7 @@ def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Co
     ],
 )
 def test_what_differs_from_a_shape_is_found(change, fault):
-    item = {**study_item(study(), {}, None), **change}
+    item = {**asdict(study_item(study(), {}, None)), **change}
     assert fault in faults({"schema_version": 1, "studies": [item]}, StudyList)
     assert faults({"schema_version": 1, "studies": [study_item(study(), {}, 0.5)]}, StudyList) == []
 

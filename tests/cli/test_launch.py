@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from archive.cli.launch import following
-from archive.cli.launch.engines import planned
+from archive.cli.launch.engines import plan_fleet
 from archive.errors import LaunchError
-from archive.launchers import records, registry
+from archive.launchers import keeper, records, registry
 from archive.launchers.fleet import fleets_folder
 from archive.launchers.local import LocalLauncher
 from archive.queue import workers
@@ -33,7 +32,7 @@ def test_the_table_of_a_configuration_reaches_trainers_with_another_home(tmp_pat
     table = {"idle": "1h", "grace": "20min", "slots": 4, "lease": "60s"}
     settings = Settings(tmp_path, uri="bolt://db:7687", trainer=table)
     launcher = registry.create_from("slurm", settings)
-    fleet = planned(settings, launcher, None, None, (0, 1), ())
+    fleet = plan_fleet(settings, launcher, None, None, (0, 1), ())
     assert fleet.arguments == (
         "--idle",
         "1h",
@@ -46,7 +45,7 @@ def test_the_table_of_a_configuration_reaches_trainers_with_another_home(tmp_pat
     )
     assert (fleet.slots, fleet.grace_seconds) == (4, 1200.0)
     # The command line comes first.
-    fleet = planned(settings, launcher, None, None, (0, 1), ("--slots", "2", "--grace", "5s"))
+    fleet = plan_fleet(settings, launcher, None, None, (0, 1), ("--slots", "2", "--grace", "5s"))
     assert (fleet.slots, fleet.grace_seconds) == (2, 5.0)
 
 
@@ -237,7 +236,7 @@ def test_two_bounds_follow_the_queue_until_a_signal(user, archive, tmp_path, mon
         except StopIteration:
             raise InterruptedBySignal(2) from None
 
-    monkeypatch.setattr(following, "queue_length", length)
+    monkeypatch.setattr(keeper, "queue_length", length)
     done = user.types("launch", "local", "--trainers", "0..3", "--", "--slots", "2", code=130)
     shown = [line for line in done.stderr.splitlines() if line.endswith("trainers run")]
     assert shown == [f"{n} of {n} trainers run" for n in (0, 1, 3)]
@@ -274,9 +273,9 @@ def test_proposals_that_no_trainer_can_run_are_named_and_start_none(
         return read(archive, study)
 
     looks = []
-    read = following.queue_length
+    read = keeper.queue_length
     propose(archive, cells(2), "mine", protocol="digits/1+recipe:mine")
-    monkeypatch.setattr(following, "queue_length", length)
+    monkeypatch.setattr(keeper, "queue_length", length)
     shown = user.types("launch", "local", "--trainers", "0..1", code=130).stderr.splitlines()
     named = (
         "2 proposals wait in the study mine, and no trainer of the fleet can run them: it "
@@ -303,7 +302,7 @@ def test_a_fleet_that_is_stopped_is_followed_no_longer(user, archive, store_sett
         return 2, 0
 
     asked: list[str | None] = []
-    monkeypatch.setattr(following, "queue_length", length)
+    monkeypatch.setattr(keeper, "queue_length", length)
     followed = user.types("launch", "local", "--trainers", "0..2").stderr
     assert followed.splitlines()[-1] == "the fleet local is stopped: no longer following the queue"
     # Trainers that the command had started after the stop would be on no list.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from archive import settings
-from archive.cli.documents import reference as documents
+from archive.cli import json_reference as documents
 from archive.cli.reference import reference
 from tests.archive.test_layout import MODULES
 from tests.support import ROOT
@@ -43,7 +43,7 @@ def test_the_command_reference_is_up_to_date():
 
 
 def test_the_reference_of_the_json_output_is_up_to_date():
-    run = "run: python -m archive.cli.documents.reference docs/json.md"
+    run = "run: python -m archive.cli.json_reference docs/json.md"
     assert documents.reference() == page("json.md"), run
 
 

@@ -18,8 +18,8 @@ import pytest
 from archive import report
 from archive.agents.base import Observation
 from archive.agents.recommendation import Recommendation
-from archive.cli.documents.exports import ReportFile
 from archive.cli.main import archive as root
+from archive.cli.study.export import ReportFile
 from archive.constraints import parse
 from archive.queries.hypervolume import pareto_set
 from archive.report.charts import Chart

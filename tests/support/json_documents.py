@@ -1,17 +1,18 @@
-"""Whether JSON is of a documented shape (`archive.cli.documents`)."""
+"""Whether JSON is of a documented shape (`archive.cli.json_reference`)."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import types
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from archive.cli.documents.base import SCHEMA_VERSION
-from archive.cli.documents.reference import fields, is_object
-from archive.cli.documents.registry import DOCUMENTS, STREAMS
+from archive.cli.json_reference import ARRAYS, DOCUMENTS, MAPPINGS, STREAMS, fields, is_object
+from archive.cli.render import SCHEMA_VERSION
+from archive.values import finite_or_null, mapped
 
-SCALARS = {str: str, int: int, float: int | float, bool: bool, type(None): type(None)}
+SCALARS = {str: str, int: int, float: int | float, bool: bool, type(None): type(None), Path: str}
 
 
 def faults(value: Any, hint: Any, at: str = "$") -> list[str]:
@@ -23,7 +24,7 @@ def faults(value: Any, hint: Any, at: str = "$") -> list[str]:
         return []
 
     if dataclasses.is_dataclass(value):
-        value = dataclasses.asdict(value)
+        value = mapped(value, finite_or_null)
 
     if origin in (Union, types.UnionType):
         found = [faults(value, each, at) for each in arguments]
@@ -32,7 +33,7 @@ def faults(value: Any, hint: Any, at: str = "$") -> list[str]:
     if origin is Literal:
         return [] if value in arguments else [f"{at} is {value!r}, not one of {arguments}"]
 
-    if origin is list:
+    if origin in ARRAYS:
         if not isinstance(value, list):
             return [f"{at} is no list"]
 
@@ -42,11 +43,11 @@ def faults(value: Any, hint: Any, at: str = "$") -> list[str]:
             for fault in faults(item, arguments[0], f"{at}[{place}]")
         ]
 
-    if origin is dict or is_object(hint):
+    if origin in MAPPINGS or is_object(hint):
         if not isinstance(value, dict):
             return [f"{at} is no object"]
 
-        if origin is dict:
+        if origin in MAPPINGS:
             return [
                 fault
                 for name, item in value.items()

@@ -136,13 +136,13 @@ class TrainerOptions:
 
 @dataclass
 class Tally:
-    """Number of trials by outcome.
+    """Tally of a trainer at its end.
 
     Attributes:
-        complete: Those with a result.
-        failed: Those without one.
-        returned: Those that were handed back, or lost to another worker.
-        unsaved: Those with a result whose weights could not be saved.
+        complete: Trials with a result.
+        failed: Trials without one; with no others, the exit code is 3.
+        returned: Trials that were handed back, or taken away.
+        unsaved: Trials that have a result, but no weights, because these could not be saved.
     """
 
     complete: int = 0

@@ -9,27 +9,18 @@ deviation + mean in the data set's own unit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Means and deviations of a protocol's training part.
+    """Standardisation of a task's data.
 
     Attributes:
         mean: Mean of each channel, or each feature; one number stands for all of them.
         deviation: Standard deviation likewise.
-        target: Mean and deviation of the target of a regression; None in a classification.
+        target: Mean and deviation of the target of a regression.
     """
 
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     target: tuple[float, float] | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the numbers as JSON values."""
-        return {
-            "mean": list(self.mean),
-            "deviation": list(self.deviation),
-            "target": self.target and list(self.target),
-        }

@@ -18,13 +18,14 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from archive.errors import SettingsError, TrainingError, UsageError
-from archive.trainer.export.trained import TrainedNetwork, described
+from archive.trainer.export.trained import ModelSummary, TrainedNetwork, describe
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -67,8 +68,8 @@ def check_path(path: Path) -> str:
 
 def serialise(
     network: TrainedNetwork, form: str, *, raw_inputs: bool = False
-) -> tuple[bytes, dict[str, Any]]:
-    """Return the content of a file, and what a user of it must know, as JSON values.
+) -> tuple[bytes, ModelSummary]:
+    """Return the content of a file, and what a user of it must know.
 
     Args:
         network: The network.
@@ -81,7 +82,7 @@ def serialise(
     """
     import torch
 
-    about = described(network)
+    about = describe(network)
     module = network.module
     if raw_inputs:
         if network.scaling is None:
@@ -92,7 +93,9 @@ def serialise(
             )
 
         module = standardising(module, network.scaling, network.form.is_image)
-        about["input"]["scaling"] = "none: raw inputs, which the model standardises"
+        assert about.input is not None
+        raw = "none: raw inputs, which the model standardises"
+        about = replace(about, input=replace(about.input, scaling=raw))
 
     # Two inputs: torch.export takes a size of 1 for a constant.
     example = torch.zeros((2, *network.form.input_shape))
@@ -143,15 +146,15 @@ def standardising(module: nn.Module, scaling: Scaling, image: bool) -> nn.Module
     return Standardising().eval()
 
 
-def _pt2(program: ExportedProgram, about: Mapping[str, Any]) -> bytes:
+def _pt2(program: ExportedProgram, about: ModelSummary) -> bytes:
     import torch
 
     file = io.BytesIO()
-    torch.export.save(program, file, extra_files={"archive.json": json.dumps(about)})
+    torch.export.save(program, file, extra_files={"archive.json": json.dumps(asdict(about))})
     return file.getvalue()
 
 
-def _onnx(program: ExportedProgram, example: Tensor, about: Mapping[str, Any]) -> bytes:
+def _onnx(program: ExportedProgram, example: Tensor, about: ModelSummary) -> bytes:
     import torch
 
     exported = torch.onnx.export(
@@ -168,7 +171,7 @@ def _onnx(program: ExportedProgram, example: Tensor, about: Mapping[str, Any]) -
     model = exported.model_proto
     entry = model.metadata_props.add()
     entry.key = METADATA
-    entry.value = json.dumps(about)
+    entry.value = json.dumps(asdict(about))
     content: bytes = model.SerializeToString()
     return content
 

@@ -10,9 +10,9 @@ weights, and those that the caller adds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, SettingsError, UsageError, WeightsError
 from archive.store.records import Evaluation, Weights
@@ -81,6 +81,61 @@ class TrainedNetwork:
     form: NetworkForm
     module: nn.Module
     scaling: Scaling | None
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """The input of an exported model.
+
+    Attributes:
+        shape: Its dimensions; the first one is `batch`.
+        dtype: Type of its numbers.
+        scaling: How raw data become inputs.
+    """
+
+    shape: list[str | int]
+    dtype: str
+    scaling: str
+
+
+@dataclass(frozen=True)
+class ModelOutput:
+    """The output of an exported model.
+
+    Attributes:
+        shape: Its dimensions; the first one is `batch`.
+        meaning: What its numbers are.
+    """
+
+    shape: list[str | int]
+    meaning: str
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """What a user of an exported model must know.
+
+    Attributes:
+        evaluation: Id of the evaluation that has the weights.
+        architecture: Key of the architecture.
+        space: Name of its space.
+        task: Name of the task.
+        protocol: Name of the training protocol.
+        value: The objective.
+        input: The input; None for weights alone.
+        output: The output; None for weights alone.
+        scaling: Standardisation of the data; None where it is not known here.
+    """
+
+    evaluation: str
+    architecture: str
+    space: str
+    task: str
+    protocol: str
+    value: float
+    input: ModelInput | None = None
+    output: ModelOutput | None = None
+    scaling: Scaling | None = None
 
 
 def weights(
@@ -204,34 +259,27 @@ def _why_none(record: Evaluation) -> str:
     return "the trial saved none, or archive db gc has deleted them; archive search --retrain trains the network again"
 
 
-def summary(record: Evaluation) -> dict[str, Any]:
-    """Return an evaluation as JSON values, for a file of its weights alone."""
-    return {
-        "evaluation": record.id,
-        "architecture": record.architecture.key,
-        "space": record.architecture.space,
-        "task": record.task,
-        "protocol": record.protocol,
-        "value": record.value,
-        "input": None,
-        "output": None,
-        "scaling": None,
-    }
+def summary(record: Evaluation) -> ModelSummary:
+    """Return the summary of an evaluation, for a file of its weights alone."""
+    return ModelSummary(
+        evaluation=record.id,
+        architecture=record.architecture.key,
+        space=record.architecture.space,
+        task=record.task,
+        protocol=record.protocol,
+        value=record.value,
+    )
 
 
-def described(trained: TrainedNetwork) -> dict[str, Any]:
-    """Return what a user of an exported model must know, as JSON values."""
+def describe(trained: TrainedNetwork) -> ModelSummary:
+    """Return what a user of an exported model must know."""
     form = trained.form
     output = (
         "logits of the classes" if form.kind == "classification" else "standardised predictions"
     )
-    return {
-        **summary(trained.evaluation),
-        "input": {
-            "shape": ["batch", *form.input_shape],
-            "dtype": "float32",
-            "scaling": "(raw - mean) / deviation",
-        },
-        "output": {"shape": ["batch", form.outputs], "meaning": output},
-        "scaling": trained.scaling and trained.scaling.as_dict(),
-    }
+    return replace(
+        summary(trained.evaluation),
+        input=ModelInput(["batch", *form.input_shape], "float32", "(raw - mean) / deviation"),
+        output=ModelOutput(["batch", form.outputs], output),
+        scaling=trained.scaling,
+    )

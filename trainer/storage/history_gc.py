@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class ClearedHistory:
-    """The deleted history, or, of a dry run, the expired history.
+    """Expired history.
 
     Attributes:
-        workers: Ids of workers.
-        files: Logs and checkpoints of trials, logs of a search's own trainers and of observers,
-            with their bytes.
+        workers: Ids of the workers.
+        files: Bytes of each file.
     """
 
     workers: list[str] = field(default_factory=list)

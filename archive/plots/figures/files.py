@@ -6,7 +6,7 @@ import io
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from archive.errors import SettingsError, UsageError
 from archive.plots.figures.style import MISSING
@@ -14,7 +14,8 @@ from archive.plots.figures.style import MISSING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
+FileFormat = Literal["png", "svg", "pdf"]
+FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 DPI = 150
 """Pixels an inch, of PNG and of marks that are drawn as pixels."""
 
@@ -26,15 +27,16 @@ _METADATA: dict[str, dict[str, str | None]] = {
 }
 
 
-def check_format(path: Path) -> str:
+def check_format(path: Path) -> FileFormat:
     """Return the format of a file by its suffix, and check that figures can be drawn.
 
     Raises:
         SettingsError: matplotlib is not installed.
         UsageError: The suffix is of another format.
     """
-    form = path.suffix.lower().removeprefix(".")
-    if form not in FORMATS:
+    suffix = path.suffix.lower().removeprefix(".")
+    form = next((name for name in FORMATS if name == suffix), None)
+    if form is None:
         raise UsageError(
             "a plot is a file ending in "
             f"{', '.join('.' + each for each in FORMATS)}, got {str(path)!r}"

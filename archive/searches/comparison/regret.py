@@ -16,7 +16,7 @@ of the previous best is another agent, the same agent, or the agent of the rando
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -159,15 +159,15 @@ def first_best(curve: Floats) -> int | None:
 
 @dataclass
 class Share:
-    """Counts of one agent over all studies of a contestant.
+    """The share of one agent of a team.
 
     Attributes:
-        agent: Its id; `starts` for the random networks that come first.
-        evaluations: Number of evaluations of its proposals.
-        improvements: Number of these that were better than all earlier evaluations of the study.
-        on_others: Number of improvements on the best network of another agent.
-        bests: Number of studies in which it proposed the best network, the first of equal ones.
-        known: Mean number of evaluations of other agents' proposals at its own proposals.
+        agent: Its id.
+        evaluations: Networks that it proposed.
+        improvements: How often it found a new best network.
+        on_others: How often it improved on another agent's best.
+        bests: Studies in which it found the best network.
+        known: Results of other agents that it knew, in the mean.
     """
 
     agent: str
@@ -176,10 +176,6 @@ class Share:
     on_others: int = 0
     bests: int = 0
     known: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return asdict(self)
 
 
 def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:

@@ -12,7 +12,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +27,88 @@ from archive.searches.comparison.regret import Share, Trace, first_best, regrets
 Floats = NDArray[np.float64]
 
 
-class Regret(NamedTuple):
-    """Mean over seeds and its standard error, NaN for a single seed."""
+@dataclass(frozen=True)
+class Regret:
+    """Regret after a number of queries.
+
+    Attributes:
+        mean: Mean over the seeds.
+        error: Standard error of the mean.
+    """
 
     mean: float
-    error: float
+    error: float | None
+
+
+@dataclass(frozen=True)
+class StandingItem:
+    """How one agent searched one task.
+
+    Attributes:
+        agent: The agent, with its settings.
+        task: The task.
+        protocol: How it was measured.
+        unit: Unit of the regret.
+        seeds: Number of searches.
+        regret: By number of queries.
+        test: Test accuracy of the best network so far, by number of queries; empty where the table
+            has none.
+        recommended: With noise: noise-free regret of the network that `archive study best`
+            recommends; else empty.
+        recommended_within: Share of these networks with their noise-free value in the interval of
+            95 %.
+        errors: Regret of the first agent of the task less that of this one, in standard errors of
+            the differences seed by seed, by number of queries; negative where the first one is
+            ahead, null for fewer than two seeds.
+        recommended_errors: The same for the recommended networks.
+        queries_to_best: Median number of queries until the best network was found.
+        never_found_best: Searches that did not find it.
+        queries_to_best_by_seed: The same for each seed.
+        seconds_per_call: Processor time of a call of the agent, in the mean.
+        seconds_per_call_at_end: The same for the last calls.
+        repeats: Networks that were proposed again.
+        shares: Of each agent, where it is a team.
+    """
+
+    agent: str
+    task: str
+    protocol: str
+    unit: str
+    seeds: int
+    regret: dict[int, Regret]
+    test: dict[int, Regret]
+    recommended: dict[int, Regret]
+    recommended_within: float | None
+    errors: dict[int, float | None]
+    recommended_errors: dict[int, float | None]
+    queries_to_best: float | None
+    never_found_best: int
+    queries_to_best_by_seed: list[int | None]
+    seconds_per_call: float | None
+    seconds_per_call_at_end: float | None
+    repeats: int
+    shares: list[Share]
+
+
+@dataclass(frozen=True)
+class SearchComparison:
+    """A comparison of agents on tables.
+
+    Attributes:
+        run: Name of the run.
+        seeds: Searches of each agent and task.
+        budget: Evaluations of a search.
+        batch: Proposals asked for at a time.
+        starts: Random networks that came first.
+        standings: One row an agent and task.
+    """
+
+    run: str
+    seeds: int
+    budget: int
+    batch: int
+    starts: int
+    standings: list[StandingItem]
 
 
 @dataclass(frozen=True)
@@ -153,46 +229,29 @@ class ContestantResult:
         """Number of seeds that never found the best."""
         return self.to_best.count(None)
 
-    def as_dict(self, first: ContestantResult) -> dict[str, Any]:
-        """Return everything as plain values, beside the first contestant of the problem."""
-        return {
-            "agent": self.contestant,
-            "task": self.problem,
-            "protocol": self.protocol,
-            "unit": self.unit,
-            "seeds": self.seeds,
-            "regret": {str(queries): self.regret(queries)._asdict() for queries in self.queries},
-            "test": describe_tests(self, self.queries),
-            "recommended": {
-                str(queries): regret._asdict() for queries, regret in self.recommended.items()
-            },
-            "recommended_within": self.within,
-            "errors": with_text_keys(self.errors(first)),
-            "recommended_errors": with_text_keys(self.recommended_errors(first)),
-            "queries_to_best": self.queries_to_best,
-            "never_found_best": self.never,
-            "queries_to_best_by_seed": list(self.to_best),
-            "seconds_per_call": self.seconds,
-            "seconds_per_call_at_end": self.seconds_at_end,
-            "repeats": self.repeats,
-            "shares": [share.as_dict() for share in self.shares],
-        }
-
-
-def describe_tests(result: ContestantResult, queries: Sequence[int]) -> dict[str, Any]:
-    """Return the test accuracies of a result as plain values, by number of queries."""
-    described: dict[str, Any] = {}
-    for number in queries:
-        accuracy = result.test(number)
-        if accuracy is not None:
-            described[str(number)] = accuracy._asdict()
-
-    return described
-
-
-def with_text_keys(errors: Mapping[int, float | None]) -> dict[str, float | None]:
-    """Return the same with the numbers of queries as texts."""
-    return {str(queries): error for queries, error in errors.items()}
+    def item(self, first: ContestantResult) -> StandingItem:
+        """Return the standing beside the first contestant of the problem."""
+        tests = {queries: self.test(queries) for queries in self.queries}
+        return StandingItem(
+            agent=self.contestant,
+            task=self.problem,
+            protocol=self.protocol,
+            unit=self.unit,
+            seeds=self.seeds,
+            regret={queries: self.regret(queries) for queries in self.queries},
+            test={queries: test for queries, test in tests.items() if test is not None},
+            recommended=self.recommended,
+            recommended_within=self.within,
+            errors=self.errors(first),
+            recommended_errors=self.recommended_errors(first),
+            queries_to_best=self.queries_to_best,
+            never_found_best=self.never,
+            queries_to_best_by_seed=list(self.to_best),
+            seconds_per_call=self.seconds,
+            seconds_per_call_at_end=self.seconds_at_end,
+            repeats=self.repeats,
+            shares=list(self.shares),
+        )
 
 
 def standings(jobs: Sequence[StudyJob], traces: Sequence[Trace]) -> list[ContestantResult]:

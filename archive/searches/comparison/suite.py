@@ -17,15 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from archive.measurement import mean_and_error
-from archive.searches.comparison.standings import (
-    ContestantResult,
-    by_problem,
-    describe_tests,
-    with_text_keys,
-)
+from archive.searches.comparison.standings import ContestantResult, Regret, by_problem
 
 QUERIES = (10, 20, 50, 100)
 """Numbers of queries after which a suite reports."""
@@ -96,28 +90,78 @@ QUICK = Suite(
 better."""
 
 
-def rows(results: Sequence[ContestantResult]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class SuiteItem:
+    """How one agent of the suite searched one task.
+
+    Attributes:
+        agent: The agent, with its settings.
+        role: `ours`, `paper` or `baseline`; empty for an agent that the suite does not have.
+        task: The task.
+        protocol: How it was measured.
+        unit: Unit of regret and test accuracy.
+        seeds: Number of searches.
+        regret: By number of queries.
+        test: Test accuracy of the best network so far, by number of queries; empty where the table
+            has none.
+        errors: Regret of the first agent of the task less that of this one, in standard errors of
+            the differences seed by seed, by number of queries; negative where the first one is
+            ahead, null for fewer than two seeds.
+    """
+
+    agent: str
+    role: str
+    task: str
+    protocol: str
+    unit: str
+    seeds: int
+    regret: dict[int, Regret]
+    test: dict[int, Regret]
+    errors: dict[int, float | None]
+
+
+@dataclass(frozen=True)
+class SuiteComparison:
+    """The comparisons of the suite.
+
+    Attributes:
+        run: Name of the run.
+        seeds: Searches of each agent and task.
+        budget: Evaluations of a search.
+        batch: Proposals asked for at a time.
+        starts: Random networks that came first; 0 for the agents' own initial designs.
+        rows: One row an agent and task.
+    """
+
+    run: str
+    seeds: int
+    budget: int
+    batch: int
+    starts: int
+    rows: list[SuiteItem]
+
+
+def rows(results: Sequence[ContestantResult]) -> list[SuiteItem]:
     """Return one row a contestant and task, beside the first contestant of the task."""
     firsts = {problem: standings[0] for problem, standings in by_problem(results).items()}
-    described = []
+    items = []
     for result in results:
-        numbers = queries(result)
-        first = firsts[result.problem, result.protocol]
-        described.append(
-            {
-                "agent": result.contestant,
-                "role": ROLES.get(result.contestant, ""),
-                "task": result.problem,
-                "protocol": result.protocol,
-                "unit": result.unit,
-                "seeds": result.seeds,
-                "regret": {str(number): result.regret(number)._asdict() for number in numbers},
-                "test": describe_tests(result, numbers),
-                "errors": with_text_keys(result.errors(first)),
-            }
+        counts = queries(result)
+        tests = {count: result.test(count) for count in counts}
+        item = SuiteItem(
+            agent=result.contestant,
+            role=ROLES.get(result.contestant, ""),
+            task=result.problem,
+            protocol=result.protocol,
+            unit=result.unit,
+            seeds=result.seeds,
+            regret={count: result.regret(count) for count in counts},
+            test={count: test for count, test in tests.items() if test is not None},
+            errors=result.errors(firsts[result.problem, result.protocol]),
         )
+        items.append(item)
 
-    return described
+    return items
 
 
 def queries(result: ContestantResult) -> list[int]:

@@ -95,15 +95,15 @@ MARK_OF_DELETED = " (deleted)"
 
 @dataclass(frozen=True)
 class Deletion:
-    """Effects of the deletion of a study.
+    """Result of the deletion of a study.
 
     Attributes:
-        study: Name of the study.
-        proposals: Number of proposals to delete.
-        evaluations: Number of results to delete.
-        running: Number of proposals in training; their results will be refused.
-        repeated: Number of results of other studies that reuse one of this study; they stay.
-        learners: Studies with a warm start from this one; they keep their own results.
+        study: Its name.
+        proposals: Number of deleted proposals.
+        evaluations: Number of deleted results.
+        running: Number of the deleted proposals that were in training.
+        repeated: Number of results of other studies that repeat one of these; they are kept.
+        learners: Studies that started warm from it.
     """
 
     study: str

@@ -1,18 +1,24 @@
-"""Summaries of studies: their counts of proposals and their best values, in one query for all."""
+"""Summaries of studies: proposals by state and best values, in one query for all studies; the
+versions of a study's recipe.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 from archive.store.records import State, Study, sign
 from archive.store.registered_agents import agent_names
 from archive.store.studies.creation import FEASIBLE, WHOLE
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
+
+    from archive.database.connection import Connection
 
 COUNTS = f"""
 MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
@@ -22,6 +28,25 @@ WITH s.name AS name, p.state AS state, p.agent AS agent, p.number AS number,
 RETURN name, state, whole, agent, min(number) AS first, count(*) AS proposals,
        max(value) AS largest, min(value) AS smallest
 """
+
+ENVIRONMENTS = """
+MATCH (:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)
+WHERE e.answered_from IS NULL
+RETURN e.environment AS environment
+"""
+
+
+@dataclass(frozen=True)
+class RecipeVersion:
+    """Results of one version of the recipe.
+
+    Attributes:
+        version: Digest of its file, or release of its package.
+        evaluations: Number of results.
+    """
+
+    version: str
+    evaluations: int
 
 
 @dataclass(frozen=True)
@@ -49,6 +74,25 @@ def summaries(tx: ManagedTransaction, studies: Sequence[Study]) -> list[StudySum
         rows[row["name"]].append(row)
 
     return [_summary(study, rows[study.name]) for study in studies]
+
+
+def recipe_versions(connection: Connection, study: Study) -> list[RecipeVersion]:
+    """Return the versions of a study's recipe, the most frequent first.
+
+    Empty for the default recipe, which is a part of the package, and where no result is of a known
+    version.
+    """
+    if ProtocolName.parse(study.protocol).recipe == DEFAULT_RECIPE:
+        return []
+
+    rows = connection.read(lambda tx: tx.run(ENVIRONMENTS, study=study.name).data())
+    counts: Counter[str] = Counter()
+    for row in rows:
+        version = json.loads(row["environment"] or "{}").get("recipe_version")
+        if version is not None:
+            counts[str(version)] += 1
+
+    return [RecipeVersion(version, count) for version, count in counts.most_common()]
 
 
 def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from archive.architecture import codec
-from archive.cli.documents.differences import DifferenceDocument
+from archive.cli.architecture.diff import DifferenceDocument
 from archive.cli.main import archive as command
 from archive.errors import ArchiveError
 from tests.support.json_documents import faults

@@ -12,8 +12,9 @@ import pytest
 from archive import spaces
 from archive.agents.replay import recheck
 from archive.architecture import codec
-from archive.cli.documents.architectures import ArchitectureDocument, ProxyList
-from archive.cli.documents.files import ProxyImport
+from archive.cli.architecture.command import ArchitectureDocument
+from archive.cli.architecture.proxies import ProxyList
+from archive.cli.exchange.imports import ProxyImport
 from archive.trainer.tasks import registry
 from tests.support.commands import serving, shell
 from tests.support.json_documents import faults

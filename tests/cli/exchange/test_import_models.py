@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from archive.cli.documents.files import ModelImport
+from archive.cli.exchange.import_models import ModelImport
 from tests.support.commands import shell
 from tests.support.json_documents import faults
 

@@ -12,7 +12,8 @@ import pytest
 from archive import spaces
 from archive.agents.replay import recheck
 from archive.architecture import codec
-from archive.cli.documents.studies import BestList, StudyDocument
+from archive.cli.study.best import BestList
+from archive.cli.study.command import StudyDocument
 from archive.constraints import parse
 from archive.errors import InfeasibleError, SearchError, UnknownNameError, UsageError
 from archive.searches.outcome import SearchResult

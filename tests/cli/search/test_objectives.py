@@ -10,7 +10,8 @@ import pytest
 
 from archive import spaces
 from archive.architecture import codec
-from archive.cli.documents.studies import BestList, StudyDocument
+from archive.cli.study.best import BestList
+from archive.cli.study.command import StudyDocument
 from archive.errors import UnknownNameError, UsageError
 from archive.searches.outcome import SearchResult
 from archive.searches.request import SearchOptions, request_of

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from archive.cli.documents.studies import BestList, StudyDocument
+from archive.cli.study.best import BestList
+from archive.cli.study.command import StudyDocument
 from archive.store.records import Objective, Result
 from tests.support.commands import shell
 from tests.support.json_documents import faults

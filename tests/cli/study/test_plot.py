@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from archive.cli.documents.exports import PlotFile
 from archive.cli.main import archive as root
+from archive.cli.study.export import PlotFile
 from archive.plots import kinds
 from tests.support.commands import completed, shell
 from tests.support.json_documents import faults
@@ -62,7 +62,7 @@ def test_a_plot_is_a_file_that_is_not_replaced(archive, user):
 def test_mistakes_are_named_before_a_server_is_started(
     tmp_path, user, arguments, message, monkeypatch
 ):
-    monkeypatch.setattr("archive.cli.study.plot.open_archive", None)
+    monkeypatch.setattr("archive.cli.study.export.open_archive", None)
     assert message in user.types("study", "plot", "study", *arguments, code=2).stderr
 
 

@@ -298,7 +298,7 @@ def test_the_same_rows_in_every_format(archive, user, exported):
         {"schema_version": 1, **row} for row in rows
     ]
     assert rows[0]["metrics"] == {"accuracy": 0.5, "loss": 2.0}
-    assert study_rows.flat(rows)[0]["metric_loss"] == 2.0
+    assert study_rows.flat(study_rows.rows_of(archive, "study"))[0]["metric_loss"] == 2.0
     # What data frames say of the same proposals.
     frame = frames.proposals(archive, "study")
     assert list(frame.index) == [row["proposal"] for row in rows]
@@ -372,7 +372,7 @@ def test_parquet_columns_have_their_type_whatever_the_rows(values, typed):
         return parquet.read_table(io.BytesIO(study_rows.to_parquet(rows)))
 
     def row(text, number, metric):
-        values = {name: None for name in study_rows._row_names()}
+        values = {name: None for name in study_rows.row_names()}
         values |= {
             "reason": text,
             "seconds": number,
@@ -420,7 +420,7 @@ def test_parquet_columns_have_their_type_whatever_the_rows(values, typed):
 def test_every_column_of_an_export_has_a_declared_type(archive):
     evaluate(archive, [0.5])
     names = list(study_rows.flat(study_rows.rows_of(archive, "study"))[0])
-    assert set(study_rows._row_names()) == set(study_rows.TYPES)
+    assert set(study_rows.row_names()) == set(study_rows.TYPES)
     assert [name for name in names if name not in study_rows.TYPES] == ["metric_accuracy"]
 
 

@@ -313,7 +313,7 @@ def test_the_luckiest_network_has_its_true_regret_and_test_accuracy(problem, job
     assert regret.regrets(noisy, trace.values, trace.keys).tolist() == [25.0, 0.0, 0.0, 37.5, 37.5]
     (row,) = standings.standings([noisy], [trace])
     assert row.tests[:, 0].tolist() == [50.0, 25.0, 25.0, 75.0, 75.0]
-    assert row.as_dict(row)["test"]["5"]["mean"] == 75.0
+    assert row.item(row).test[5].mean == 75.0
 
 
 def test_regret_by_hand(problem, job):
@@ -337,7 +337,7 @@ def test_regret_by_hand(problem, job):
     assert row.queries == (3,)
     (lone,) = standings.standings(high[2:], traces[2:])
     assert (lone.queries_to_best, lone.seconds) == (None, None)
-    assert lone.as_dict(row)["regret"]["3"]["mean"] == 25.0
+    assert lone.item(row).regret[3].mean == 25.0
 
 
 def test_contestants_are_compared_seed_by_seed():
@@ -362,8 +362,8 @@ def test_each_contestant_is_told_beside_the_first(problem, job):
     first, second = standings.standings(jobs, [regret.Trace(one) for one in values])
     # After two queries: regrets 0.25, 0.5, 0 less 0.25, 0.5, 0.25.
     assert second.errors(first) == {2: pytest.approx(-1.0)}
-    assert first.as_dict(first)["errors"] == {"2": 0.0}
-    assert first.as_dict(second)["errors"] == {"2": pytest.approx(1.0)}
+    assert first.item(first).errors == {2: 0.0}
+    assert first.item(second).errors == {2: pytest.approx(1.0)}
     assert (second.recommended_errors(first), second.within) == ({}, None)
 
 

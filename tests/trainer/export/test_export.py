@@ -147,9 +147,9 @@ def test_exported_models_give_the_outputs_of_the_network(evaluated, study, expor
                 RUN[suffix](content, inputs[:count]), expected[:count], **closeness
             )
 
-        assert about["input"]["scaling"].startswith("none: raw") == raw_inputs
-        assert about["input"]["shape"] == ["batch", *task.input_shape]
-        assert about["output"]["shape"] == ["batch", task.outputs]
+        assert about.input.scaling.startswith("none: raw") == raw_inputs
+        assert about.input.shape == ["batch", *task.input_shape]
+        assert about.output.shape == ["batch", task.outputs]
 
 
 # The exporter takes seconds for the many layers of a genotype.
