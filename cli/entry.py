@@ -1,11 +1,15 @@
 """The console script: signals end the process quietly while modules load, and interrupt a command
-that runs.
+that runs; output on a stream that is not UTF-8.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
+import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +18,18 @@ from types import FrameType
 from archive.searches.interruption import InterruptedBySignal
 
 INTERRUPTED = "interrupted: finished results are kept; the same command continues"
+
+
+ERRORS = "archive.plain"
+"""Name of the error handler of such a stream."""
+
+_PLAIN = {
+    **dict(zip("─━│┃┤├┴┬┼╇", "--||++++++", strict=True)),
+    **dict(zip("╯╰└╮╭┌", "'''...", strict=True)),
+    **dict(zip("●○◆", "*o@", strict=True)),
+    **dict(zip("−–—·×’", "----x'", strict=True)),
+    **dict(zip("…→←≤≥±", ("...", "->", "<-", "<=", ">=", "+-"), strict=True)),
+}
 
 
 def main() -> None:
@@ -81,3 +97,21 @@ def _end(number: int, frame: FrameType | None) -> None:
         os.write(2, f"{INTERRUPTED}\n".encode())
     finally:
         os._exit(128 + number)
+
+
+def tolerate_other_encodings() -> None:
+    """Let stdout replace what its encoding lacks, instead of failing; stderr does so of its own
+    accord.
+    """
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and codecs.lookup(out.encoding).name != "utf-8":
+        codecs.register_error(ERRORS, _replacement)
+        out.reconfigure(errors=ERRORS)
+
+
+def _replacement(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+
+    missing = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(letter) or json.dumps(letter)[1:-1] for letter in missing), error.end

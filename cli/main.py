@@ -16,8 +16,8 @@ import click
 
 from archive import __version__
 from archive.cli import entry, exit_codes
+from archive.cli.entry import tolerate_other_encodings
 from archive.cli.groups import CommandGroup
-from archive.cli.streams import tolerate_other_encodings
 from archive.database.driver import hide_arrays, hide_optional_packages
 from archive.errors import ArchiveError, QueryError, UnknownNameError
 from archive.searches.interruption import InterruptedBySignal, caused
@@ -61,12 +61,12 @@ COMMANDS = {
         "Show, draw and compare architectures.",
     ),
     "dashboard": (
-        "archive.cli.dashboard",
+        "archive.cli.serving",
         "dashboard",
         "Serve a page that shows the archive, live.",
     ),
     "metrics": (
-        "archive.cli.metrics",
+        "archive.cli.serving",
         "metrics",
         "Serve the length of the queue to Prometheus and autoscalers.",
     ),
@@ -118,7 +118,7 @@ COMMANDS = {
         "bench",
         "Measure speed and search quality on this machine.",
     ),
-    "mcp": ("archive.cli.mcp", "mcp", "Serve the archive to a language model (MCP)."),
+    "mcp": ("archive.cli.serving", "mcp", "Serve the archive to a language model (MCP)."),
     "db": ("archive.cli.db.command", "db", "Start, stop and inspect the database server."),
     "doctor": (
         "archive.cli.installation",

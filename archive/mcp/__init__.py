@@ -3,8 +3,8 @@
     client ──stdio or HTTP──> server (`server`, `transports`) ──> tool (`tool`) ──> a function of
     the archive
 
-The tools are plain functions of an `Archive`, a module for each subject: `model_tools`,
-`query_tools`, `study_tools`, `network_tools`, `relation_tools`, `picture_tools`, `proposal_tools`.
+The tools are plain functions of an `Archive`, a module for each subject: `query_tools`,
+`study_tools`, `network_tools`, `relation_tools`, `proposal_tools`.
 Their return types are dataclasses, from which the official SDK makes the output schemas. This
 package needs the extra `mcp`; it imports from `agents`, `trainer` and the layers below, and is
 imported by the command line and by programs that mount it in a page.

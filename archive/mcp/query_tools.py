@@ -1,18 +1,97 @@
-"""Tools that query: read-only Cypher, and the saved queries."""
+"""Tools that query: the data model of the graph, read-only Cypher, and the saved queries."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from archive.api import Archive
 from archive.database.user_query import QueryResult
-from archive.errors import ReadOnlyError, UnknownStatementError
+from archive.errors import ReadOnlyError, UnknownNameError, UnknownStatementError
 from archive.mcp.arguments import RowCount
 from archive.mcp.limits import QUERY_SECONDS, ROWS, fitting, largest, plain
-from archive.queries import catalogue, saved
+from archive.queries import catalogue, data_model, saved
+
+if TYPE_CHECKING:
+    from archive.queries.data_model import PartModel
+
+HIDDEN = ("SchemaMigration",)
+
+
+@dataclass(frozen=True)
+class GraphPart:
+    """A label, or a type of relationship that has properties."""
+
+    name: str
+    summary: str
+    nodes: int | None
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True)
+class GraphSchema:
+    """The data model of the graph."""
+
+    server: str
+    patterns: list[str]
+    conventions: list[str]
+    labels: list[GraphPart]
+    relationships: list[GraphPart]
+
+
+def schema(
+    archive: Archive,
+    label: Annotated[
+        str | None,
+        Field(
+            description="A label or type of relationship, for the meaning of each "
+            "of its properties."
+        ),
+    ] = None,
+) -> GraphSchema:
+    """Describe the graph for Cypher queries: labels, relationships, properties with their types,
+    numbers of nodes.
+
+    Without `label`: all parts with the types of their properties. With it: one part with types and
+    meanings.
+    """
+    model = data_model.read()
+    parts = {**model["labels"], **model["relationships"]}
+    if label is not None and label not in parts:
+        raise UnknownNameError("label", label, parts)
+
+    names = [name for name in parts if name not in HIDDEN and label in (None, name)]
+    described = {
+        name: _part(archive, name, parts[name], meanings=label is not None) for name in names
+    }
+    return GraphSchema(
+        archive.connection.dialect,
+        [
+            pattern
+            for pattern in model["patterns"]
+            if label is None or re.search(rf":{label}\b", pattern)
+        ],
+        model["conventions"],
+        [part for name, part in described.items() if name in model["labels"]],
+        [part for name, part in described.items() if name in model["relationships"]],
+    )
+
+
+def _part(archive: Archive, name: str, part: PartModel, *, meanings: bool) -> GraphPart:
+    types = {
+        each: f"{about['type']}: {about['meaning']}" if meanings else about["type"]
+        for each, about in part["properties"].items()
+    }
+    nodes = None
+    if name in data_model.read()["labels"]:
+        # The only clause of its query: both servers then answer it without counting.
+        ((nodes,),) = archive.query(f"MATCH (n:{name}) RETURN count(n) AS nodes").rows
+
+    return GraphPart(name, part["summary"], nodes, types)
+
 
 SkippedRows = Annotated[
     int, Field(ge=0, description="Rows to skip, for the next page; the query then needs ORDER BY.")

@@ -11,9 +11,7 @@ from mcp.server.mcpserver import MCPServer
 
 from archive import __version__
 from archive.mcp import (
-    model_tools,
     network_tools,
-    picture_tools,
     proposal_tools,
     query_tools,
     relation_tools,
@@ -24,7 +22,7 @@ from archive.mcp.limits import MOST_BYTES
 from archive.mcp.tool import ToolFunction, tool_of
 
 READING: tuple[ToolFunction, ...] = (
-    model_tools.schema,
+    query_tools.schema,
     query_tools.query,
     query_tools.saved_queries,
     query_tools.run_saved_query,
@@ -37,7 +35,7 @@ READING: tuple[ToolFunction, ...] = (
     relation_tools.lineage,
 )
 
-WHOLE: tuple[ToolFunction, ...] = (network_tools.architecture, picture_tools.draw)
+WHOLE: tuple[ToolFunction, ...] = (network_tools.architecture, network_tools.draw)
 """Tools whose texts are of no use if they are cut."""
 
 INSTRUCTIONS = """

@@ -10,8 +10,7 @@ from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.parameters import Count, listed, settings_of
 from archive.cli.render import json_option, print_json
-from archive.cli.search.continuation import archive_command
-from archive.cli.search.report import print_outcome
+from archive.cli.search.report import archive_command, print_outcome
 from archive.cli.trainer.options import limit_options, observe_option, proxies_option
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ def search(
     proposals maximise the acquisition times the probability that all bounds are met. Quote the
     text, since < and > redirect in a shell.
     """
-    from archive.cli.search.view import SearchView
+    from archive.cli.search.live import SearchView
     from archive.searches.call import search as run_search
     from archive.settings import load
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from archive.cli.render import print_line
-from archive.cli.search.continuation import archive_command, longer_search
 from archive.cli.study.best import interval, print_pareto
+from archive.searches.request import agent_of
 from archive.searches.results import unmet_line
 from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.searches.outcome import GainItem, IncumbentItem, RecommendedItem, SearchResult
     from archive.store.records import Study
+
+PASSING = (
+    *("batch", "trainers", "engine", "device", "observe", "retrain", "proxies"),
+    *("stall_seconds", "trial_seconds", "scratch_bytes", "memory_bytes"),
+)
+"""Options that no study stores: the command that continues a search repeats them."""
 
 
 def print_outcome(ctx: click.Context, result: SearchResult, study: Study) -> None:
@@ -110,3 +118,39 @@ def _gain(gain: GainItem, evaluations: int, direction: str) -> str:
 
     difference = gain.best - gain.initial_best
     return f"{difference:+.3g} {'over' if direction == 'maximise' else 'from'} {initial}, {place}"
+
+
+def longer_search(ctx: click.Context, result: SearchResult, study: Study) -> str:
+    """Return the command that continues this study; the study supplies task, protocol and space."""
+    total = 2 * max(result.budget, result.evaluations)
+    parts = [archive_command(ctx), "search --study", shlex.quote(study.name), f"--budget {total}"]
+    if result.agent != agent_of(study):
+        parts += ["--agent", shlex.quote(result.agent)]
+
+    return _command(" ".join(parts), ctx, PASSING)
+
+
+def archive_command(ctx: click.Context) -> str:
+    """Return the command `archive` with the options that stand before the name of a command."""
+    return _command("archive", ctx.find_root())
+
+
+def _command(name: str, ctx: click.Context, selected: Collection[str] | None = None) -> str:
+    """Return a command with its options from the command line, all of them or the selected ones."""
+    parts = [name]
+    for option in ctx.command.params:
+        key = str(option.name)
+        if ctx.get_parameter_source(key) is not ParameterSource.COMMANDLINE or (
+            selected is not None and key not in selected
+        ):
+            continue
+
+        value = ctx.params[key]
+        for one in value if isinstance(value, tuple) else (value,):
+            parts += [option.opts[0], *([] if one is True else [_quoted(one)])]
+
+    return " ".join(parts)
+
+
+def _quoted(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else shlex.quote(str(value))

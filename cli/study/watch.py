@@ -27,7 +27,7 @@ def watch(ctx: click.Context, name: str) -> None:
     spent and no proposal waits or runs. For programs: archive study log STUDY --follow --json.
     """
     from archive.agents import loop
-    from archive.cli.search.continuation import archive_command
+    from archive.cli.search.report import archive_command
     from archive.searches.interruption import Interruption
     from archive.searches.waiting import ClaimWatch, trainer_command
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from archive.cli.configured import ConfiguredCommand
 from archive.cli.exit_codes import ExitCode
-from archive.cli.groups import DefaultGroup
+from archive.cli.groups import ConfiguredCommand, DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
 from archive.cli.parameters import Count, Duration, ExistingFolder, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message

@@ -94,7 +94,7 @@ def dashboard(
     only requests are measured. The clients of --browsers make the requests of an open page, and
     draw nothing.
     """
-    from archive.cli.dashboard import check_installed
+    from archive.cli.serving import check_installed
 
     check_installed()
     if browsers is not None:

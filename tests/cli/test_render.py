@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 
 from archive.cli import names, render
-from archive.cli.columns import GAP, column_widths
-from archive.cli.render import print_fields, print_table
+from archive.cli.render import GAP, column_widths, print_fields, print_table
 from archive.cli.study import log
 from archive.queue.event_log import Entry
 

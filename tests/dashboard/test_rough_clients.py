@@ -19,7 +19,7 @@ from contextlib import suppress
 import pytest
 
 from archive.api import Archive
-from archive.cli.dashboard import language_models
+from archive.cli.serving import language_models
 from archive.dashboard import application, stream
 from archive.dashboard.application import Options
 from archive.dashboard.endpoints import changes

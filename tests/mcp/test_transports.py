@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from archive.cli.dashboard import language_models
+from archive.cli.serving import language_models
 from archive.dashboard import application
 from archive.dashboard.access import Access
 from archive.mcp import server

@@ -1,17 +1,21 @@
-"""`archive dashboard`: the page of an archive, for browsers."""
+"""Commands that serve the archive: `archive dashboard`, `archive mcp` and `archive metrics`."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from archive.cli.mcp import check_sdk
-from archive.cli.parameters import Count, Duration
+from archive.cli.parameters import Count, Duration, settings_of
 from archive.cli.render import open_archive, print_line, print_message
 from archive.errors import SettingsError
 
@@ -23,7 +27,10 @@ if TYPE_CHECKING:
 TOKEN = "ARCHIVE_DASHBOARD_TOKEN"
 """Variable with the token of access."""
 PATIENCE_SECONDS = 10.0
-"""Longest outage of the database for which a page waits."""
+"""Longest outage of the database for which a page or a call of MCP waits: MCP clients give up after
+a minute."""
+SCRAPE_SECONDS = 3.0
+"""Longest wait of a scrape for the database; Prometheus gives up after 10 s."""
 
 
 @click.command(short_help="Serve a page that shows the archive, live.")
@@ -157,3 +164,111 @@ def _announce(server: DashboardServer, *, chosen: bool) -> None:
         )
 
     sys.stdout.flush()
+
+
+@click.command()
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Offer the tools that write: propose networks, wait for their results.",
+)
+@click.pass_context
+def mcp(ctx: click.Context, write: bool) -> None:
+    """Serve the archive to a language model, by the Model Context Protocol over stdin and stdout.
+
+    An MCP client starts this command; the guide "Language models" has the configuration of common
+    ones. All tools only read unless --write is given.
+
+    It needs an extra: pip install 'nas-archive[mcp]'
+
+    Example: claude mcp add archive -- archive mcp
+    """
+    from archive import settings
+
+    chosen = settings.load(**settings_of(ctx))
+    check_sdk()
+    from archive.api import connect
+    from archive.mcp import server, transports
+    from archive.mcp.access import ArchiveAccess
+
+    patient = replace(chosen, patience=min(chosen.patience, PATIENCE_SECONDS))
+    access = ArchiveAccess(lambda: connect(patient))
+    if sys.stdin.isatty():
+        print_message(
+            "serving MCP on stdin and stdout, for a client that starts this command; Ctrl-C ends it"
+        )
+
+    try:
+        transports.serve_stdio(server.create(access, write=write))
+    finally:
+        access.close()
+
+
+def check_sdk() -> None:
+    """Check that the extra `mcp` is installed.
+
+    Raises:
+        SettingsError: It is not.
+    """
+    try:
+        import_module("mcp")
+    except ModuleNotFoundError:
+        raise SettingsError(
+            "the MCP SDK is not installed: pip install 'nas-archive[mcp]'"
+        ) from None
+
+
+@click.command(short_help="Serve the length of the queue to Prometheus and autoscalers.")
+@click.option("--port", type=Count(0, 65535), default=9465, help="Port; 0 for a free one.")
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    help="Address to listen on; 0.0.0.0 for all.",
+)
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=Duration(),
+    show_default="forever",
+    help="At startup, wait this long for a database that does not answer.",
+)
+@click.pass_context
+def metrics(ctx: click.Context, port: int, address: str, wait_seconds: float | None) -> None:
+    """Serve the length of the queue to Prometheus and autoscalers, until Ctrl-C or SIGTERM.
+
+    /metrics has waiting and running proposals of each study and the trainers by state, for
+    Prometheus. /queue, or /queue?study=NAME, has the totals as JSON: {"waiting": 12, "running": 3,
+    "open": 15}, for KEDA and other autoscalers. No login is needed, and no trainer has to run.
+
+    Example: archive metrics
+
+    Example: archive --db neo4j://host:7687 metrics --address 0.0.0.0
+    """
+    from archive.metrics.reading import ArchiveReader
+    from archive.metrics.server import MetricsServer
+    from archive.trainer.daemon.retry import wait_for_store
+
+    with _exit_at_signals():
+        archive = wait_for_store(
+            lambda: open_archive(ctx, patience=SCRAPE_SECONDS), wait_seconds, print_message
+        )
+        assert archive is not None
+        with archive:
+            server = MetricsServer(ArchiveReader(archive.connection), address, port)
+            print_line(server.url)
+            sys.stdout.flush()
+            server.run()
+
+
+@contextmanager
+def _exit_at_signals() -> Iterator[None]:
+    """End the block with exit code 0 at SIGTERM or Ctrl-C: it serves until then, and nothing is
+    left unfinished.
+    """
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
