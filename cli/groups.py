@@ -79,9 +79,8 @@ class DefaultGroup(CommandGroup):
         if first in ctx.help_option_names or first in self.commands:
             return False
 
-        takes_arguments = any(
-            isinstance(each, click.Argument) for each in self.commands[self.default].params
-        )
+        parameters = self.commands[self.default].params
+        takes_arguments = any(isinstance(parameter, click.Argument) for parameter in parameters)
         return first.startswith("-") or takes_arguments
 
     def _default_context(self, ctx: click.Context) -> click.Context:
@@ -117,17 +116,11 @@ class ConfiguredCommand(click.Command):
         Raises:
             SettingsError: The table has an entry that is no option, or has the wrong type.
         """
-        own = settings.load(**settings_of(ctx))
-        options = {
-            name.removeprefix("--"): parameter
-            for parameter in self.params
-            if isinstance(parameter, click.Option)
-            for name in parameter.opts
-            if name.startswith("--") and name.removeprefix("--") not in NOT_CONFIGURABLE
-        }
+        loaded = settings.load(**settings_of(ctx))
+        options = self._configurable_options()
         defaults: dict[str, Any] = {}
-        for name, value in own.trainer.items():
-            where = f"{name!r} in [{self.table}] of {own.home / settings.CONFIG_NAME}"
+        for name, value in loaded.trainer.items():
+            where = f"{name!r} in [{self.table}] of {loaded.home / settings.CONFIG_NAME}"
             written = name.replace("_", "-")
             if written in NOT_CONFIGURABLE:
                 raise SettingsError(
@@ -136,20 +129,32 @@ class ConfiguredCommand(click.Command):
 
             option = options.get(written)
             if option is None:
-                near = difflib.get_close_matches(name, options, n=1)
-                way_out = (
-                    f"did you mean {near[0]}?"
-                    if near
-                    else (f"the options of archive {self.table} are known")
-                )
-                raise SettingsError(f"unknown option {where}: {way_out}")
+                advice = f"the options of archive {self.table} are known"
+                if near := difflib.get_close_matches(name, options, n=1):
+                    advice = f"did you mean {near[0]}?"
 
-            defaults[str(option.name)] = _checked(ctx, option, value, where)
+                raise SettingsError(f"unknown option {where}: {advice}")
+
+            defaults[str(option.name)] = _check_value(ctx, option, value, where)
 
         return defaults
 
+    def _configurable_options(self) -> dict[str, click.Option]:
+        """Return the options that the table may have, by name."""
+        options = {}
+        for parameter in self.params:
+            if not isinstance(parameter, click.Option):
+                continue
 
-def _checked(ctx: click.Context, option: click.Option, value: Any, where: str) -> Any:
+            for flag in parameter.opts:
+                name = flag.removeprefix("--")
+                if flag.startswith("--") and name not in NOT_CONFIGURABLE:
+                    options[name] = parameter
+
+        return options
+
+
+def _check_value(ctx: click.Context, option: click.Option, value: Any, where: str) -> Any:
     """Return the value of an option from the file.
 
     Raises:

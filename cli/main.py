@@ -205,11 +205,11 @@ def archive(ctx: click.Context, /, **settings: str | None) -> None:
     """
     ctx.obj = {name: value for name, value in settings.items() if value is not None}
     if "home" in ctx.obj:
-        ctx.with_resource(_environment("ARCHIVE_HOME", ctx.obj["home"]))
+        ctx.with_resource(_set_variable("ARCHIVE_HOME", ctx.obj["home"]))
 
 
 @contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
+def _set_variable(name: str, value: str) -> Iterator[None]:
     """Set a variable while a command runs: data sets and caches are looked up in the archive's
     folder by it.
     """
@@ -235,10 +235,10 @@ def _run(arguments: list[str] | None) -> int:
     tolerate_other_encodings()
     hide_optional_packages()
     with entry.ended_by_signals():
-        return _guarded(arguments)
+        return _call(arguments)
 
 
-def _guarded(arguments: list[str] | None) -> int:
+def _call(arguments: list[str] | None) -> int:
     """Run the command line, and return the exit code; known errors and interruptions become one
     line.
     """
@@ -246,14 +246,14 @@ def _guarded(arguments: list[str] | None) -> int:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
         # Click turns a KeyboardInterrupt into an Abort.
-        return _interrupted(caused(error) or error)
+        return _report_interrupt(caused(error) or error)
     except click.exceptions.NoArgsIsHelpError as error:
         from archive.cli.render import printable
 
         click.echo(printable(error.format_message(), lines=True))
         return 2
     except click.NoSuchOption as error:
-        return _complain(_unknown_option(error), error.exit_code)
+        return _complain(_describe_unknown(error), error.exit_code)
     except click.ClickException as error:
         return _complain(error.format_message(), error.exit_code)
     except BrokenPipeError:
@@ -263,7 +263,7 @@ def _guarded(arguments: list[str] | None) -> int:
     except OSError as error:
         if error.errno == errno.EIO and isinstance(error.__context__, InterruptedBySignal):
             # The terminal of a SIGHUP is gone.
-            return _interrupted(error.__context__)
+            return _report_interrupt(error.__context__)
 
         if error.errno not in FULL:
             raise
@@ -274,7 +274,7 @@ def _guarded(arguments: list[str] | None) -> int:
         )
     except Exception as error:
         if (interrupt := caused(error)) is not None:
-            return _interrupted(interrupt)
+            return _report_interrupt(interrupt)
 
         refused = error.__cause__ if isinstance(error, ArchiveError) else error
         if (
@@ -293,18 +293,18 @@ def _guarded(arguments: list[str] | None) -> int:
         raise
 
 
-def _unknown_option(error: click.NoSuchOption) -> str:
+def _describe_unknown(error: click.NoSuchOption) -> str:
     """Return the message on an unknown option, in the words for every unknown name."""
     command = None if error.ctx is None else error.ctx.command
-    known: list[str] = []
+    options: list[str] = []
     for parameter in [] if command is None else command.params:
         if isinstance(parameter, click.Option) and not parameter.hidden:
-            known += parameter.opts
+            options += parameter.opts
 
-    return str(UnknownNameError("option", error.option_name, known, "see --help"))
+    return str(UnknownNameError("option", error.option_name, options, "see --help"))
 
 
-def _interrupted(error: BaseException) -> int:
+def _report_interrupt(error: BaseException) -> int:
     from archive.cli.render import printable
 
     # The terminal of a SIGHUP is gone, and so may be the reader of the messages.

@@ -128,7 +128,11 @@ def _protocols(ctx: click.Context, prefix: str) -> Iterable[str]:
 
     task = ctx.params.get("task_name") or ctx.params.get("task")
     tasks = registry.names() if task is None else [task]
-    return sorted({protocol.name for name in tasks for protocol in registry.get(name).protocols})
+    protocols: set[str] = set()
+    for name in tasks:
+        protocols |= {protocol.name for protocol in registry.get(name).protocols}
+
+    return sorted(protocols)
 
 
 def _recipes(ctx: click.Context, prefix: str) -> Iterable[str]:
@@ -166,7 +170,7 @@ def _plots(ctx: click.Context, prefix: str) -> Iterable[str]:
 
 
 def _distances(ctx: click.Context, prefix: str) -> Iterable[str]:
-    """Return the distances of a map: that of profiles, and those of kernels."""
+    """Return the distances of a map: of profiles, and of kernels."""
     from archive.plots.data.network_map import PROFILE
 
     return (PROFILE, *_kernels(ctx, prefix))

@@ -55,7 +55,7 @@ class ExistingFolder(click.Path):
 
         Raises:
             BadParameter: There is no such folder.
-            SettingsError: `~name` names nobody.
+            SettingsError: `~name` names no user.
         """
         return super().convert(os.fspath(expanded(value)), param, ctx)
 

@@ -42,7 +42,7 @@ def contexts(width: int) -> Iterator[click.Context]:
 
 
 def _commands(ctx: click.Context) -> Iterator[click.Context]:
-    """Yield the context of a command, and those of its subcommands."""
+    """Yield the contexts of a command and of its subcommands."""
     yield ctx
     if not isinstance(ctx.command, click.Group):
         return

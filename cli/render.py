@@ -121,8 +121,12 @@ def text(*parts: Part, lines: bool = False) -> Text:
         parts: Texts, each alone or with its style.
         lines: Whether line breaks and tabs stay, instead of being spelled `\n` and `\t`.
     """
-    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
-    return Text.assemble(*((printable(each, lines=lines), style) for each, style in pairs))
+    text = Text()
+    for part in parts:
+        content, style = (part, "") if isinstance(part, str) else part
+        text.append(printable(content, lines=lines), style)
+
+    return text
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -133,7 +137,7 @@ def printable(text: str, *, lines: bool = False) -> str:
         lines: Whether line breaks and tabs stay.
     """
 
-    def spelled(match: re.Match[str]) -> str:
+    def spell(match: re.Match[str]) -> str:
         character = match[0]
         if lines and character in "\n\t":
             return character
@@ -141,7 +145,7 @@ def printable(text: str, *, lines: bool = False) -> str:
         code = ord(character)
         return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
-    return _UNPRINTABLE.sub(spelled, text)
+    return _UNPRINTABLE.sub(spell, text)
 
 
 def print_line(*parts: Part, wrap: bool = False) -> None:
@@ -247,8 +251,8 @@ def print_table(
         to.print(table)
         return
 
-    for place, row in enumerate(cells):
-        if place:
+    for index, row in enumerate(cells):
+        if index:
             to.print()
 
         _print_record(to, headings, row)
@@ -261,7 +265,10 @@ def _fitting_table(
 
     None where the terminal is too narrow, or records, one line a cell, take fewer lines.
     """
-    texts = [[each.plain for each in column] for column in zip(headings, *cells, strict=True)]
+    texts = []
+    for column in zip(headings, *cells, strict=True):
+        texts.append([cell.plain for cell in column])
+
     widths = column_widths(texts, to.width)
     if widths is None:
         return None
@@ -320,7 +327,7 @@ def print_fields(fields: Mapping[str, Any], width: int) -> None:
     """Write one line a field: the name in bold, then the value; commas separate the values of a
     list or mapping.
     """
-    shown = {name: _listed(value) for name, value in fields.items()}
+    shown = {name: _list_values(value) for name, value in fields.items()}
     to = console(sys.stdout)
     if to.is_terminal:
         _print_record(
@@ -332,7 +339,7 @@ def print_fields(fields: Mapping[str, Any], width: int) -> None:
         print_line((f"{name:<{width}}", "bold"), f" {value}")
 
 
-def _listed(value: Any) -> str:
+def _list_values(value: Any) -> str:
     """Return a value as a line of text; what holds lists or mappings in turn stays JSON."""
     parts = list(value.values()) if isinstance(value, Mapping) else value
     if not isinstance(parts, list | tuple) or any(
@@ -407,16 +414,19 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | N
     if sum(whole) <= room:
         return whole
 
-    least = [min(_least(column, place == 0), whole[place]) for place, column in enumerate(columns)]
+    least = []
+    for index, column in enumerate(columns):
+        least.append(min(_least(column, index == 0), whole[index]))
+
     spare = room - sum(least)
     if spare < 0:
         return None
 
     widths = list(least)
-    by_lack = sorted(range(len(columns)), key=lambda place: whole[place] - least[place])
-    for count, place in enumerate(by_lack):
-        added = min(whole[place] - least[place], spare // (len(columns) - count))
-        widths[place] += added
+    by_lack = sorted(range(len(columns)), key=lambda index: whole[index] - least[index])
+    for count, index in enumerate(by_lack):
+        added = min(whole[index] - least[index], spare // (len(columns) - count))
+        widths[index] += added
         spare -= added
 
     return widths
@@ -424,7 +434,7 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | N
 
 def whole_width(column: Sequence[str]) -> int:
     """Return the width at which no text of a column is folded."""
-    return max(cell_len(line) for text in column for line in text.split("\n"))
+    return max(cell_len(line) for line in "\n".join(column).split("\n"))
 
 
 def longest_word(text: str) -> int:

@@ -80,7 +80,7 @@ def dashboard(
     """Serve a page that shows the archive, live, until Ctrl-C.
 
     The printed address opens it. Studies, networks, comparisons, queries, workers and the queue; it
-    loads nothing from elsewhere. Read-only unless --write is given. Whoever has the token can read
+    loads nothing from elsewhere. Read-only unless --write is given. The token gives access to
     the whole archive.
 
     Example: archive dashboard
@@ -105,7 +105,7 @@ def dashboard(
             options=options,
             extensions=extensions,
         )
-        _announce(server, chosen=token is not None)
+        _announce(server, own_token=token is not None)
         server.run()
 
 
@@ -147,8 +147,8 @@ def _token(file: Path | None) -> str | None:
     )
 
 
-def _announce(server: DashboardServer, *, chosen: bool) -> None:
-    if chosen:
+def _announce(server: DashboardServer, *, own_token: bool) -> None:
+    if own_token:
         print_line(server.address)
         print_message("the page asks for the token that you chose; Ctrl-C ends it")
     else:
@@ -185,13 +185,13 @@ def mcp(ctx: click.Context, write: bool) -> None:
     """
     from archive import settings
 
-    chosen = settings.load(**settings_of(ctx))
+    loaded = settings.load(**settings_of(ctx))
     check_sdk()
     from archive.api import connect
     from archive.mcp import server, transports
     from archive.mcp.access import ArchiveAccess
 
-    patient = replace(chosen, patience=min(chosen.patience, PATIENCE_SECONDS))
+    patient = replace(loaded, patience=min(loaded.patience, PATIENCE_SECONDS))
     access = ArchiveAccess(lambda: connect(patient))
     if sys.stdin.isatty():
         print_message(

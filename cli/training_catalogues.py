@@ -195,8 +195,8 @@ def recipes(ctx: click.Context, as_json: bool) -> None:
     """List the recipes of this machine, by which networks are trained: `archive search --recipe
     NAME`.
 
-    They are the built-in one, those of installed packages, and those of recipes.toml in the folder
-    of the archive. Nothing is imported.
+    They are the built-in recipe, recipes of installed packages, and recipes of recipes.toml in the
+    folder of the archive. Nothing is imported.
     """
     from archive import settings
     from archive.trainer.recipes.registry import RecipeAccess, registry

@@ -85,9 +85,12 @@ def fitting(rows: Sequence[Item]) -> list[Item]:
     return kept
 
 
-def shared(count: int, *lists: Sequence[Any]) -> list[list[Any]]:
-    """Return the first items of several lists, so many in all: those of the first list before those
-    of the next.
+def take_first(count: int, *lists: Sequence[Any]) -> list[list[Any]]:
+    """Return the first items of several lists; the first list is exhausted before the next.
+
+    Args:
+        count: Number of all items.
+        *lists: The lists.
     """
     shown = []
     for items in lists:

@@ -20,7 +20,7 @@ from archive.kernels.differences import difference
 from archive.kernels.differences.picture import difference_diagram
 from archive.mcp import limits
 from archive.mcp.arguments import NetworkArgument, network_of
-from archive.mcp.limits import compact, largest, shared, size_of
+from archive.mcp.limits import compact, largest, size_of, take_first
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
 from archive.spaces import stored_spaces
 
@@ -53,8 +53,8 @@ class KnownNetwork:
     """What the archive knows of a network.
 
     `valid` says whether it is a network at all, `member` whether it is in the space of the study,
-    or in its own space with default settings; `reason` says why not. Results are those of all
-    networks with the same `functional_key`: these compute the same function.
+    or in its own space with default settings; `reason` says why not. The results are from all
+    networks with the same `functional_key`, which compute the same function.
     """
 
     valid: bool
@@ -85,8 +85,8 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
     cut = listed != [details["parents"], details["children"]]
     items = sum(map(len, listed))
 
-    def described(graph: dict[str, Any] | None, count: int) -> NetworkGraph:
-        parents, children = shared(count, *listed)
+    def build(graph: dict[str, Any] | None, count: int) -> NetworkGraph:
+        parents, children = take_first(count, *listed)
         return NetworkGraph(
             shown.key,
             shown.functional_key,
@@ -104,8 +104,8 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
 
     # The graph is worth more than its relatives.
     whole = codec.to_dict(shown)
-    graph = whole if size_of(described(whole, 0), limits.MOST_BYTES) <= limits.MOST_BYTES else None
-    return largest(partial(described, graph), items, text=limits.MOST_BYTES)
+    graph = whole if size_of(build(whole, 0), limits.MOST_BYTES) <= limits.MOST_BYTES else None
+    return largest(partial(build, graph), items, text=limits.MOST_BYTES)
 
 
 def is_known(
@@ -127,7 +127,7 @@ def is_known(
     try:
         described = network_of(archive, network)
     except (CodecError, InvalidArchitectureError, UnknownNameError) as error:
-        # An unknown name here is that of a space or an operation: an unknown key is another error.
+        # The unknown name is a space or an operation: an unknown key is another error.
         return KnownNetwork(False, False, str(error), None, None, False, [], [], None, False)
 
     fault = _fault(archive, described, study)
@@ -139,7 +139,7 @@ def is_known(
     reusable = _reusable(archive, described, study)
 
     def first(count: int) -> KnownNetwork:
-        shown, proposals = shared(count, *listed)
+        shown, proposals = take_first(count, *listed)
         return KnownNetwork(
             True,
             fault is None,
@@ -178,8 +178,8 @@ def _reusable(archive: Archive, network: Architecture, study: str | None) -> flo
     if study is None:
         return None
 
-    (known,) = archive.answers.known(archive.studies.get(study), [EnqueuedArchitecture(network)])
-    return None if known is None else known.value
+    (answer,) = archive.answers.known(archive.studies.get(study), [EnqueuedArchitecture(network)])
+    return None if answer is None else answer.value
 
 
 @dataclass(frozen=True)

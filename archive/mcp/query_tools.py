@@ -81,10 +81,12 @@ def schema(
 
 
 def _part(archive: Archive, name: str, part: PartModel, *, meanings: bool) -> GraphPart:
-    types = {
-        each: f"{about['type']}: {about['meaning']}" if meanings else about["type"]
-        for each, about in part["properties"].items()
-    }
+    types = {}
+    for property_name, about in part["properties"].items():
+        types[property_name] = about["type"]
+        if meanings:
+            types[property_name] += f": {about['meaning']}"
+
     nodes = None
     if name in data_model.read()["labels"]:
         # The only clause of its query: both servers then answer it without counting.

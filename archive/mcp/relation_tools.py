@@ -16,7 +16,7 @@ from archive.errors import InvalidArchitectureError
 from archive.kernels.differences import difference
 from archive.kernels.differences.base import words
 from archive.mcp.arguments import NetworkArgument, network_of
-from archive.mcp.limits import largest, shared
+from archive.mcp.limits import largest, take_first
 from archive.queries.results_of import MeanValue, means
 from archive.store.lineage import Descent
 
@@ -142,7 +142,7 @@ def nearest(
     without itself.
     """
     similarity = similar(archive, network_of(archive, network), k, kernel, study=study)
-    values = means(archive.connection, [one.key for one in similarity.neighbours], task)
+    values = means(archive.connection, [neighbour.key for neighbour in similarity.neighbours], task)
     networks = [
         NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key])
         for one in similarity.neighbours
@@ -183,7 +183,7 @@ def compare(
     items = sum(map(len, listed))
 
     def first_parts(count: int) -> Comparison:
-        first_values, second_values, parts = shared(count, *listed)
+        first_values, second_values, parts = take_first(count, *listed)
         return Comparison(
             first=pair[0].key,
             second=pair[1].key,
@@ -220,7 +220,7 @@ def lineage(
     more = len(steps) + len(children)
 
     def first(count: int) -> LineageReport:
-        made, born = shared(count, shown, listed)
+        made, born = take_first(count, shown, listed)
         return LineageReport(
             key,
             [LineageStep(step.parent, step.child, list(step.operations)) for step in made],

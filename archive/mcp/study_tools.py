@@ -12,7 +12,7 @@ from archive.architecture import texts
 from archive.errors import UnknownNameError, UsageError
 from archive.mcp import limits
 from archive.mcp.arguments import ProtocolName, RowCount, StudyName
-from archive.mcp.limits import QUERY_SECONDS, largest, shared, size_of
+from archive.mcp.limits import QUERY_SECONDS, largest, size_of, take_first
 from archive.queue import workers
 from archive.store.records import State, Study
 from archive.store.registered_agents import agent_names
@@ -149,7 +149,9 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
     best = snapshot.incumbent
     agents = agent_names(record, (view.agent for view in snapshot.proposals))
     serving = [
-        one for one in workers.statuses(archive.connection) if one.state in SERVING and one.trainer
+        worker
+        for worker in workers.statuses(archive.connection)
+        if worker.state in SERVING and worker.trainer
     ]
     sources = archive.studies.sources(study)
     progress = StudyProgress(
@@ -169,9 +171,9 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
         snapshot.counts[State.PRUNED],
         snapshot.counts[State.FAILED],
         warm_started_from=sources,
-        trainers=sum(one.study in (None, study) for one in serving),
+        trainers=sum(worker.study in (None, study) for worker in serving),
         best=None if best is None else _proposed(archive, [best])[0],
-        constraints=[str(each) for each in record.constraints],
+        constraints=[str(constraint) for constraint in record.constraints],
     )
     if size_of(progress) <= limits.MOST_BYTES:
         return progress
@@ -179,7 +181,7 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
     # The settings of a space of choices may be as long as all the rest.
     short = replace(progress, space_config={}, truncated=True)
     return largest(
-        lambda count: replace(short, warm_started_from=shared(count, sources)[0]), len(sources)
+        lambda count: replace(short, warm_started_from=take_first(count, sources)[0]), len(sources)
     )
 
 

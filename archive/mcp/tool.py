@@ -54,7 +54,7 @@ class ToolFunction(Protocol):
 
 @final
 class CheckedTool(Tool):
-    """A tool that refuses invalid arguments with one line; that of the SDK has four for each
+    """A tool that refuses invalid arguments with one line; the SDK's tool has four for each
     mistake.
     """
 
@@ -114,8 +114,8 @@ def tool_of(
         call, description=description, annotations=hints, structured_output=True
     )
     # Clients pay for every word of a schema, and a title only repeats the name of its property.
-    tool.parameters = {**_untitled(tool.parameters), "additionalProperties": False}
-    tool.fn_metadata.output_schema = _untitled(tool.fn_metadata.output_schema)
+    tool.parameters = {**_remove_titles(tool.parameters), "additionalProperties": False}
+    tool.fn_metadata.output_schema = _remove_titles(tool.fn_metadata.output_schema)
     return tool
 
 
@@ -146,18 +146,18 @@ def _call(
     return call
 
 
-def _untitled(schema: Any) -> Any:
+def _remove_titles(schema: Any) -> Any:
     """Return a JSON schema without titles; a property that is called title stays."""
     if isinstance(schema, list):
-        return [_untitled(each) for each in schema]
+        return [_remove_titles(part) for part in schema]
 
     if not isinstance(schema, dict):
         return schema
 
     return {
-        name: _untitled(each)
-        for name, each in schema.items()
-        if name != "title" or not isinstance(each, str)
+        name: _remove_titles(part)
+        for name, part in schema.items()
+        if name != "title" or not isinstance(part, str)
     }
 
 

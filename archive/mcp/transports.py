@@ -85,7 +85,7 @@ def application(
         server: The server; it has one application.
         path: Path of the route.
         hosts: Accepted values of the headers Host and, with their scheme, Origin, `:*` for any
-            port; None for those of this machine. An empty list leaves the check to the page.
+            port; None for the names of this machine. An empty list leaves the check to the page.
     """
     answering = server.streamable_http_app(
         streamable_http_path=path,
@@ -111,7 +111,10 @@ def _security(hosts: Sequence[str] | None) -> TransportSecuritySettings | None:
     if hosts is None:
         return None
 
-    origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+    origins = []
+    for host in hosts:
+        origins += [f"http://{host}", f"https://{host}"]
+
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=bool(hosts),
         allowed_hosts=list(hosts),

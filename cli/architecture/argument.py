@@ -36,7 +36,7 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
         CodecError: The string or the file describes no graph.
         InvalidArchitectureError: The graph is no network.
         UnknownNameError: The archive has no such key.
-        UsageError: The prefix is that of several keys, or the file cannot be read.
+        UsageError: Several keys have the prefix, or the file cannot be read.
     """
     from archive.architecture.texts import from_text, is_text
 

@@ -243,11 +243,11 @@ def distance(
         raise UsageError(f"--set needs one --kernel, got {len(names)}")
 
     selected = [kernels.get(name, **settings) for name in names or kernels.names()]
-    one = architecture_of(ctx, first)
-    other = architecture_of(ctx, second)
+    first_network = architecture_of(ctx, first)
+    second_network = architecture_of(ctx, second)
     items: list[DistanceItem] = []
     for kernel in selected:
-        items += _distances(kernel, one, other, named=bool(names))
+        items += _distances(kernel, first_network, second_network, named=bool(names))
 
     if as_json:
         print_json(DistanceList(items))
@@ -292,7 +292,7 @@ def nearest(
     study: str | None,
     as_json: bool,
 ) -> None:
-    """Show the nearest neighbours of an architecture among those of its space.
+    """Show the nearest neighbours of an architecture in its space.
 
     KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of
     DARTS (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a

@@ -69,7 +69,7 @@ class _Shell:
         self.timeout = timeout
 
     def converse(self) -> None:
-        """Run what is typed, until the end of the input."""
+        """Run typed statements until the end of the input."""
         mode = (
             "statements may change the archive"
             if self.write
@@ -112,7 +112,7 @@ class _Shell:
                 self._show(self._run(statement))
 
     def _obey(self, command: str) -> bool:
-        """Carry out a command, and return whether to go on."""
+        """Carry out a command, and return whether to continue."""
         if command in (":quit", ":exit", ":q"):
             return False
 
@@ -159,9 +159,7 @@ class _Shell:
 
 @contextlib.contextmanager
 def _history(ctx: click.Context) -> Iterator[None]:
-    """Edit lines with the keys of readline, and keep what was typed in the archive's folder, for
-    its owner only.
-    """
+    """Edit lines with the keys of readline, and keep them in a private file of the archive's folder."""
     try:
         import readline
     except ImportError:

@@ -77,7 +77,7 @@ class CollectionDocument:
 @click.option(
     "--weights",
     metavar="DIR|URL",
-    show_default="that of the trainers",
+    show_default="the trainers' folder",
     help="Folder or fsspec URL of the weights.",
 )
 @json_option
@@ -98,7 +98,7 @@ def gc(
     inherit them, or if they are recent. Evaluations are never deleted, only their weights. Use
     --orphans only where no other archive keeps its weights in the same place.
 
-    The best are those of archive study best, by measured values: results that meet the constraints
+    The best are ranked as by archive study best, by measured values: results that meet the constraints
     come first, then those that violate them least; whole trainings come before those that paused at
     a rung.
 
@@ -215,7 +215,7 @@ def _print_repaired(outcome: RepairOutcome) -> None:
 
     print_message(f"the database as it was before: {outcome.copy}, which may be deleted")
     if outcome.replaced:
-        print_message(f"the archive is now that of {outcome.dump}")
+        print_message(f"the archive now has the content of {outcome.dump}")
     elif outcome.recoverable:
         kinds = [
             f"{len(ids)} {kind} records ({_some(ids)})" for kind, ids in outcome.recoverable.items()

@@ -146,7 +146,7 @@ def model(
     inputs: tuple[str, ...],
     assigned: tuple[str, ...],
     meta: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Import a PyTorch model as an architecture of the space torch.
 
@@ -159,14 +159,14 @@ def model(
     from archive.trainer.intake.factories import model_of
     from archive.trainer.intake.models import import_model
 
-    place, result = _results(_completed(ctx, given), reference)
+    target, result = _results(_complete(ctx, options), reference)
     shapes = [read_input(text) for text in inputs]
     made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
-    imported = import_model(made, shapes, fold=given["fold"])
-    if place is not None and result is None:
-        _check_trainable(imported, place)
+    imported = import_model(made, shapes, fold=options["fold"])
+    if target is not None and result is None:
+        _check_trainable(imported, target)
 
-    _store(ctx, imported, place, result, given)
+    _store(ctx, imported, target, result, options)
 
 
 @click.command("onnx")
@@ -176,12 +176,12 @@ def model(
     "inputs",
     multiple=True,
     metavar="SHAPE",
-    show_default="those of the file",
+    show_default="the inputs of the file",
     help="Shape of an input without the batch, as in 3x224x224. May be repeated.",
 )
 @result_options
 @click.pass_context
-def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **given: Any) -> None:
+def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **options: Any) -> None:
     """Import an ONNX FILE as an architecture of the space torch.
 
     Tensors of real numbers count as trained, except the statistics of batch normalisations. The
@@ -192,39 +192,39 @@ def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **give
     from archive.trainer.intake.onnx_graphs import files
     from archive.trainer.intake.onnx_graphs.module import OnnxModule
 
-    place, result = _results(_completed(ctx, given), file.name)
+    target, result = _results(_complete(ctx, options), file.name)
     model = files.read(file)
     shapes, batch = ([read_input(text) for text in inputs], None) if inputs else files.inputs(model)
-    imported = import_model(OnnxModule(model, batch), shapes, fold=given["fold"])
-    if place is not None and result is None:
-        _check_trainable(imported, place)
+    imported = import_model(OnnxModule(model, batch), shapes, fold=options["fold"])
+    if target is not None and result is None:
+        _check_trainable(imported, target)
 
-    _store(ctx, imported, place, result, given)
+    _store(ctx, imported, target, result, options)
 
 
-def _completed(ctx: click.Context, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options, with those of the study, if it exists, where they are left out."""
-    if given["study"] is None:
-        return given
+def _complete(ctx: click.Context, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options; options that are left out are the study's, if it exists."""
+    if options["study"] is None:
+        return options
 
     with open_archive(ctx) as archive:
-        if given["study"] not in archive.studies.names():
-            return given
+        if options["study"] not in archive.studies.names():
+            return options
 
-        study = archive.studies.get(given["study"])
+        study = archive.studies.get(options["study"])
 
-    if given["task"] not in (None, study.task):
-        return given
+    if options["task"] not in (None, study.task):
+        return options
 
-    completed = {**given, "task": study.task, "protocol": given["protocol"] or study.protocol}
-    if given["objective"] is None:
+    completed = {**options, "task": study.task, "protocol": options["protocol"] or study.protocol}
+    if options["objective"] is None:
         completed["objective"] = study.objective
-        completed["minimise"] = given["minimise"] or study.direction == "minimise"
+        completed["minimise"] = options["minimise"] or study.direction == "minimise"
 
     return completed
 
 
-def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Result | None]:
+def _results(options: Mapping[str, Any], origin: str) -> tuple[Place | None, Result | None]:
     """Return where to add a model and its result, from the options.
 
     Raises:
@@ -233,21 +233,21 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
     from archive.exchange.importers.models import Place
     from archive.store.records import Direction, Result
 
-    read = _read(given["results"]) if given["results"] else {}
-    metrics = {**read.pop("metrics", {}), **assignments(given["metrics"], "a metric")}
+    read = _read(options["results"]) if options["results"] else {}
+    metrics = {**read.pop("metrics", {}), **assignments(options["metrics"], "a metric")}
     for name, value in metrics.items():
         if not _is_number(value) or not math.isfinite(value):
             raise UsageError(f"the metric {name} must be a finite number, got {value!s:.60}")
 
     for option in ("results", "objective", "minimise"):
-        if given[option] and not metrics and (option == "results" or not given["study"]):
+        if options[option] and not metrics and (option == "results" or not options["study"]):
             raise UsageError(
                 f"--{option} needs a metric: by --metric, or as one of metrics in "
                 "the file of --results"
             )
 
-    if given["task"] is None:
-        if metrics or given["study"] or given["protocol"]:
+    if options["task"] is None:
+        if metrics or options["study"] or options["protocol"]:
             raise UsageError(
                 "a metric, a protocol or a study needs --task, the name of what was "
                 "or will be learned"
@@ -256,49 +256,55 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
         return None, None
 
     if not metrics:
-        return _trained(given), None
+        return _place_to_train(options), None
 
-    objective = given["objective"] or next(iter(metrics))
+    objective = options["objective"] or next(iter(metrics))
     if objective not in metrics:
         raise UsageError(
             f"the objective {objective!r} must be one of the metrics: {', '.join(metrics)}"
         )
 
-    protocol = given["protocol"] or f"{given['task']}/own"
-    direction: Direction = "minimise" if given["minimise"] else "maximise"
-    place = Place(given["task"], protocol, objective, direction, given["study"])
+    protocol = options["protocol"] or f"{options['task']}/own"
+    direction: Direction = "minimise" if options["minimise"] else "maximise"
+    target = Place(options["task"], protocol, objective, direction, options["study"])
     environment = {"imported": origin}
-    return place, Result(float(metrics[objective]), metrics, environment=environment, **read)
+    return target, Result(float(metrics[objective]), metrics, environment=environment, **read)
 
 
-def _trained(given: Mapping[str, Any]) -> Place:
+def _place_to_train(options: Mapping[str, Any]) -> Place:
     """Return the place of a model that a trainer evaluates."""
     from archive.exchange.importers.models import Place
     from archive.store.protocol_names import ProtocolName, check_word
     from archive.trainer.tasks import registry
 
-    if not given["study"]:
+    if not options["study"]:
         raise UsageError("--task needs a metric, or --study for the model to be trained in")
 
-    task = registry.get(given["task"])
-    named = ProtocolName.parse(task.protocol(given["protocol"]).name)
-    objective = check_word("metric", given["objective"] or named.objective or task.objective)
-    own = objective == task.objective
-    if own and given["minimise"] and task.direction == "maximise":
+    task = registry.get(options["task"])
+    named = ProtocolName.parse(task.protocol(options["protocol"]).name)
+    objective = check_word("metric", options["objective"] or named.objective or task.objective)
+    is_task_objective = objective == task.objective
+    if is_task_objective and options["minimise"] and task.direction == "maximise":
         raise UsageError(
             f"the task {task.name} maximises {objective}: --minimise needs a metric, or "
             "another "
             "--objective"
         )
 
-    minimise = task.direction == "minimise" if own else given["minimise"]
-    protocol = task.protocol(str(replace(named, objective=None if own else objective)))
+    minimise = task.direction == "minimise" if is_task_objective else options["minimise"]
+    protocol = task.protocol(
+        str(replace(named, objective=None if is_task_objective else objective))
+    )
     return Place(
-        task.name, protocol.name, objective, "minimise" if minimise else "maximise", given["study"]
+        task.name,
+        protocol.name,
+        objective,
+        "minimise" if minimise else "maximise",
+        options["study"],
     )
 
 
-def _check_trainable(imported: ImportedModel, place: Place) -> None:
+def _check_trainable(imported: ImportedModel, target: Place) -> None:
     """Check before a trainer does that a model suits its task.
 
     Raises:
@@ -309,7 +315,7 @@ def _check_trainable(imported: ImportedModel, place: Place) -> None:
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.tabular import TabularTask
 
-    task = registry.get(place.task)
+    task = registry.get(target.task)
     if isinstance(task, TabularTask):
         raise UsageError(
             f"the task {task.name} is a table, which has no result of this model: give a --metric"
@@ -321,7 +327,7 @@ def _check_trainable(imported: ImportedModel, place: Place) -> None:
         )
 
     try:
-        network.check(imported.architecture, task.form(task.protocol(place.protocol)))
+        network.check(imported.architecture, task.form(task.protocol(target.protocol)))
     except InvalidArchitectureError as error:
         raise UsageError(f"the task {task.name} cannot train this model: {error.reason}") from error
 
@@ -358,8 +364,7 @@ def _fits(name: str, value: Any) -> bool:
 
     if name == "curve":
         return isinstance(value, dict) and all(
-            isinstance(values, list) and all(_is_number(one) for one in values)
-            for values in value.values()
+            isinstance(values, list) and all(map(_is_number, values)) for values in value.values()
         )
 
     if name == "device":
@@ -376,21 +381,21 @@ def _is_number(value: Any) -> bool:
 def _store(
     ctx: click.Context,
     imported: ImportedModel,
-    place: Place | None,
+    target: Place | None,
     result: Result | None,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> None:
     from archive.exchange.importers.models import add_model
 
     architecture = imported.architecture
-    params = imported.params if given["params"] is None else given["params"]
-    flops = imported.flops if given["flops"] is None else given["flops"]
+    params = imported.params if options["params"] is None else options["params"]
+    flops = imported.flops if options["flops"] is None else options["flops"]
     with open_archive(ctx) as archive:
         id_ = add_model(
-            archive, architecture, params=params, flops=flops, place=place, result=result
+            archive, architecture, params=params, flops=flops, place=target, result=result
         )
 
-    in_study = place is not None and place.study is not None
+    in_study = target is not None and target.study is not None
     document = ModelImport(
         key=architecture.key,
         space=architecture.space,
@@ -398,9 +403,9 @@ def _store(
         edges=len(architecture.edges),
         params=params,
         flops=flops,
-        task=None if place is None else place.task,
-        protocol=None if place is None else place.protocol,
-        study=None if place is None else place.study,
+        task=None if target is None else target.task,
+        protocol=None if target is None else target.protocol,
+        study=None if target is None else target.study,
         proposal=id_ if in_study else None,
         evaluation=id_ if result is not None else None,
         notes=list(imported.notes),
@@ -408,7 +413,7 @@ def _store(
     for note in imported.notes:
         print_message(f"note: {note}", wrap=True)
 
-    if given["as_json"]:
+    if options["as_json"]:
         print_json(document)
     else:
         fields = {name: value for name, value in vars(document).items() if value is not None}

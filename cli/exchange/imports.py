@@ -269,7 +269,7 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
 @click.option(
     "--study",
     metavar="NAME",
-    show_default="that of Optuna",
+    show_default="Optuna's name",
     help="Name of the study in the archive.",
 )
 @click.option(

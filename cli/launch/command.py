@@ -58,7 +58,7 @@ class EngineGroup(CommandGroup):
         return [*registry.names(), *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; that of a launcher has its options."""
+        """Return a command; the command of a launcher has its options."""
         from archive.launchers import registry
 
         if cmd_name in registry.names():

@@ -1,6 +1,4 @@
-"""The commands `archive launch ENGINE`, with the options of each launcher: start trainers, and follow
-the queue.
-"""
+"""The commands `archive launch ENGINE`, which start trainers, and follow the queue."""
 
 from __future__ import annotations
 
@@ -239,7 +237,7 @@ def plan_fleet(
         arguments: Options of `archive trainer`.
 
     Raises:
-        SettingsError: The name is invalid, or is that of a fleet.
+        SettingsError: The name is invalid, or another fleet has it.
         UsageError: `archive trainer` does not take the options.
     """
     from archive.launchers import options, records
@@ -449,6 +447,6 @@ _TRAINERS = (
 )
 _HELP = """{summary}
 
-Options after -- are those of each `archive trainer`. Defaults of the options stand in config.toml of the archive's
-home, in a table [launch.{name}].
+Options after -- are options of each `archive trainer`. Defaults of the options stand in config.toml
+of the archive's home, in a table [launch.{name}].
 """

@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     type=int,
     metavar="N",
     show_default="the study's, else 20",
-    help="Total number of evaluations, including those of earlier runs.",
+    help="Total number of evaluations, earlier runs included.",
 )
 @click.option(
     "--batch",

@@ -258,8 +258,11 @@ class LiveView:
             return f"{name} waits for {awaited}: {view.reason}"
 
         attempt = f", attempt {view.attempts + 1}" if view.attempts else ""
-        chosen = "" if view.acquisition is None else f", acquisition {_number(view.acquisition)}"
-        return f"{name} {view.state.lower()}{attempt}{chosen}"
+        acquisition = ""
+        if view.acquisition is not None:
+            acquisition = f", acquisition {_number(view.acquisition)}"
+
+        return f"{name} {view.state.lower()}{attempt}{acquisition}"
 
 
 def _is_repeated(view: ProposalView) -> bool:
@@ -270,13 +273,11 @@ def _is_repeated(view: ProposalView) -> bool:
 
 
 def _cost(view: ProposalView) -> str:
-    """Return what a result took, as far as it is known: that of a table or of another study has no
-    training.
-    """
+    """Return the cost of a result; a result of a table or of another study has no training."""
     epochs = "" if not view.epochs else "1 epoch" if view.epochs == 1 else f"{view.epochs} epochs"
     seconds = "" if view.seconds is None else f"{view.seconds:.1f} s"
-    known = ", ".join(filter(None, (epochs, seconds)))
-    return f" after {known}" if known else ""
+    costs = ", ".join(filter(None, (epochs, seconds)))
+    return f" after {costs}" if costs else ""
 
 
 def _number(value: float | None, form: str = ".4g") -> str:
@@ -347,7 +348,8 @@ def _print_opened(event: StudyOpened) -> None:
 
     if event.warm:
         print_message(
-            f"{event.warm} evaluations of other studies are observations: outside of the budget, not retrained"
+            f"{event.warm} evaluations of other studies are observations: outside of the budget, "
+            "not retrained"
         )
 
     for source in event.sources:
@@ -356,17 +358,21 @@ def _print_opened(event: StudyOpened) -> None:
 
 def _source_line(source: WarmSource) -> str:
     """Return how a source study of another task is used, in one line."""
-    what = f"{source.evaluations} evaluations of the study {source.study} ({source.task}, {source.space})"
+    study = f"the study {source.study} ({source.task}, {source.space})"
     if source.unused is not None:
-        return f"{what} are not used: {source.unused}"
+        return f"{source.evaluations} evaluations of {study} are not used: {source.unused}"
 
-    return f"{what} are weighted by how well they predict this task"
+    return (
+        f"{source.evaluations} evaluations of {study} are weighted by how well they predict this "
+        "task"
+    )
 
 
 def _print_nothing_to_do(event: NothingToDo) -> None:
     """Write that a study has more evaluations than the budget of the command."""
     study = event.study
     print_message(
-        f"study {study.name} has {counted(event.evaluations, 'evaluation')} already, more than the {event.budget} "
-        f"asked for: there is nothing to do, and its budget stays {study.budget} (--budget is the total)"
+        f"study {study.name} has {counted(event.evaluations, 'evaluation')} already, more than the "
+        f"{event.budget} asked for: there is nothing to do, and its budget stays {study.budget} "
+        "(--budget is the total)"
     )

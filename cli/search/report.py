@@ -20,8 +20,17 @@ if TYPE_CHECKING:
     from archive.store.records import Study
 
 PASSING = (
-    *("batch", "trainers", "engine", "device", "observe", "retrain", "proxies"),
-    *("stall_seconds", "trial_seconds", "scratch_bytes", "memory_bytes"),
+    "batch",
+    "trainers",
+    "engine",
+    "device",
+    "observe",
+    "retrain",
+    "proxies",
+    "stall_seconds",
+    "trial_seconds",
+    "scratch_bytes",
+    "memory_bytes",
 )
 """Options that no study stores: the command that continues a search repeats them."""
 
@@ -112,12 +121,14 @@ def _gain(gain: GainItem, evaluations: int, direction: str) -> str:
         "initial network" if gain.initial == 1 else (f"best of the {gain.initial} initial networks")
     )
     initial = f"the {networks} ({gain.initial_best:.4g})"
-    place = f"found at evaluation {gain.found_at} of {evaluations}"
+    position = f"found at evaluation {gain.found_at} of {evaluations}"
     if not gain.gain:
-        return f"none: no later network is better than {initial}, {place}"
+        return f"none: no later network is better than {initial}, {position}"
 
     difference = gain.best - gain.initial_best
-    return f"{difference:+.3g} {'over' if direction == 'maximise' else 'from'} {initial}, {place}"
+    return (
+        f"{difference:+.3g} {'over' if direction == 'maximise' else 'from'} {initial}, {position}"
+    )
 
 
 def longer_search(ctx: click.Context, result: SearchResult, study: Study) -> str:
@@ -145,12 +156,14 @@ def _command(name: str, ctx: click.Context, selected: Collection[str] | None = N
         ):
             continue
 
-        value = ctx.params[key]
-        for one in value if isinstance(value, tuple) else (value,):
-            parts += [option.opts[0], *([] if one is True else [_quoted(one)])]
+        values = ctx.params[key]
+        for value in values if isinstance(values, tuple) else (values,):
+            parts.append(option.opts[0])
+            if value is not True:
+                parts.append(_quote(value))
 
     return " ".join(parts)
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     return f"{value:.15g}" if isinstance(value, float) else shlex.quote(str(value))

@@ -134,8 +134,8 @@ def study() -> None:
 def list_studies(ctx: click.Context, as_json: bool) -> None:
     """List the studies, oldest first.
 
-    Complete are results of whole trainings, pruned those of trainings that paused at a rung; both
-    count toward the budget.
+    Complete counts results of whole trainings, pruned results of trainings that paused at a rung;
+    both count toward the budget.
     """
     with open_archive(ctx) as archive:
         summaries = archive.studies.list()
@@ -282,7 +282,7 @@ def _fields(document: StudyDocument, stored: Study, rungs: Rungs | None) -> dict
 
 def _several_versions(versions: Sequence[RecipeVersion]) -> str:
     """Return the sentence about results of several versions of a recipe."""
-    listed = ", ".join(f"{each.version[:19]} ({each.evaluations})" for each in versions)
+    listed = ", ".join(f"{version.version[:19]} ({version.evaluations})" for version in versions)
     total = counted(len(versions), "version")
     return (
         f"results of {total} of the recipe, which are not comparable: {listed}; give a "

@@ -190,7 +190,7 @@ def _content(rows: Sequence[ExportItem], form: Format) -> bytes:
     "--against",
     type=click.Choice(["evaluations", "seconds", "epochs"]),
     show_default="evaluations",
-    help="best-so-far: the horizontal axis; seconds and epochs are those of the trainings, summed.",
+    help="best-so-far: the horizontal axis; seconds and epochs are sums over the trainings.",
 )
 @click.option(
     "--by",

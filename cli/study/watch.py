@@ -66,14 +66,13 @@ def _view(archive: Archive, study: Study) -> LiveView:
     from archive.cli.search.live import LiveView
     from archive.searches.outcome import evaluated, place
 
-    own = evaluated(archive.studies.counts(study.name))
-    warm = (
-        len(loop.history_of(archive, study).observations) - own
-        if archive.studies.sources(study.name)
-        else 0
-    )
+    warm = 0
+    if archive.studies.sources(study.name):
+        observations = len(loop.history_of(archive, study).observations)
+        warm = observations - evaluated(archive.studies.counts(study.name))
+
     protocol = study.config.get("protocol")
     agent = study.config.get("agent")
     epochs = protocol.get("epochs") if isinstance(protocol, dict) else None
-    who = agent if isinstance(agent, str) else "agents"
-    return LiveView(study, who, place(archive), epochs, max(0, warm), stream=sys.stdout)
+    name = agent if isinstance(agent, str) else "agents"
+    return LiveView(study, name, place(archive), epochs, max(0, warm), stream=sys.stdout)

@@ -141,7 +141,7 @@ def status(
 ) -> None:
     """Show the trainers: state, device, last heartbeat, and running trials.
 
-    Times are those of the database's clock. With --healthcheck, an unreachable database counts as
+    Times are read from the database's clock. With --healthcheck, an unreachable database counts as
     healthy: trainers survive outages.
     """
     from archive.queue import reachability, workers
