@@ -1,6 +1,4 @@
-"""The console script: signals end the process quietly while modules load, and interrupt a command
-that runs; output on a stream that is not UTF-8.
-"""
+"""The console script: signals while modules load, and streams that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -44,17 +42,14 @@ def main() -> None:
 
 
 def loaded() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt from here on: a command that has been loaded may have to
-    clean up.
-    """
+    """Let Ctrl-C raise KeyboardInterrupt: a loaded command may have to clean up."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP interrupt the block as Ctrl-C does, so that it ends its servers and
-    removes its folders.
+    """Let SIGTERM and SIGHUP interrupt the block as Ctrl-C does, so that it cleans up.
 
     A signal that the process ignores, as SIGHUP after `nohup`, stays ignored.
     """
@@ -90,9 +85,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """End the process: an exception would be lost in callbacks of the import system, or become a
-    RuntimeError.
-    """
+    """End the process: the import system would lose an exception, or change its type."""
     try:
         os.write(2, f"{INTERRUPTED}\n".encode())
     finally:
@@ -100,9 +93,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def tolerate_other_encodings() -> None:
-    """Let stdout replace what its encoding lacks, instead of failing; stderr does so of its own
-    accord.
-    """
+    """Let stdout replace what its encoding lacks instead of failing, as stderr does."""
     out = sys.stdout
     if isinstance(out, io.TextIOWrapper) and codecs.lookup(out.encoding).name != "utf-8":
         codecs.register_error(ERRORS, _replacement)

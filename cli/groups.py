@@ -1,6 +1,4 @@
-"""Classes of commands: groups that report unknown names, groups with a default command, and
-commands whose options have defaults in `config.toml`.
-"""
+"""Classes of commands: groups, default commands, defaults from `config.toml`."""
 
 from __future__ import annotations
 
@@ -90,8 +88,7 @@ class DefaultGroup(CommandGroup):
 
 
 class ConfiguredCommand(click.Command):
-    """A command whose options take defaults from the table of its name in `config.toml`; an option
-    precedes them.
+    """A command with defaults of its options in a table of `config.toml`.
 
     Args:
         *args: As of `click.Command`.

@@ -1,6 +1,4 @@
-"""`archive doctor` and `archive completion`: checks of an installation, and the completion of a
-shell.
-"""
+"""`archive doctor` and `archive completion`: checks, and shell completion."""
 
 from __future__ import annotations
 

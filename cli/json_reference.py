@@ -104,7 +104,7 @@ TITLES = {
     "Scaling": "ModelScaling",
     "Share": "ShareItem",
 }
-"""Headings of objects in the reference whose classes have another name."""
+"""Headings of objects in the reference that differ from the names of their classes."""
 
 _LAZY = (
     ClearedHistory,

@@ -1,6 +1,4 @@
-"""The command line `archive`: loads only the command that is called, and turns errors into one red
-line.
-"""
+"""The command line `archive`: loads the called command, turns errors into one line."""
 
 from __future__ import annotations
 
@@ -210,9 +208,7 @@ def archive(ctx: click.Context, /, **settings: str | None) -> None:
 
 @contextmanager
 def _set_variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable while a command runs: data sets and caches are looked up in the archive's
-    folder by it.
-    """
+    """Set a variable while a command runs; data sets and caches are found by it."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -225,9 +221,7 @@ def _set_variable(name: str, value: str) -> Iterator[None]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line, and exit; a known error is one red line on stderr and a non-zero exit
-    code.
-    """
+    """Run the command line, and exit; a known error is one red line on stderr."""
     sys.exit(_run(arguments))
 
 
@@ -239,9 +233,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _call(arguments: list[str] | None) -> int:
-    """Run the command line, and return the exit code; known errors and interruptions become one
-    line.
-    """
+    """Run the command line, and return the exit code; known errors become one line."""
     try:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.exceptions.Abort) as error:

@@ -1,5 +1,4 @@
-"""Names as parameters, which a shell completes: agents, tasks, spaces, recipes, observers, studies
-and others.
+"""Names as parameters, completed by a shell: agents, tasks, spaces, studies …
 
 A completion never starts a server, never waits long for one, and never writes an error into the
 shell: where a name cannot be looked up, nothing is offered. The commands check the names; these
@@ -197,10 +196,7 @@ def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
 
 
 def _reachable(settings: Settings) -> Settings | None:
-    """Return settings that lead to a running server and never start one;
-
-    None where none answers.
-    """
+    """Return settings of a running server, which never start one; None without a server."""
     from archive.server import embedded
 
     if settings.embedded:
@@ -232,9 +228,7 @@ def _silence() -> Iterator[None]:
 
 
 def _is_plain(name: str) -> bool:
-    """Return whether a shell takes a name as one word; others may come from anybody, and could be
-    commands.
-    """
+    """Return whether a name is one safe word of a shell; names can come from anyone."""
     return name.isprintable() and shlex.quote(name) == name
 
 
@@ -260,8 +254,7 @@ MOST_BYTES = 200
 
 
 def as_file(name: str) -> str:
-    """Return the name of a study as the beginning of a file's name, which most file systems limit
-    to 255 bytes.
+    """Return the name of a study as the beginning of a file's name, within 255 bytes.
 
     It begins with no dash, which other commands take for an option.
     """

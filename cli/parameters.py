@@ -1,6 +1,4 @@
-"""Parameters that commands share: counts, durations, sizes, options with old spellings, the
-settings of the archive.
-"""
+"""Parameters of several commands, and the settings before a command's name."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ class Count(click.IntRange):
 
 
 class ExistingFolder(click.Path):
-    """A folder that exists, in whose path `~` is the user's own, also where no shell replaces it:
-    in config.toml.
-    """
+    """A folder that exists; `~` in its path is expanded, also in config.toml."""
 
     def __init__(self) -> None:
         super().__init__(exists=True, file_okay=False)
@@ -136,8 +132,7 @@ class Size(SizeType):
 
 
 class AliasedOption(click.Option):
-    """An option with further spellings that work, but stand neither in help texts nor in
-    completions.
+    """An option with further spellings, which help and completions leave out.
 
     Args:
         declarations: As of `click.Option`.
@@ -160,8 +155,7 @@ class AliasedOption(click.Option):
 
 
 def listed(option: str, what: str, text: str | None) -> tuple[str, ...] | None:
-    """Return the names in the value of an option, separated by commas; None where the option was
-    left out.
+    """Return the comma-separated names in an option's value; None without the option.
 
     Raises:
         UsageError: There are none.
@@ -184,10 +178,7 @@ _PLURALS = {
 
 
 def output_option(default: str, help: str = "File.") -> Callable[[Command], Command]:
-    """Return the option of the file that a command writes;
-
-    `default` says where its output goes without.
-    """
+    """Return the option of the file that a command writes, with its `default` in words."""
     kind = click.Path(path_type=Path, dir_okay=False)
     return click.option(
         "-o", "--output", "path", type=kind, metavar="FILE", show_default=default, help=help
@@ -198,7 +189,5 @@ force_option = click.option("--force", is_flag=True, help="Overwrite an existing
 
 
 def settings_of(ctx: click.Context) -> dict[str, Any]:
-    """Return the settings given before the name of the command: home, database address and
-    login.
-    """
+    """Return the settings before the name of the command: home, address, login."""
     return dict(ctx.find_root().obj or {})

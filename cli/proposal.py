@@ -210,8 +210,8 @@ def _print_changed(
     Args:
         ids: Ids of the proposals.
         changed: Whether each was changed.
-        done: What happened to a changed one.
-        before: What is said about the others.
+        done: Text for a changed proposal.
+        before: Text for the others.
         as_json: Whether to write JSON.
     """
     items = [ChangedItem(id_, is_new) for id_, is_new in zip(ids, changed, strict=True)]

@@ -60,17 +60,14 @@ json_option = click.option(
 
 
 def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
-    """Connect with the settings that stand before the command's name; the caller closes the
-    archive.
-    """
+    """Connect with the settings before the command's name; the caller closes the archive."""
     from archive.api import connect
 
     return connect(**settings_of(ctx), **overrides)
 
 
 def console(file: TextIO | None = None) -> Console:
-    """Return a console on stderr or another stream, made at each use because streams can be
-    redirected.
+    """Return a console, made at each use because streams can be redirected.
 
     It is for rich's animations (`Live`, `Progress`), which take only `Text`; the functions below
     print everything else.
@@ -105,9 +102,7 @@ def animation(shown: Live | Progress, to: Console) -> Iterator[None]:
 
 
 class _Console(Console):
-    """A console whose reader may end early, as in `archive … | head`; rich would end with the exit
-    code 1.
-    """
+    """A console that survives the early end of its reader, as in `archive … | head`."""
 
     def on_broken_pipe(self) -> None:
         """Raise the error that `archive.cli.main` handles."""
@@ -187,7 +182,7 @@ def print_json(document: DataclassInstance) -> None:
     """Write one JSON document to stdout; NaN and infinities become null, as JSON has none.
 
     Args:
-        document: A dataclass, whose fields are the keys (`archive.cli.json_reference`).
+        document: A dataclass; its fields are the keys (`archive.cli.json_reference`).
     """
     click.echo(json_document(document, indent=2))
 
@@ -204,9 +199,7 @@ def json_document(document: DataclassInstance, indent: int | None = None) -> str
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return JSON that is safe on a terminal: control characters that JSON allows are escaped,
-    too.
-    """
+    """Return JSON that is safe on a terminal: all control characters are escaped."""
     plain = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
     # Outside of strings, the only control characters of JSON are the line breaks of the
     # indentation.
@@ -222,8 +215,7 @@ def print_table(
     title: str | None = None,
     styles: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a table to stdout; where the terminal is too narrow for it, a block of lines for each
-    row.
+    """Write a table to stdout; a block of lines a row where the terminal is too narrow.
 
     Args:
         columns: Names of the columns.
@@ -232,21 +224,24 @@ def print_table(
         styles: Styles by the value of the first column.
     """
     rows = [list(row) for row in rows]
-    cells = [[text(show(value), lines=True) for value in row] for row in rows]
-    for row in cells:
+    cells = []
+    for values in rows:
+        row = [text(show(value), lines=True) for value in values]
         if row:
             row[0].stylize((styles or {}).get(row[0].plain, ""))
+
+        cells.append(row)
 
     to = console(sys.stdout)
     headings = [text(column) for column in columns]
     if title is not None:
         to.print(text((title, "italic")), soft_wrap=True)
 
-    numeric = [
-        all(isinstance(value, int | float | None) for value in column)
-        for column in zip(*rows, strict=True)
-    ]
-    table = _fitting_table(to, headings, cells, numeric or [False] * len(headings))
+    numeric = []
+    for column in zip(*rows, strict=True):
+        numeric.append(all(isinstance(value, int | float | None) for value in column))
+
+    table = _fit_table(to, headings, cells, numeric or [False] * len(headings))
     if table is not None:
         to.print(table)
         return
@@ -258,13 +253,10 @@ def print_table(
         _print_record(to, headings, row)
 
 
-def _fitting_table(
+def _fit_table(
     to: Console, headings: Sequence[Text], cells: Sequence[Sequence[Text]], numeric: Sequence[bool]
 ) -> Table | None:
-    """Return a table;
-
-    None where the terminal is too narrow, or records, one line a cell, take fewer lines.
-    """
+    """Return a table; None where the terminal is too narrow, or records are shorter."""
     texts = []
     for column in zip(headings, *cells, strict=True):
         texts.append([cell.plain for cell in column])
@@ -275,11 +267,10 @@ def _fitting_table(
 
     table = _table(headings, cells, widths, numeric)
     folded = sum(widths) < sum(map(whole_width, texts))
-    return (
-        table
-        if not folded or len(to.render_lines(table)) <= len(cells) * (len(headings) + 1)
-        else None
-    )
+    if folded and len(to.render_lines(table)) > len(cells) * (len(headings) + 1):
+        return None
+
+    return table
 
 
 def _table(
@@ -324,9 +315,7 @@ def _print_record(
 
 
 def print_fields(fields: Mapping[str, Any], width: int) -> None:
-    """Write one line a field: the name in bold, then the value; commas separate the values of a
-    list or mapping.
-    """
+    """Write one line a field: the name in bold, then the value, lists with commas."""
     shown = {name: _list_values(value) for name, value in fields.items()}
     to = console(sys.stdout)
     if to.is_terminal:
@@ -398,8 +387,7 @@ def _print(to: Console, parts: Sequence[Part], wrap: bool, lines: bool = False) 
 
 
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Return the width of each column, in cells of a terminal; None where the table is too wide for
-    it.
+    """Return the width of each column in cells; None if the table is too wide.
 
     Every column gets the width of its longest word, addresses and paths included. The rest is
     shared equally, but no column gets more than it lacks: the columns of the longest texts are

@@ -263,9 +263,7 @@ def metrics(ctx: click.Context, port: int, address: str, wait_seconds: float | N
 
 @contextmanager
 def _exit_at_signals() -> Iterator[None]:
-    """End the block with exit code 0 at SIGTERM or Ctrl-C: it serves until then, and nothing is
-    left unfinished.
-    """
+    """End the block with exit code 0 at SIGTERM or Ctrl-C: nothing is left unfinished."""
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     try:
         with suppress(KeyboardInterrupt):

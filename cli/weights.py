@@ -70,7 +70,8 @@ def weights() -> None:
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write: model.pt2, model.onnx or model.safetensors. The suffix chooses the format.",
+    help="File to write: model.pt2, model.onnx or model.safetensors. The suffix chooses the "
+    "format.",
 )
 @click.option(
     "--raw-inputs",

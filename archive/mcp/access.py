@@ -1,6 +1,4 @@
-"""The archive of a server of tools: opened by the first call that needs it, and again after a
-failure.
-"""
+"""Lazy access to the archive of a server of tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Arguments that several tools share, with their descriptions, and the networks that they
-describe.
-"""
+"""Arguments of several tools, with their descriptions; networks in arguments."""
 
 from __future__ import annotations
 

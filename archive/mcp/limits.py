@@ -70,9 +70,7 @@ def largest(
 
 
 def fitting(rows: Sequence[Item]) -> list[Item]:
-    """Return the first rows, as many as may fit into the limit of bytes beside nothing else, but at
-    least one.
-    """
+    """Return the first rows that fit into the limit of bytes, at least one."""
     kept: list[Item] = []
     size = 0
     for row in rows:
@@ -101,9 +99,7 @@ def take_first(count: int, *lists: Sequence[Any]) -> list[list[Any]]:
 
 
 def size_of(value: Any, text: int = MOST_TEXT) -> int:
-    """Return the bytes of a JSON value, or of a dataclass, in an answer that cuts texts at so many
-    characters.
-    """
+    """Return the size of an answer as JSON, with its texts cut at `text` characters."""
     document = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     return len(compact(plain(document, text)).encode())
 
@@ -114,7 +110,7 @@ def compact(value: Any) -> str:
 
 
 def plain(value: Any, longest: int = MOST_TEXT) -> Any:
-    """Return a value as JSON has it:
+    """Return a value for JSON: NaN and infinities as null, long texts cut.
 
     NaN and infinities become null, and texts of more characters are cut.
     """

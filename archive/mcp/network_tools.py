@@ -29,7 +29,7 @@ MOST_RESULTS = 200
 
 @dataclass(frozen=True)
 class NetworkGraph:
-    """A network;
+    """A network.
 
     `architecture` is its JSON, as other tools accept it, or null where that is too long.
     """

@@ -135,9 +135,7 @@ async def wait(
 
 
 def _known_costs(archive: Archive, study: Study) -> KnownCosts:
-    """Return the known costs of a study; none without constraints, for which alone they are
-    needed.
-    """
+    """Return the known costs of a study; none without constraints."""
     if not study.constraints:
         return NO_COSTS
 

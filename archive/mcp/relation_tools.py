@@ -42,7 +42,7 @@ class NearNetwork:
 
 @dataclass(frozen=True)
 class NearNetworks:
-    """The nearest networks, nearest first;
+    """The nearest networks, nearest first.
 
     `certain` of them are proven nearest among `among` networks.
     """
@@ -114,9 +114,7 @@ class LineageStep:
 
 @dataclass(frozen=True)
 class LineageReport:
-    """Steps that led to a network, the last one first, its children, and the values of all of
-    them.
-    """
+    """Ancestors of a network, the last step first, its children, and all values."""
 
     architecture: str
     steps: list[LineageStep]

@@ -36,7 +36,7 @@ READING: tuple[ToolFunction, ...] = (
 )
 
 WHOLE: tuple[ToolFunction, ...] = (network_tools.architecture, network_tools.draw)
-"""Tools whose texts are of no use if they are cut."""
+"""Tools with texts that must not be cut."""
 
 INSTRUCTIONS = """
 The archive is a graph database of neural architectures with every evaluation of them, by search agents, language models
@@ -79,9 +79,7 @@ def create(access: ArchiveAccess, *, write: bool = False) -> MCPServer[Any]:
 
 @contextmanager
 def _own_logging() -> Iterator[None]:
-    """Leave the process's logging as it is: the SDK would print what all libraries log, each retry
-    of the driver.
-    """
+    """Keep the process's logging: the SDK would print what all libraries log."""
     root = logging.getLogger()
     handlers = root.handlers[:]
     level = root.level

@@ -63,7 +63,7 @@ class StudyEntries:
 
 @dataclass(frozen=True)
 class RankedNetwork:
-    """A network with one of its results;
+    """A network with one of its results.
 
     `text` is its NAS-Bench-201 string or genotype, if it has one.
     """

@@ -35,9 +35,7 @@ DATA = (
 
 
 class ToolFunction(Protocol):
-    """A function of an archive and of arguments with descriptions, plain or `async`; returns a
-    dataclass.
-    """
+    """A function of an archive and described arguments that returns a dataclass."""
 
     __name__: str
     __doc__: str | None
@@ -54,9 +52,7 @@ class ToolFunction(Protocol):
 
 @final
 class CheckedTool(Tool):
-    """A tool that refuses invalid arguments with one line; the SDK's tool has four for each
-    mistake.
-    """
+    """A tool that refuses invalid arguments with one line; the SDK's tool writes four."""
 
     async def run(
         self, arguments: dict[str, Any], context: Any, convert_result: bool = False

@@ -1,6 +1,4 @@
-"""Transports of a server: standard input and output for a local client, HTTP for a page that mounts
-it.
-"""
+"""Transports: stdin and stdout for a local client, HTTP for a page that mounts it."""
 
 from __future__ import annotations
 

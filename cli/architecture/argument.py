@@ -1,6 +1,4 @@
-"""Architectures as arguments: a key of the archive, a file, or text
-(`archive.architecture.texts`).
-"""
+"""Architectures as arguments: a key of the archive, a file, or text."""
 
 from __future__ import annotations
 

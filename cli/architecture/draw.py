@@ -86,7 +86,7 @@ def picture_options(command: Command) -> Command:
             "--theme",
             type=click.Choice(["auto", "light", "dark"]),
             default="auto",
-            help="Colours of a file. auto: the colours of the reader's system for .svg, light for .png.",
+            help="Colours of a file. auto: the reader's system for .svg, light for .png.",
         ),
         output_option("text on stdout", "File: NAME.svg or NAME.png. A .png needs the extra png."),
     ):

@@ -216,9 +216,7 @@ _LOGIN_KEYS = ("user", "password_file", "reader", "reader_password_file")
 
 
 def _login(settings: Settings) -> dict[str, str | None]:
-    """Return the users of the embedded server, each with the file of its password; null where it
-    has none yet.
-    """
+    """Return the users of the embedded server with the files of their passwords, or null."""
     from archive.server.run_file import READER, USER, Folder
 
     folder = Folder(settings.home)

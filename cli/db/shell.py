@@ -24,7 +24,8 @@ CONTINUED = "    ...> "
 HISTORY_LENGTH = 1000
 
 HELP = """\
-A statement ends with ; and may take several lines. Ctrl-C ends a running query, or drops the statement.
+A statement ends with ; and may take several lines. Ctrl-C ends a running query, or drops the
+statement.
 
   :help    show this text
   :clear   drop the statement that was begun
@@ -159,7 +160,7 @@ class _Shell:
 
 @contextlib.contextmanager
 def _history(ctx: click.Context) -> Iterator[None]:
-    """Edit lines with the keys of readline, and keep them in a private file of the archive's folder."""
+    """Edit lines with readline, and keep them in a private file of the archive's folder."""
     try:
         import readline
     except ImportError:

@@ -98,11 +98,11 @@ def gc(
     inherit them, or if they are recent. Evaluations are never deleted, only their weights. Use
     --orphans only where no other archive keeps its weights in the same place.
 
-    The best are ranked as by archive study best, by measured values: results that meet the constraints
-    come first, then those that violate them least; whole trainings come before those that paused at
+    The best are ranked as by archive study best, by measured values: results that meet the
+    constraints come first, then those that violate them least; whole trainings come before those that paused at
     a rung.
 
-    Records of trainers whose last heartbeat is older than --history are deleted, and with them the
+    Records of trainers with a last heartbeat older than --history are deleted, and with them the
     attempts that the log of a study shows; so are the logs on this machine, and the checkpoints, of
     trials that ended before.
     """

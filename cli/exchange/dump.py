@@ -1,6 +1,4 @@
-"""`archive dump` and `archive load`: an archive, or some of its studies, as one file or through a
-pipe.
-"""
+"""`archive dump` and `archive load`: studies as one file or through a pipe."""
 
 from __future__ import annotations
 
@@ -130,7 +128,7 @@ def dump(
 def _dump(
     ctx: click.Context, file: Path, skip_damaged: bool, *, force: bool, **options: Any
 ) -> tuple[dict[str, int], list[str]]:
-    """Write a dump; return the number of records of each kind, and what was left out."""
+    """Write a dump; return the number of records of each kind, and the omissions."""
     from archive.exchange.dump import dump as write
     from archive.exchange.repair import salvage
 
@@ -238,9 +236,7 @@ def _load(
 
 
 def _is_pipe(file: Path) -> bool:
-    """Return whether a file can be read once only, as `archive load <(ssh HOST archive dump)` has
-    it.
-    """
+    """Return whether a file can be read only once: `archive load <(ssh HOST archive dump)`."""
     return os.path.exists(file) and file.is_fifo()
 
 

@@ -1,6 +1,4 @@
-"""`archive import model` and `archive import onnx`: models as architectures of the space
-`torch`.
-"""
+"""`archive import model` and `archive import onnx`: models in the space `torch`."""
 
 from __future__ import annotations
 

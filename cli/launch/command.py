@@ -110,7 +110,7 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
     """List the fleets of this archive, and how many of their trainers run or are pending, as their
     engines say.
 
-    A fleet whose trainers have all left has ended; `archive launch stop --ended` removes it from
+    A fleet has ended when all its trainers have left; `archive launch stop --ended` removes it from
     the list.
     """
     from archive.launchers import records

@@ -279,8 +279,7 @@ def plan_fleet(
 
 
 def parse_trainer_options(arguments: list[str]) -> Mapping[str, Any]:
-    """Return the parsed options of `archive trainer`, so that a mistake shows before many trainers
-    make it.
+    """Parse the options of `archive trainer` before many trainers refuse them.
 
     Raises:
         UsageError: They are no options of `archive trainer`.
@@ -322,8 +321,7 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
 
 
 def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
-    """Start the least number of trainers; the record of a fleet of which none has started is
-    removed.
+    """Start the least number of trainers; remove the record of a fleet without any.
 
     Raises:
         LaunchError: The engine refused, perhaps after some of them.

@@ -222,16 +222,14 @@ class LiveView:
 
             self._seen[view.id] = seen
             self._told[view.id, event] = trained
-            # What had finished before this search is no event.
+            # Results from before this search are no events.
             if self._begun or view.finished is None:
                 self._print(event + self._lost(view))
 
         self._begun = True
 
     def _lost(self, view: ProposalView) -> str:
-        """Return why the last attempt was lost, unless its event said so: another worker may claim
-        it at once.
-        """
+        """Return why the last attempt was lost, unless its event was shown."""
         attempt = view.id, view.attempts
         if not view.attempts or view.reason is None or attempt in self._explained:
             return ""
@@ -266,9 +264,7 @@ class LiveView:
 
 
 def _is_repeated(view: ProposalView) -> bool:
-    """Return whether a proposal waits after an attempt that was lost, or after a trial that could
-    not begin.
-    """
+    """Return whether a proposal waits after a lost attempt, or a trial that did not begin."""
     return view.state is State.WAITING and view.reason is not None
 
 
@@ -285,9 +281,7 @@ def _number(value: float | None, form: str = ".4g") -> str:
 
 
 class SearchView:
-    """Shows the events of one search on stderr; the live view ends with the search, or with the
-    block.
-    """
+    """View of one search on stderr; ends with the search, or with the block."""
 
     def __init__(self) -> None:
         self._study: Study | None = None

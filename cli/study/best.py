@@ -107,8 +107,8 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     The best of many noisy values is the luckiest one. Where another training of a network could
     give another value, networks are ranked by the posterior mean of a Gaussian process instead
     (expected), with an interval of 95 %; the luckiest value is shown beside them. Of several
-    objectives, the Pareto set of the posterior means is shown beside the set of the measured values.
-    Results without a seed on record, as in most tables, have no noise.
+    objectives, the Pareto set of the posterior means is shown beside the set of the measured
+    values. Results without a seed on record, as in most tables, have no noise.
 
     The exit code is 3 where no result has a value that meets the constraints.
     """

@@ -293,9 +293,7 @@ def _several_versions(versions: Sequence[RecipeVersion]) -> str:
 def _best_and_latest(
     proposals: list[ProposalItem], best: ProposalView | None
 ) -> list[ProposalItem]:
-    """Return the incumbent and the latest proposals, by number: thousands of rows take long to
-    draw.
-    """
+    """Return the incumbent and the latest proposals, by number."""
     earlier = proposals[:-SHOWN]
     latest = proposals[-SHOWN:]
     if best is None:

@@ -198,7 +198,7 @@ class LogWriter:
 
     Args:
         home: Folder of the archive on this machine.
-        proposal: Proposal whose trial's log is shown; None shows only the ends of the logs of
+        proposal: Show the trial's log of this proposal; None shows only the ends of the logs of
             failed trials.
         as_json: Whether to write one JSON object a line instead of text.
     """

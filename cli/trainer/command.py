@@ -235,7 +235,7 @@ def start(
 
 
 def _run_observed(daemon: Trainer, observers: list[tuple[str, TrialObserver]]) -> Tally:
-    """Run a trainer whose trials observers receive, and return its tally."""
+    """Run a trainer with observers of its trials, and return its tally."""
     from archive.trainer.daemon.observation import closing_seconds, observation
 
     def seconds() -> float:

@@ -1,6 +1,4 @@
-"""Options of commands that start trainers: devices, limits of trials, times, proxies, observers,
-the cluster of the trials.
-"""
+"""Options of commands that start trainers: devices, limits, times, observers …"""
 
 from __future__ import annotations
 
