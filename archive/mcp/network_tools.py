@@ -212,7 +212,9 @@ def draw(
     drawn = network_of(archive, network)
     other = None if second is None else network_of(archive, second)
     shown = (
-        diagram(drawn) if other is None else difference_diagram(difference(drawn.canonical, other.canonical))
+        diagram(drawn)
+        if other is None
+        else difference_diagram(difference(drawn.canonical, other.canonical))
     )
     lines = (str(line).rstrip() for line in drawing.text(shown))
     content = drawing.svg(shown) if form == "svg" else "\n".join(lines)
