@@ -153,10 +153,11 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
     """
     from archive.architecture import codec, texts
     from archive.database.driver import hide_arrays
-    from archive.queries import results_of
 
     # Only keys go to the database.
     hide_arrays()
+    from archive.queries import results_of
+
     with open_archive(ctx) as archive:
         full = archive.architectures.find(key)
         architecture = archive.architectures.get(full)
