@@ -86,7 +86,7 @@ class NetworkChange:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class NetworkComparison:
     """Two networks: distances, the changes that the edit distance counts, and their results.
 
     `changes` is null where the edit distance is not defined, as for networks of two spaces.
@@ -165,7 +165,7 @@ def compare(
             description=f"Kernels whose distances to return, otmann and edit by default: {KERNELS}."
         ),
     ] = None,
-) -> Comparison:
+) -> NetworkComparison:
     """Compare two networks: distances between them, what turns the first into the second, and the
     results of both.
     """
@@ -180,9 +180,9 @@ def compare(
     ]
     items = sum(map(len, listed))
 
-    def first_parts(count: int) -> Comparison:
+    def first_parts(count: int) -> NetworkComparison:
         first_values, second_values, parts = take_first(count, *listed)
-        return Comparison(
+        return NetworkComparison(
             first=pair[0].key,
             second=pair[1].key,
             same=pair[0].key == pair[1].key,

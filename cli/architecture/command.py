@@ -165,7 +165,7 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         evaluations = results_of.of_key(archive.connection, full)
         scores = [ProxyItem(**score) for score in archive.proxies.of_architecture(full)]
 
-    del details["revision"]
+    details.pop("revision", None)
     text = texts.to_text(architecture)
     if as_json:
         document = ArchitectureDocument(

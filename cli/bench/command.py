@@ -18,12 +18,12 @@ class FigureItem:
 
     Attributes:
         name: The measured quantity.
-        value: The number.
+        value: The number; null where it is not known.
         unit: Its unit.
     """
 
     name: str
-    value: float
+    value: float | None
     unit: str
 
 
