@@ -125,7 +125,7 @@ class Gram(Generic[P]):
         key = architecture.key
         numbered = self._networks.get(key)
         if numbered is None:
-            # Numbers are never reused: pairs of a dropped network cannot be taken for those of
+            # Numbers are never reused: pairs of a dropped network cannot be taken for pairs of
             # another.
             numbered = self._networks[key] = (self._next, self._prepare(architecture))
             self._next += 1

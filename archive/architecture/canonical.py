@@ -197,7 +197,7 @@ class _PlainLinks:
         return _dense(self.labels)
 
     def neighbourhoods(self, colours: Colours) -> list[Any]:
-        """Return the colour of each layer with those of its parents and children."""
+        """Return the colour of each layer with the colours of its parents and children."""
         return [
             (
                 colour,
@@ -230,7 +230,7 @@ class _ArgumentLinks:
         return _dense(list(zip(self.labels, before, behind, strict=True)))
 
     def neighbourhoods(self, colours: Colours) -> list[Any]:
-        """Return the colour of each layer with those of its parents and children, and the
+        """Return the colour of each layer with the colours of its parents and children, and the
         arguments.
         """
         return [

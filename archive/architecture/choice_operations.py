@@ -15,7 +15,7 @@ vocabularies identify an operation.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -55,16 +55,18 @@ def parse_label(label: str) -> tuple[int | None, int]:
     return (int(match[1]), int(match[2])) if match else (None, int(label[1:]))
 
 
+def _all_labels() -> Iterator[str]:
+    for option in range(MOST_OPTIONS):
+        yield chain_label(option)
+
+    for decision in range(1, MOST_DECISIONS + 1):
+        for option in range(MOST_OPTIONS):
+            yield set_label(decision, option)
+
+
 CHOICES = define(
     "choices",
-    [
-        *(Operation(chain_label(option), "cell") for option in range(MOST_OPTIONS)),
-        *(
-            Operation(set_label(decision, option), "cell")
-            for decision in range(1, MOST_DECISIONS + 1)
-            for option in range(MOST_OPTIONS)
-        ),
-    ],
+    [Operation(label, "cell") for label in _all_labels()],
 )
 
 

@@ -23,7 +23,7 @@ from archive.architecture.graph import Architecture
 from archive.architecture.operations import Operation, vocabulary
 
 ZETA = 0.1
-"""Mass of the input, of the output and of all decision layers, as a share of that of the other
+"""Mass of the input, of the output and of all decision layers, as a share of the mass of the other
 layers."""
 
 
@@ -85,7 +85,7 @@ def total_mass(architecture: Architecture) -> float:
 
 
 def _with_ends(masses: list[float], operations: Sequence[Operation], floor: float) -> list[float]:
-    """Return the masses with those of input, output and decision layers."""
+    """Return the masses, with input, output and decision layers."""
     share = max(ZETA * sum(masses), floor)
     decisions = [u for u, operation in enumerate(operations) if operation.group == "decision"]
     for u in decisions:

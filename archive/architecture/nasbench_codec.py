@@ -40,9 +40,10 @@ def from_nasbench101(matrix: Any, operations: Sequence[str]) -> Architecture:
     """
     labels = _nb101_labels(operations)
     rows = _nb101_rows(matrix, len(labels))
-    edges = [
-        (tail, head) for tail, row in enumerate(rows) for head, entry in enumerate(row) if entry
-    ]
+    edges: list[Edge] = []
+    for tail, row in enumerate(rows):
+        edges += [(tail, head) for head, entry in enumerate(row) if entry]
+
     return built("nasbench101", [Layer(label) for label in labels], edges)
 
 
@@ -170,12 +171,9 @@ def _nb201_graph(slots: Mapping[Slot, str]) -> tuple[list[Layer], list[Edge]]:
     layers = [Layer(INPUT), *(Layer(op) for op in slots.values()), Layer(OUTPUT)]
     edges = [(0, u) for (begin, _), u in position.items() if begin == 0]
     edges += [(u, last) for (_, end), u in position.items() if end == 3]
-    edges += [
-        (u, v)
-        for (_, end), u in position.items()
-        for (begin, _), v in position.items()
-        if end == begin
-    ]
+    for (_, end), u in position.items():
+        edges += [(u, v) for (begin, _), v in position.items() if end == begin]
+
     return layers, edges
 
 
@@ -202,12 +200,10 @@ def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
 
     for slots in product(*allowed):
         if len(set(slots)) == inner:
-            pairs = {
-                (u, v)
-                for u, a in enumerate(slots, 1)
-                for v, b in enumerate(slots, 1)
-                if a[1] == b[0]
-            }
+            pairs: set[Edge] = set()
+            for u, (_, end) in enumerate(slots, 1):
+                pairs |= {(u, v) for v, (begin, _) in enumerate(slots, 1) if begin == end}
+
             if pairs == {(u, v) for u, v in edges if u != 0 and v != last}:
                 yield slots
 

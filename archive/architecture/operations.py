@@ -1,7 +1,7 @@
 """Operation vocabularies: the labels of layers and their meaning.
 
-A vocabulary belongs to a space. `cnn` and `mlp` are those of NASBOT (appendix A.3: tables 4 and 5);
-the cell vocabularies are those of the NAS-Bench tables, and those of DARTS are in
+A vocabulary belongs to a space. `cnn` and `mlp` are NASBOT's (appendix A.3: tables 4 and 5);
+the cell vocabularies belong to the NAS-Bench tables; the vocabularies of DARTS are in
 `archive.architecture.genotypes.operations`. Groups are the layer families that OTMANN's structural
 cost distinguishes and that a space's mutations keep together.
 
@@ -232,12 +232,15 @@ def vocabulary(name: str) -> Vocabulary:
 
 
 def _convolutions() -> list[Operation]:
-    kinds = (("conv", False), ("res", True))
-    return [
-        Operation(f"{kind}{kernel}", "conv", True, (1, 2), kernel=kernel, residual=residual)
-        for kind, residual in kinds
-        for kernel in (3, 5, 7)
-    ]
+    operations: list[Operation] = []
+    for kind, residual in (("conv", False), ("res", True)):
+        for kernel in (3, 5, 7):
+            name = f"{kind}{kernel}"
+            operations.append(
+                Operation(name, "conv", True, (1, 2), kernel=kernel, residual=residual)
+            )
+
+    return operations
 
 
 CNN = define(
@@ -282,7 +285,7 @@ MLP = define(
         Operation("linear", "decision", flat=True),
     ],
     decisions=True,
-    # All are activations: in table 5 those of one group are 0.1 apart, of different groups 0.25,
+    # All are activations: in table 5 activations of one group are 0.1 apart, of different groups 0.25,
     # here 0.8 and 2.
     tree={
         "rectifier": {

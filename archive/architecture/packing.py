@@ -32,20 +32,27 @@ BLOCK = 4096
 def pack(architectures: Sequence[Architecture]) -> Arrays:
     """Return the arrays of architectures of one space."""
     alphabet: dict[Layer, int] = {}
-    layers = [
-        [alphabet.setdefault(layer, len(alphabet)) for layer in each.layers]
-        for each in architectures
-    ]
-    edges = [each.edges for each in architectures]
+    layers: list[int] = []
+    layer_starts = [0]
+    edges: list[Edge] = []
+    edge_starts = [0]
+    for architecture in architectures:
+        layers += [alphabet.setdefault(layer, len(alphabet)) for layer in architecture.layers]
+        layer_starts.append(len(layers))
+        edges += architecture.edges
+        edge_starts.append(len(edges))
+
     letters = [[layer.op, layer.units, layer.stride] for layer in alphabet]
+    keys = [architecture.key for architecture in architectures]
+    functional_keys = [architecture.functional_key for architecture in architectures]
     return {
         "alphabet": np.frombuffer(json.dumps(letters).encode(), np.uint8),
-        "layers": np.array([letter for each in layers for letter in each], np.int32),
-        "layers.starts": np.cumsum([0, *map(len, layers)], dtype=np.int64),
-        "edges": np.array([edge for each in edges for edge in each], np.int32).reshape(-1, 2),
-        "edges.starts": np.cumsum([0, *map(len, edges)], dtype=np.int64),
-        "keys": np.array([each.key for each in architectures], "S32"),
-        "functional_keys": np.array([each.functional_key for each in architectures], "S32"),
+        "layers": np.array(layers, np.int32),
+        "layers.starts": np.array(layer_starts, np.int64),
+        "edges": np.array(edges, np.int32).reshape(-1, 2),
+        "edges.starts": np.array(edge_starts, np.int64),
+        "keys": np.array(keys, "S32"),
+        "functional_keys": np.array(functional_keys, "S32"),
     }
 
 
@@ -81,15 +88,18 @@ class PackedArchitectures(Sequence[Architecture]):
         return len(self._arrays["keys"])
 
     @overload
-    def __getitem__(self, at: int) -> Architecture: ...
+    def __getitem__(self, index: int) -> Architecture: ...
 
     @overload
-    def __getitem__(self, at: slice) -> tuple[Architecture, ...]: ...
+    def __getitem__(self, index: slice) -> tuple[Architecture, ...]: ...
 
-    def __getitem__(self, at: int | slice) -> Architecture | tuple[Architecture, ...]:
+    def __getitem__(self, index: int | slice) -> Architecture | tuple[Architecture, ...]:
         """Build one architecture, or several."""
-        chosen = range(len(self))[at]
-        return self.take([chosen])[0] if isinstance(chosen, int) else self.take(chosen)
+        positions = range(len(self))[index]
+        if isinstance(positions, int):
+            return self.take([positions])[0]
+
+        return self.take(positions)
 
     def __iter__(self) -> Iterator[Architecture]:
         """Build the architectures in blocks, which is faster than one by one."""
@@ -98,31 +108,34 @@ class PackedArchitectures(Sequence[Architecture]):
 
     def take(self, positions: Sequence[int] | NDArray[np.int64]) -> tuple[Architecture, ...]:
         """Build the architectures at some positions, each at least 0, in their order."""
-        at = np.asarray(positions, np.int64)
-        layers = self._entries("layers", at)
-        edges = self._entries("edges", at)
+        rows = np.asarray(positions, np.int64)
+        numbers = self._entries("layers", rows)
+        pairs = self._entries("edges", rows)
+        layers = [self._alphabet[letter] for letter in numbers.values.tolist()]
+        edges = [self._edges.setdefault(edge, edge) for edge in map(tuple, pairs.values.tolist())]
         columns = zip(
-            _cut([self._alphabet[letter] for letter in layers.values.tolist()], layers.starts),
-            _cut(
-                [self._edges.setdefault(edge, edge) for edge in map(tuple, edges.values.tolist())],
-                edges.starts,
-            ),
-            texts(self._arrays["keys"][at]),
-            texts(self._arrays["functional_keys"][at]),
+            _cut(layers, numbers.starts),
+            _cut(edges, pairs.starts),
+            texts(self._arrays["keys"][rows]),
+            texts(self._arrays["functional_keys"][rows]),
             strict=True,
         )
         return tuple([restore(self._space, *values) for values in columns])
 
-    def _entries(self, name: str, at: NDArray[np.int64]) -> _Entries:
-        begins, ends = (self._arrays[f"{name}.starts"][at + one] for one in (0, 1))
+    def _entries(self, name: str, rows: NDArray[np.int64]) -> _Entries:
+        begins = self._arrays[f"{name}.starts"][rows]
+        ends = self._arrays[f"{name}.starts"][rows + 1]
         starts = np.concatenate([[0], np.cumsum(ends - begins)])
-        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], ends - begins)
-        return _Entries(self._arrays[name][places], starts)
+        positions = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], ends - begins)
+        return _Entries(self._arrays[name][positions], starts)
 
 
 class _Entries(NamedTuple):
-    """Entries of some networks, network after network, and the place where the entries of each
-    begin: (n + 1,).
+    """Entries of some networks, network after network.
+
+    Attributes:
+        values: The entries.
+        starts: (n + 1,) int64, where the entries of each network begin.
     """
 
     values: NDArray[Any]

@@ -135,8 +135,11 @@ def fold_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
 
     behind = first + period * times
     inside = fold_parts(chain[first : first + period])
-    copies = tuple(u for part in chain[first + period : behind] for u in part.layers)
-    whole = Repeat(times, chain[first].begin, chain[behind - 1].end, tuple(inside), copies)
+    copies: list[int] = []
+    for part in chain[first + period : behind]:
+        copies += part.layers
+
+    whole = Repeat(times, chain[first].begin, chain[behind - 1].end, tuple(inside), tuple(copies))
     return [*fold_parts(chain[:first]), whole, *fold_parts(chain[behind:])]
 
 
@@ -191,11 +194,12 @@ def _values(architecture: Architecture, u: int) -> list[int]:
 
 def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int) -> str:
     position = {begin: 0, 0: 0} | {u: at for at, u in enumerate(inside, 1)}
-    edges: list[Connection] = [
-        (position[tail], position[head], *architecture.argument_of.get((tail, head), ()))
-        for head in inside
-        for tail in architecture.parents[head]
-    ]
+    edges: list[Connection] = []
+    for head in inside:
+        for tail in architecture.parents[head]:
+            arguments = architecture.argument_of.get((tail, head), ())
+            edges.append((position[tail], position[head], *arguments))
+
     layers = [Layer(INPUT), *(architecture.layers[u] for u in inside), Layer(OUTPUT)]
     final = (position[end], len(inside) + 1)
     return canonical.key(

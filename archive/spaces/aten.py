@@ -1,6 +1,4 @@
-"""The open space `torch`: any network of PyTorch's operations, imported by `archive import
-model`.
-"""
+"""The open space `torch`: any network of PyTorch's operations (`archive import model`)."""
 
 from __future__ import annotations
 
@@ -109,7 +107,7 @@ def content(layer: Layer) -> bytes:
     """Return the bytes of a constant, in the order of rows and in little-endian form.
 
     Raises:
-        InvalidArchitectureError: The content is not that of the shape and the type.
+        InvalidArchitectureError: The content does not fit the shape and the type.
     """
     dtype = layer.attributes.get("dtype")
     text = layer.attributes.get("content")

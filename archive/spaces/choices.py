@@ -5,7 +5,7 @@
 | `chain` | one layer a decision, each fed by the one before   | have the same operation at two places    |
 | `set`   | one layer a decision, all between input and output | have nothing in common                   |
 
-A member takes one option of every decision. The default space is that of NAS-Bench-Macro (Su et
+A member takes one option of every decision. The default space is NAS-Bench-Macro (Su et
 al., Prioritized Architecture Sampling with Monte-Carlo Tree Search, 2021): a chain of eight layers,
 each an identity (0) or one of two inverted residuals (1 and 2), 3^8 = 6,561 networks.
 """
@@ -48,7 +48,7 @@ class Choices(CellSpace):
 
     Args:
         decisions: The options of each decision by its name, or pairs of a name and its options.
-            None means those of NAS-Bench-Macro.
+            None means the decisions of NAS-Bench-Macro.
         form: `chain` or `set`.
         **config: Refused.
 

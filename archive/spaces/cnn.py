@@ -42,11 +42,10 @@ def vgg(repeats: int) -> Architecture:
     4 give VGG-13, -16 and -19.
     """
     groups = [(64, 2), (128, 2), (128, repeats), (256, repeats), (512, repeats)]
-    layers = [
-        layer
-        for units, count in groups
-        for layer in (*[Layer("conv3", units)] * count, _pool("max-pool"))
-    ]
+    layers: list[Layer] = []
+    for units, count in groups:
+        layers += [*[Layer("conv3", units)] * count, _pool("max-pool")]
+
     return chain(
         "cnn", [*layers, *(Layer("fc", units) for units in (128, 256, 512)), Layer("softmax")]
     )

@@ -68,7 +68,7 @@ def constrain(
 class ConstrainedSpace(Space):
     """The members of a space that meet constraints.
 
-    Its moves are those of the space, restricted to members.
+    Its moves are the moves of the space, restricted to members.
 
     It is made by `constrain`, not by `spaces.get`, because costs are functions, which no
     configuration can contain.

@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
@@ -137,7 +138,7 @@ class MatrixDecisions(Decisions):
         """Name the edges of the upper triangle row by row, and the inner vertices."""
         super().__init__(space)
         self.vertices = vertices
-        self._pairs = tuple((u, v) for u in range(vertices) for v in range(u + 1, vertices))
+        self._pairs = tuple(combinations(range(vertices), 2))
         self._labels = tuple(
             name for name in vocabulary(space.name).operations if name not in (INPUT, OUTPUT)
         )

@@ -189,9 +189,11 @@ class Chain(Decisions):
             space.name, {name: value for name, value in space.config.items() if name in limit_names}
         )
         names = self.vocabulary.of_group(*self.groups)
-        self.kinds: tuple[Kind, ...] = tuple(
-            (op, s) for op in names for s in self.vocabulary[op].strides
-        )
+        kinds: list[Kind] = []
+        for op in names:
+            kinds += [(op, stride) for stride in self.vocabulary[op].strides]
+
+        self.kinds = tuple(kinds)
         self.units = _powers_of_two(self.limits.min_units, self.limits.max_units)
         self.most = self.limits.max_layers - _ENDS
         self.most_fc = min(_MOST_FC, self.most - 1) if self.head else 0

@@ -80,7 +80,7 @@ def widen(architecture: Architecture, layer: int, units: int | None = None) -> A
 
 
 def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
-    """Insert a residual block after a layer: the output of the layer plus that of two convolutions
+    """Insert a residual block after a layer: the output of the layer plus the output of two convolutions
     of it.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import final
 
 import numpy as np
@@ -192,7 +193,8 @@ def _connected(matrix: Matrix, labels: list[str]) -> tuple[dict[int, str], set[t
     these.
     """
     kept = _on_a_path(matrix)
-    return {u: labels[u] for u in kept}, {(u, v) for u in kept for v in kept if matrix[u][v]}
+    edges = {(u, v) for u, v in product(kept, repeat=2) if matrix[u][v]}
+    return {u: labels[u] for u in kept}, edges
 
 
 def _one_step(matrix: Matrix, labels: list[str]) -> Iterator[tuple[str, Matrix, list[str]]]:

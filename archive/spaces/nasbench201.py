@@ -109,7 +109,10 @@ class EdgeDecisions(Decisions):
         narrowed = super().within(space)
         members = space.members()
         if members is not None:
-            used = {NONE, *(layer.op for member in members for layer in member.layers)}
+            used = {NONE}
+            for member in members:
+                used.update(layer.op for layer in member.layers)
+
             narrowed._offer([choice for choice in self._choices if choice in used])
 
         return narrowed

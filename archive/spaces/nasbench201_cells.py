@@ -54,9 +54,7 @@ def cells() -> tuple[Architecture, ...]:
 
 @cache
 def describe_strings() -> Mapping[tuple[str, ...], Described]:
-    """Return the network of each string of the table; the string is the only member of its key, a
-    tuple.
-    """
+    """Return the network of each string of the table; the key is the tuple of the string."""
     arrays = _arrays()
     keys = packing.texts(_arrays()["keys"])
     first = dict(enumerate(arrays["strings"].tolist()))

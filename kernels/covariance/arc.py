@@ -8,7 +8,7 @@ have no numbers.
 |---------|----------------------------------------------------------------------------------------|------------|
 | x       | codes (`archive.spaces.conditional`), NaN where a parameter does not exist             | (n, D)     |
 | delta_i | whether parameter i exists in a configuration                                          | bool       |
-| group   | parameters that share hyperparameters: those of one kind, or each by itself            | (D,)       |
+| group   | parameters that share hyperparameters: one kind, or one parameter each                | (D,)       |
 | omega_i | weight of the existence of parameter i, > 0                                            | (G,)       |
 | rho_i   | weight of its value relative to its existence, in (0, 1]                               | (G,)       |
 | g_i     | embedding of parameter i                                                               | a vector   |

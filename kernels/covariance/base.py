@@ -225,13 +225,13 @@ class Sum(Covariance):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the terms' names; equal names are distinguished by the number of their term."""
-        names = [name for term in self.terms for name in term.names]
-        if len(set(names)) == len(names):
-            return tuple(names)
+        names: list[str] = []
+        numbered: list[str] = []
+        for number, term in enumerate(self.terms):
+            names += term.names
+            numbered += [f"{number}.{name}" for name in term.names]
 
-        return tuple(
-            f"{number}.{name}" for number, term in enumerate(self.terms) for name in term.names
-        )
+        return tuple(names if len(set(names)) == len(names) else numbered)
 
     def bounds(self, stack: Floats) -> Floats:
         """Return the terms' bounds."""

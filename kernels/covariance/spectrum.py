@@ -44,7 +44,7 @@ class Repair:
             positive semi-definite.
         smallest: Smallest eigenvalue of the original.
         negative: Number of eigenvalues of the original that are negative beyond rounding.
-        amount: Frobenius norm of the change, relative to that of the original.
+        amount: Frobenius norm of the change, relative to the original's.
         projection: (n, n) float64, projection onto the kept eigenvectors; None where nothing
             changed. Covariances with other networks must be projected, too: predictions would be
             inconsistent with the repaired matrix.

@@ -1,6 +1,4 @@
-"""A distance of two networks in parts: what is matched, changed, inserted and removed, and what it
-costs.
-"""
+"""Parts of the distance of two networks: matches, changes, insertions, removals, and their costs."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ class DifferencePart:
     """A part of a distance.
 
     Attributes:
-        subject: What it is about: `layer`, `skip`, `break` or `mass` (the edit distance's and the
+        subject: Kind of the part: `layer`, `skip`, `break` or `mass` (the edit distance's and the
             transport's words).
-        change: What happens to it on the way from the first network to the second.
+        change: Change of the part on the way from the first network to the second.
         first: Positions in the first network: of a layer, or of the two ends of a skip; empty for
-            what is inserted.
-        second: The same in the second network; empty for what is removed.
+            an insertion.
+        second: The same in the second network; empty for a removal.
         cost: Its share of the distance, >= 0.
         reason: Where the cost comes from; empty where it is 0.
         amount: Mass that is moved; 1 for a layer or a skip.
@@ -67,7 +65,7 @@ class Difference:
         return math.fsum(part.cost for part in self.parts)
 
     def change(self, pair: tuple[int | None, int | None]) -> Change:
-        """Return what happens to a pair of `layers`."""
+        """Return the change of a pair of `layers`."""
         first, second = pair
         if first is None:
             return "inserted"

@@ -186,7 +186,10 @@ def _pair_layers_without_mass(
     taken: set[int],
 ) -> None:
     """Pair equal layers without mass, in their order: the plan does not contain them."""
-    moved = {u for part in parts for u in part.first}
+    moved: set[int] = set()
+    for part in parts:
+        moved.update(part.first)
+
     waiting = [
         v
         for v in range(len(second.layers))

@@ -119,8 +119,8 @@ class Bourgain:
         """Return rho.
 
         Args:
-            first: (m, k) coordinates; None means those of the n networks.
-            second: (m', k) coordinates; None means those of the n networks.
+            first: (m, k) coordinates; None means the n networks.
+            second: (m', k) coordinates; None means the n networks.
 
         Returns:
             (m, m') float64.
@@ -133,8 +133,8 @@ class Bourgain:
         """Return K = exp(-gamma rho^2).
 
         Args:
-            first: (m, k) coordinates; None means those of the n networks.
-            second: (m', k) coordinates; None means those of the n networks.
+            first: (m, k) coordinates; None means the n networks.
+            second: (m', k) coordinates; None means the n networks.
             gamma: Positive semi-definite for every gamma >= 0.
 
         Returns:
@@ -153,7 +153,7 @@ class Bourgain:
         are none.
 
         Args:
-            distances: (n, n) float64, those of `fit`.
+            distances: (n, n) float64, as passed to `fit`.
         """
         apart = distances > 0
         return float(np.max(distances[apart] / self.distances()[apart], initial=1.0))
@@ -177,9 +177,12 @@ def _random_sets(n: int, repeats: int | None, rng: np.random.Generator) -> tuple
 
     sizes = [2**power for power in range((n - 1).bit_length())]
     repeats = repeats or int(np.ceil(np.log(n)))
-    return tuple(
-        np.sort(rng.choice(n, size, replace=False)) for size in sizes for _ in range(repeats)
-    )
+    sets = []
+    for size in sizes:
+        for _ in range(repeats):
+            sets.append(np.sort(rng.choice(n, size, replace=False)))
+
+    return tuple(sets)
 
 
 def _separators(distances: Floats, coordinates: Floats) -> tuple[Integers, ...]:

@@ -185,7 +185,7 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
     Args:
         first: The wiring of one network.
         second: The wiring of the other.
-        alpha: Weight of the wiring; that of the labels is 1 - alpha.
+        alpha: Weight of the wiring; the labels have the weight 1 - alpha.
         starts: Number of couplings to start from, >= 1.
 
     Warns:

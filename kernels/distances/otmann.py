@@ -72,7 +72,7 @@ class LayersWithMass:
 
 
 class OTMANN(PairDistance[LayersWithMass]):
-    """Exact optimal transport of one network's computation to that of another.
+    """Exact optimal transport of one network's computation to another's.
 
     With the penalties of every variant the unnormalised distance is a pseudo-metric: symmetric, 0
     for equal networks, and the triangle inequality holds (theorem 3); different networks can be at
@@ -118,9 +118,9 @@ class OTMANN(PairDistance[LayersWithMass]):
     @property
     def components(self) -> tuple[str, ...]:
         """Return `otmann:NU` for each nu_str, then `otmann_normalised:NU`."""
-        return tuple(
-            f"{name}:{nu:g}" for name in ("otmann", "otmann_normalised") for nu in self.nu_str
-        )
+        plain = [f"otmann:{nu:g}" for nu in self.nu_str]
+        normalised = [f"otmann_normalised:{nu:g}" for nu in self.nu_str]
+        return (*plain, *normalised)
 
     @property
     def unnormalised(self) -> int:

@@ -34,7 +34,7 @@ def path_lengths(architecture: Architecture, weights: Floats) -> tuple[Floats, F
         weights: (n, groups), 1 where a layer belongs to a group.
 
     Returns:
-        The lengths from the input and those to the output:
+        The lengths from the input and to the output:
         delta_ip: (n, 3 * groups).
         delta_op: (n, 3 * groups).
     """
@@ -51,7 +51,7 @@ def path_lengths(architecture: Architecture, weights: Floats) -> tuple[Floats, F
 
 @compiled
 def _walk(hops: NDArray[np.int64], weights: Floats, lengths: Floats) -> None:
-    """Write the lengths of all layers with hops, from those of the layers they hop to.
+    """Write the lengths of all layers with hops, from the lengths at the ends of the hops.
 
     Args:
         hops: (edges, 2) of a layer and its successor on the path, grouped by layer, the successor's

@@ -12,13 +12,13 @@ program for each family ("block").
 | masses  | lm(u) > 0, sorted by block, networks end to end    | (layers,)              |
 | labels  | row of the layer's label in `penalties`            | (layers,)              |
 | places  | scaled path lengths: C_str = L1 distance           | (layers, f)            |
-| slopes  | lengths from the input minus those to the output   | (layers,)              |
+| slopes  | lengths from the input minus lengths to the output | (layers,)              |
 | blocks  | where each block of each network begins            | (networks, blocks + 1) |
 | c       | label penalty + nu_str * C_str                     | one an arc, per nu_str |
 | u, v    | potentials; w_ij = u_i + v_j on the tree's arcs    | one a layer            |
 
 The solver is the primal network simplex on a bipartite graph with a root: an arc from each row to
-the root and from the root to each column, of gain 0, carries what is left unmatched, so the star of
+the root and from the root to each column, of gain 0, carries the unmatched mass, so the star of
 those arcs is a feasible start. A basis is a spanning tree; it stays feasible when only the costs
 change, hence the next nu_str starts where the last one ended. The largest nu_str is first: few arcs
 have a gain then, and the mass is matched in few pivots. Trees stay strongly feasible (Cunningham
@@ -427,9 +427,7 @@ def solve(
 
 
 def slopes_of(places: Floats) -> Floats:
-    """Return the path lengths of each layer from the input minus those to the output, (layers,)
-    from (layers, f).
-    """
+    """Return each layer's lengths from the input minus its lengths to the output, (layers,)."""
     half = places.shape[1] // 2
     slopes: Floats = places[:, :half].sum(axis=1) - places[:, half:].sum(axis=1)
     return slopes

@@ -214,7 +214,9 @@ class Hamming(EmbeddedDistance):
             InvalidArchitectureError: The space has slots, and the network is not a member of it.
         """
         encoded = table(architecture, self.attributes)
-        halves = [
-            name for place, op in encoded.operations.items() for name in (f"{place}={op}", place)
-        ]
-        return ({**dict.fromkeys(encoded.edges, 1.0), **dict.fromkeys(halves, 0.5)},)
+        features = dict.fromkeys(encoded.edges, 1.0)
+        for vertex, operation in encoded.operations.items():
+            features[f"{vertex}={operation}"] = 0.5
+            features[vertex] = 0.5
+
+        return (features,)

@@ -3,7 +3,7 @@ wide enough networks.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014).
 `archive.kernels.covariance.arc` has the kernel on configurations, its notation and its formulas;
-here the parameters are those of a network's layers.
+here the parameters are the settings of a network's layers.
 
 | symbol  | meaning                                                                                    |
 |---------|--------------------------------------------------------------------------------------------|
@@ -42,7 +42,7 @@ class ArcFeatures(EmbeddedDistance):
     pseudo-metric: 0 where neither network has the parameter, omega where one has it, and omega
     sqrt(2) sqrt(1 - cos(pi rho t)) where both do, with t = 1/2 for different operations and t =
     |difference of log units| / (log greatest - log least). With rho = 1 the squared cost of a
-    different operation is that of one missing and one additional layer.
+    different operation is equal to one missing and one additional layer.
 
     Both components are Euclidean distances of embeddings, hence pseudo-metrics, and exp(-sum_i
     beta_i d_i^2) is positive semi-definite. Networks that differ in their wiring only can be at
@@ -117,10 +117,10 @@ def places(architecture: Architecture) -> dict[str, Layer]:
         if layer.op not in (INPUT, OUTPUT):
             by_hops.setdefault(hops[-1], []).append(layer)
 
-    return {
-        f"{p}.{s}": layer
-        for p, layers in sorted(by_hops.items())
-        for s, layer in enumerate(
-            sorted(layers, key=lambda layer: (layer.op, layer.stride, layer.units or 0))
-        )
-    }
+    placed: dict[str, Layer] = {}
+    for p, layers in sorted(by_hops.items()):
+        layers.sort(key=lambda layer: (layer.op, layer.stride, layer.units or 0))
+        for s, layer in enumerate(layers):
+            placed[f"{p}.{s}"] = layer
+
+    return placed

@@ -148,7 +148,11 @@ class EmbeddedDistance(FeatureDistance):
 
 def vocabulary(networks: Sequence[Embedded], component: int = 0) -> tuple[str, ...]:
     """Return the sorted names of all features of the networks."""
-    return tuple(sorted({name for network in networks for name in network.features[component]}))
+    names: set[str] = set()
+    for network in networks:
+        names.update(network.features[component])
+
+    return tuple(sorted(names))
 
 
 def matrix(networks: Sequence[Embedded], names: Sequence[str], component: int = 0) -> Floats:

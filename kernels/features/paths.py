@@ -235,13 +235,14 @@ def every_path(space: str, length: int | None = None) -> tuple[str, ...]:
             f"at most {MOST_NAMES:,} paths can be named, {space} has more of length {longest}"
         )
 
-    return tuple(
-        ARROW.join([INPUT, *entry, *steps, *cell.exit, OUTPUT])
-        for i in range(longest + 1)
-        for cell in cells
-        for entry in cell.entries
-        for steps in product(cell.operations, repeat=i)
-    )
+    names: list[str] = []
+    for length in range(longest + 1):
+        for cell in cells:
+            for entry in cell.entries:
+                for steps in product(cell.operations, repeat=length):
+                    names.append(ARROW.join([INPUT, *entry, *steps, *cell.exit, OUTPUT]))
+
+    return tuple(names)
 
 
 class _CellLabels(NamedTuple):

@@ -23,7 +23,7 @@ MOST_TIMES = 10_000
 
 
 def blocks(architecture: Architecture) -> list[tuple[int, int, frozenset[int]]]:
-    """Return each block: the positions of its start and its end, and those of the layers between.
+    """Return each block: the positions of its start, its end and the layers between.
 
     Inner blocks come before the blocks that contain them.
 

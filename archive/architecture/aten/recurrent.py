@@ -1,5 +1,4 @@
-"""Recurrent layers of the space `torch`: `lstm`, `gru` and `rnn`, whose tensors follow from their
-attributes.
+"""Recurrent layers of the space `torch`: tensors of `lstm`, `gru` and `rnn` from their attributes.
 
 They are layers of `torch.nn`, with several layers and directions in one. The tensors have the names
 that `torch.nn` gives them, such as `weight_ih_l0` and `bias_hh_l1_reverse`.
@@ -50,7 +49,7 @@ def features(attributes: Mapping[str, Any]) -> int:
 
 
 def check(op: str, attributes: Mapping[str, Any]) -> None:
-    """Check that the attributes are those of a layer.
+    """Check the attributes of a layer.
 
     Raises:
         InvalidArchitectureError: A size is out of range.

@@ -4,7 +4,7 @@
 
 `signatures.txt` has one line a signature, in PyTorch's own language. A tensor parameter is an
 input: an edge with its number, an attribute with the shape of a tensor that the layer owns, or an
-attribute with a number. Inputs are counted from 0 in the order of the parameters, those of a list
+attribute with a number. Inputs are counted from 0 in the order of the parameters, inputs of a list
 after all others. Other parameters are attributes.
 """
 
@@ -67,7 +67,7 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "native_layer_norm": {"eps": "1e-05"},
     "native_group_norm": {"eps": "1e-05"},
 }
-"""Defaults of parameters that have none in PyTorch's signature: those of the layers of
+"""Defaults of parameters that have none in PyTorch's signature, from the layers of
 `torch.nn`."""
 
 MODES: Mapping[str, str] = {
@@ -117,7 +117,7 @@ class Signature:
 
     Attributes:
         operation: Name of the operation.
-        overload: Name of the signature among those of the operation; empty for the default one.
+        overload: Name of the signature within the operation; empty for the default signature.
         parameters: All parameters, in order.
         outputs: Number of tensors that it returns; 0 for a list.
     """

@@ -91,7 +91,7 @@ def unit_axis(layer: Layer, name: str) -> int | None:
     """Return the axis of a layer's matrix or kernel along which its units lie; None for other
     tensors.
 
-    The units of an embedding are its indices, each with a vector of its own.
+    The units of an embedding are its indices, each with a separate vector.
     """
     if layer.op in ("convolution", "embedding", "_embedding_bag"):
         transposed = layer.op == "convolution" and bool(layer.attributes.get("transposed"))

@@ -39,7 +39,7 @@ def diagram(
 ) -> Diagram:
     """Return an architecture as a diagram, the same for all of its relabellings.
 
-    Layers are numbered in canonical order, which is that of stored networks.
+    Layers are numbered in canonical order, the order of stored networks.
 
     Args:
         architecture: The network.
@@ -177,14 +177,16 @@ def _with_junctions(edges: Sequence[Edge], joins: bool) -> list[tuple[Item, Item
 
 
 def _in_order(layers: Sequence[int], feeds: Sequence[tuple[Item, Item]]) -> list[Item]:
-    """Return layers and junctions in topological order: a junction behind the last layer that feeds
-    it.
-    """
+    """Return layers and junctions in topological order: a junction behind its last feeder."""
     behind: dict[int, list[Item]] = {}
     for junction in dict.fromkeys(head for _, head in feeds if isinstance(head, tuple)):
         behind.setdefault(max(junction), []).append(junction)
 
-    return [item for u in layers for item in (u, *behind.get(u, ()))]
+    items: list[Item] = []
+    for u in layers:
+        items += [u, *behind.get(u, ())]
+
+    return items
 
 
 def _cells(architecture: Architecture, notes: Mapping[int, str]) -> _Parts:

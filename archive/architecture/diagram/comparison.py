@@ -59,13 +59,11 @@ def merge(
         for network, places in zip((first, second), node_of, strict=True)
     )
     links = [Link(*edge, _link_status(edge in old, edge in new)) for edge in sorted(old | new)]
-    panels = [
-        Panel(
-            f"{part} cell",
-            frozenset(number for number, pair in enumerate(drawn) if parts[pair] == part),
-        )
-        for part in sorted({part for part in parts.values() if part})
-    ]
+    panels = []
+    for part in sorted(set(filter(None, parts.values()))):
+        members = frozenset(number for number, pair in enumerate(drawn) if parts[pair] == part)
+        panels.append(Panel(f"{part} cell", members))
+
     title = f"difference of {first.key[:8]} and {second.key[:8]}"
     whole = Diagram(
         tuple(nodes), tuple(links), (), tuple(panels), (), title, tuple(heading), legend=True
@@ -226,11 +224,16 @@ def gather(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
     heads = _heads(diagram)
     nodes = list(diagram.nodes)
     links = list[Link]()
-    member = {u: number for number, panel in enumerate(diagram.panels) for u in panel.nodes}
+    member: dict[int, int] = {}
+    for number, panel in enumerate(diagram.panels):
+        member |= dict.fromkeys(panel.nodes, number)
+
     keys = [float(u) for u in range(len(nodes))]
     for (tails, status), fed in heads.items():
         if len(tails) < 2 or len(fed) < 2:
-            links += [Link(tail, head, status) for head in fed for tail in tails]
+            for head in fed:
+                links += [Link(tail, head, status) for tail in tails]
+
             continue
 
         only = [head for head in fed if head in sums and _inputs(diagram, head) == list(tails)]
@@ -271,7 +274,7 @@ def _sort(
     keys: list[float],
     member: dict[int, int],
 ) -> Diagram:
-    """Return nodes and links in a topological order near that of the keys."""
+    """Return nodes and links in a topological order near the order of the keys."""
     waiting = [0] * len(nodes)
     below: list[list[int]] = [[] for _ in nodes]
     for link in links:

@@ -5,7 +5,7 @@
 
 A cell has the states 0 and 1, its inputs c_{k-2} and c_{k-1}, and a state for each node: two
 consecutive pairs of an operation and the state that it reads make a node, and the first node is
-state 2. `…_concat` lists the nodes that the output of the cell concatenates. The names are those of
+state 2. `…_concat` lists the nodes that the output of the cell concatenates. The names come from
 `cnn/genotypes.py` in quark0/darts.
 
 Text is parsed, never evaluated.

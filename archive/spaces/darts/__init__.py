@@ -1,5 +1,4 @@
-"""Spaces of genotypes: `darts`, the search space of DARTS, and `nasnet`, cells like those of NASNet
-and AmoebaNet.
+"""Spaces of genotypes: `darts`, and `nasnet` with cells like NASNet's and AmoebaNet's.
 
     from archive.architecture.genotypes.codec import from_genotype, to_genotype
     from archive.spaces.darts.published import PUBLISHED

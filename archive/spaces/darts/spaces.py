@@ -1,7 +1,7 @@
 """Base class of the spaces of genotypes: sampling, mutation and neighbours as in BANANAS' code.
 
 White, Neiswanger, Savani: BANANAS, section 5; its DARTS space is `darts/arch.py` of
-naszilla/naszilla, and the neighbours are those of `nas_bench_301/cell_301.py` there.
+naszilla/naszilla, and the neighbours follow `nas_bench_301/cell_301.py` there.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class GenotypeSpace(CellSpace):
         """Change one choice, drawn uniformly until a network of another `functional_key` results.
 
         As in BANANAS' code: one of the two cells, one of its choices, and either another operation
-        or another state, which is not that of the node's other choice in `darts`.
+        or another state, in `darts` not the state of the node's other choice.
         """
         cells = _cells(architecture)
         while True:
@@ -198,7 +198,7 @@ class GenotypeSpace(CellSpace):
     def _rewire(self, choices: Sequence[Choice], position: int) -> list[Choice]:
         """Return the choices with another state that the node may read."""
         operation, state = choices[position]
-        # The partner of an even position is the next one, that of an odd position the one before.
+        # The partner of an even position is the next position, of an odd one the position before.
         taken = {state} if self.rules.repeats else {state, choices[position ^ 1][1]}
         return [(operation, other) for other in range(INPUTS + position // 2) if other not in taken]
 
@@ -305,7 +305,7 @@ class Darts(GenotypeSpace):
 
 @final
 class NasNet(GenotypeSpace):
-    """Cells like those of NASNet and AmoebaNet: five nodes each, with the operations of the DARTS
+    """Cells like NASNet's and AmoebaNet's: five nodes each, with the operations of the DARTS
     repository.
     """
 

@@ -156,7 +156,7 @@ def swap_label(
 ) -> Architecture:
     """Change the operation of a layer.
 
-    Units and stride stay if the new operation permits them. A layer without units gets those of its
+    Units and stride stay if the new operation permits them. A layer without units gets the units of its
     surroundings. A stride that the new operation does not permit becomes the one that it does.
     """
     old = architecture.layers[layer]
@@ -191,7 +191,7 @@ def wedge_layer(
     Args:
         architecture: The network.
         edge: An edge `(u, v)`; it is replaced by `(u, w)` and `(w, v)`.
-        op: Operation of the new layer w. If it has units, w gets the mean of those of u and v.
+        op: Operation of the new layer w. If it has units, w gets the mean units of u and v.
         stride: Stride of w; by default the smallest that the operation permits.
         default_units: Units of w if neither u nor v, nor the layers behind them, have any.
     """

@@ -81,7 +81,7 @@ def steps(
 ) -> Mutation:
     """Apply this many random modifiers, fewer if no legal one is left.
 
-    The operations are those of a walk that visits no network twice: steps that lead back are
+    The operations describe a walk that visits no network twice: steps that lead back are
     omitted. A walk that has returned to its start takes one more step.
     """
     walk = [architecture]

@@ -5,7 +5,7 @@ files of their forms.
     NB201     `arch_str`, or `net_str`                    one number per row, empty if unknown
     DARTS     `genotype`                                  the same
     NB101     `n_vertices`, `adjacency_rowmajor`, `ops`   likewise
-    choices   those of `archive.spaces.tables.parser`, which also make the settings of the space
+    choices   see `archive.spaces.tables.parser`; they also make       the settings of the space
 
 `adjacency_rowmajor` is a string of n_vertices² characters 0 and 1; `ops` holds the labels,
 separated by `|`. Files with the suffix `.gz` are decompressed.
@@ -52,7 +52,7 @@ Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
 
 MOST_KEPT = 100_000
-"""Most architectures of a table that are kept in memory: those of NAS-Bench-101 would take 0.3
+"""Most architectures of a table that are kept in memory: NAS-Bench-101 would take 0.3
 GB."""
 
 
@@ -124,7 +124,7 @@ class Table:
             name: _freeze(means) for name, means in zip(self.columns, content["means"], strict=True)
         }
         self._unusable: dict[str, str] = about["unusable"]
-        # Tables in the cache may be those of an earlier release.
+        # An earlier release may have written the tables in the cache.
         doubtful: Mapping[str, Any] = about.get("doubtful", {})
         self.impossible = {
             name: ImpossibleCosts(first, tuple(rows)) for name, (first, rows) in doubtful.items()
@@ -148,7 +148,7 @@ class Table:
 
         Args:
             path: Its file.
-            options: Options of decisions by name, for those of which a file of choices has one.
+            options: Options by the name of a decision, where a file of choices has one option.
 
         Raises:
             UsageError: The file cannot be read, or is no such table; the message names the row.

@@ -22,7 +22,7 @@ class TableSpace(Space):
     """The members of a space that are in a table, up to relabelling and dead edges.
 
     A table is often a sample: with one cell in twenty, as for NAS-Bench-101 here, most mutations of
-    a member are not members. Moves are those of the space, restricted to members.
+    a member are not members. Moves are the moves of the space, restricted to members.
 
     Args:
         space: Space of the table's networks.
