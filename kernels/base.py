@@ -75,9 +75,7 @@ class Components:
 
 
 class LowerBound(Protocol):
-    """A lower bound of all unnormalised components of a distance, computed from a short vector a
-    network (a sketch).
-    """
+    """A lower bound of all unnormalised components, computed from a short vector (a sketch)."""
 
     def describe(self, arrays: Mapping[str, NDArray[Any]]) -> Floats:
         """Return the sketches (n, s) of n packed networks (`archive.kernels.search.packed`)."""
@@ -89,8 +87,7 @@ class LowerBound(Protocol):
 
 
 class Distance(ABC, Generic[P]):
-    """A distance between architectures of one space, or a family of distances with several
-    parameter values.
+    """A distance between architectures of one space, or a family with several parameter values.
 
     Instances are immutable and may be shared by threads. Distances are symmetric and never
     negative, and a network is at distance 0 from itself and from its relabellings. The docstring of
@@ -117,8 +114,9 @@ class Distance(ABC, Generic[P]):
 
     @abstractmethod
     def prepare(self, architecture: Architecture) -> P:
-        """Compute the part that depends on one network alone; the result is immutable and can be
-        pickled.
+        """Compute the part that depends on one network alone.
+
+        The result is immutable and can be pickled.
 
         Raises:
             InvalidArchitectureError: The distance is not defined on this network.
@@ -148,9 +146,7 @@ class Distance(ABC, Generic[P]):
         return 1.0
 
     def default_covariance(self) -> Covariance:
-        """Return the default covariance of the distance: exp(-sum_i beta_i d_i^p), one beta for
-        each component.
-        """
+        """Return the default covariance exp(-sum_i beta_i d_i^p), one beta for each component."""
         return exponential(len(self.components), self.power)
 
 
@@ -191,9 +187,7 @@ class PairDistance(Distance[P]):
     def distances(
         self, first: Sequence[P | Architecture], second: Sequence[P | Architecture] | None = None
     ) -> Components:
-        """Compute each pair of distinct networks once and write it to all its places in the
-        block.
-        """
+        """Compute each pair of distinct networks once and write it wherever it occurs in the block."""
         rows = [self._as_prepared(network) for network in first]
         columns = rows if second is None else [self._as_prepared(network) for network in second]
         position: dict[str, int] = {}

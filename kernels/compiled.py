@@ -20,8 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class _OptionalCache:
-    """A cache of numba without which functions still run: where it cannot be read or written, they
-    are compiled.
+    """A cache of numba; functions are compiled where it cannot be read or written.
 
     numba raises an error for a damaged file, for a file of another release with a class that this
     one does not have, and where the disk is full.

@@ -192,25 +192,19 @@ class Gram(Generic[P]):
 
 
 class _Square(NamedTuple):
-    """Distances of all pairs of some networks: their numbers, ascending, and (c, n, n)
-    distances.
-    """
+    """Distances (c, n, n) of all pairs of some networks, by their numbers, ascending."""
 
     numbers: Integers
     stack: Floats
 
     @classmethod
     def of(cls, numbers: Integers, stack: Floats) -> _Square:
-        """Return the distances of a block of equal rows and columns, in which networks may be
-        repeated.
-        """
+        """Return the distances of a block of rows and columns that may repeat networks."""
         distinct, first = np.unique(numbers, return_index=True)
         return cls(distinct, stack[:, first[:, None], first])
 
     def recall(self, pairs: Integers) -> tuple[Floats, Integers]:
-        """Return (c, q) values of pairs of numbers, and the positions of those that are not among
-        them.
-        """
+        """Return (c, q) values of pairs of numbers, and the positions of missing ones."""
         values = np.empty((len(self.stack), len(pairs)))
         if not len(self.numbers):
             return values, np.arange(len(pairs))

@@ -36,9 +36,7 @@ def worth_keeping(space: str) -> bool:
 
 
 def worth_storing(distance: Distance[Any], space: str) -> bool:
-    """Return whether reading a distance between networks of a space is faster than computing it
-    again.
-    """
+    """Return whether reading a distance of a space is faster than computing it again."""
     return isinstance(distance, PairDistance) and distance.store_pairs and worth_keeping(space)
 
 

@@ -1,5 +1,4 @@
-"""Architectures as labelled directed acyclic graphs: operations, canonical form, layer masses,
-codecs.
+"""Architectures as labelled directed acyclic graphs: operations, canonical form, masses, codecs.
 
 Imports errors only.
 """

@@ -32,8 +32,7 @@ Links = Sequence[Sequence[tuple[int, int]]]
 
 
 def key(space: str, layers: Sequence[Layer], edges: Sequence[Connection]) -> str:
-    """Return 32 hexadecimal digits that are equal for isomorphic graphs only (up to a 128-bit
-    collision).
+    """Return 32 hexadecimal digits, equal for isomorphic graphs only (up to a 128-bit collision).
 
     Args:
         space: Name of the vocabulary.
@@ -116,9 +115,7 @@ class _CanonicalSearch:
         return colours
 
     def best(self, colours: Colours) -> tuple[Certificate, Colours]:
-        """Return the smallest certificate below these refined colours, with the ranks that give
-        it.
-        """
+        """Return the smallest certificate below these refined colours, with its ranks."""
         colours, cell = self._without_twins(colours)
         if not cell:
             return self._certificate(colours), colours
@@ -142,8 +139,7 @@ class _CanonicalSearch:
         return smallest
 
     def _without_twins(self, colours: Colours) -> tuple[Colours, list[int]]:
-        """Return colours with leading classes of twins split, and the first class whose layers are
-        not all twins.
+        """Return colours with leading classes of twins split, and the first class of other layers.
 
         Splitting twins splits no other class: each layer is a neighbour of all of them or of none.
         """

@@ -21,8 +21,9 @@ def most_layers(space: str) -> int:
 
 
 def has_arguments(space: str) -> bool:
-    """Return whether the edges of a space have arguments; false for an unknown space, which is
-    reported later.
+    """Return whether the edges of a space have arguments.
+
+    False for an unknown space, which is reported later.
     """
     try:
         return vocabulary(space).arguments

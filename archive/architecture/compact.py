@@ -60,8 +60,7 @@ def restore(
     functional_key: str,
     arguments: tuple[tuple[int, ...], ...] | None = None,
 ) -> Architecture:
-    """Return an architecture from the values of one that was validated before, without another
-    validation.
+    """Return a validated architecture from its values, without another validation.
 
     Args:
         space: Name of the vocabulary.

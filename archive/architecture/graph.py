@@ -134,9 +134,7 @@ class Architecture:
 
     @cached_property
     def key(self) -> str:
-        """32 hexadecimal digits, equal for two architectures if and only if they are the same
-        network.
-        """
+        """32 hexadecimal digits, equal exactly for two architectures of the same network."""
         return canonical.key(self.space, self.layers, self.connections)
 
     @cached_property
@@ -149,8 +147,9 @@ class Architecture:
 
     @cached_property
     def live(self) -> tuple[int, ...]:
-        """The positions on some path from input to output, ascending; both ends are always among
-        them.
+        """The positions on some path from input to output, ascending.
+
+        Both ends are always among them.
 
         No path passes a layer whose operation is zero (`Operation.zero`).
         """
@@ -214,8 +213,9 @@ class Architecture:
 
     @cached_property
     def levels(self) -> tuple[int | None, ...]:
-        """Number of halvings of the image up to and including each layer; None for a layer whose
-        output is a vector.
+        """Number of halvings of the image up to and including each layer.
+
+        None for a layer whose output is a vector.
 
         The side of the image after layer u is `ceil(side / 2 ** levels[u])`. Halving rounds up, so
         layers of equal level have images of equal size for every input size.

@@ -106,9 +106,7 @@ def to_nasbench201(architecture: Architecture) -> str:
 
 
 def nasbench201_text(operations: Sequence[str]) -> str:
-    """Return the NAS-Bench-201 string of six operations in the order of `NB201_SLOTS`, `none` for
-    an absent edge.
-    """
+    """Return the NAS-Bench-201 string of six operations by `NB201_SLOTS`, `none` if absent."""
     a, b, c, d, e, f = operations
     return f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|"
 
@@ -178,9 +176,7 @@ def _nb201_graph(slots: Mapping[Slot, str]) -> tuple[list[Layer], list[Edge]]:
 
 
 def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
-    """Yield the ways to put the inner layers on edges of a cell that give exactly the
-    architecture's edges.
-    """
+    """Yield the ways to put inner layers on edges of a cell that give the architecture's edges."""
     inner = len(architecture.layers) - 2
     if inner > len(NB201_SLOTS):
         return

@@ -101,9 +101,7 @@ class Vocabulary:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the vocabulary: with another one, the features of the same networks may
-        differ.
-        """
+        """Digest of the vocabulary, on which the features of networks may depend."""
         return blake2b(repr(self).encode(), digest_size=16).hexdigest()
 
     @property
@@ -129,8 +127,9 @@ class Vocabulary:
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """Names of the cells of an architecture, in the vocabulary's order; one empty name if there
-        is one cell.
+        """Names of the cells of an architecture, in the vocabulary's order.
+
+        One empty name if there is one cell.
         """
         return tuple(
             dict.fromkeys(

@@ -122,9 +122,7 @@ def parts(architecture: Architecture) -> tuple[list[Part], list[int]]:
 
 
 def fold_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
-    """Return parts with repeats in the place of repeated ones, the one that saves most layers
-    chosen first.
-    """
+    """Return parts with repeats in place of repeated ones; repeats that save most come first."""
     best = max(_repeats(chain), default=(0, 0, 0, 0))
     saved = best[0]
     period = -best[1]
@@ -183,8 +181,9 @@ def _users(
 
 
 def _values(architecture: Architecture, u: int) -> list[int]:
-    """Return the parents whose outputs a layer uses; an edge without an argument only orders two
-    layers.
+    """Return the parents whose outputs a layer uses.
+
+    An edge without an argument only orders two layers.
     """
     if not architecture.arguments:
         return list(architecture.parents[u])
@@ -208,9 +207,7 @@ def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int
 
 
 def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
-    """Return all repeats as (layers saved, -period, -first part, times): the best is the
-    largest.
-    """
+    """Return all repeats as (layers saved, -period, -first part, times); the best is the largest."""
     repeats = []
     keys = [part.key for part in chain]
     before = [0, *accumulate(len(part.layers) for part in chain)]

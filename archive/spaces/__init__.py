@@ -58,8 +58,9 @@ def get(name: str, **config: Any) -> Space:
 
 
 def _settings_of(table: Any) -> dict[str, Any]:
-    """Return the settings of the space that a table describes; none for a space that its name
-    determines.
+    """Return the settings of the space that a table describes.
+
+    None for a space that its name determines.
     """
     from archive.spaces.tables.reader import Table
 

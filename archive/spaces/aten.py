@@ -52,8 +52,7 @@ class Torch(Space):
         return False
 
     def validate(self, architecture: Architecture) -> None:
-        """Check the attributes and the inputs of each layer, the shapes of weights, and the nesting
-        of blocks.
+        """Check attributes and inputs of each layer, the shapes of weights, and the nested blocks.
 
         Raises:
             InvalidArchitectureError: The architecture is not a member; the message gives the reason

@@ -95,8 +95,7 @@ class Space(ABC):
 
     @abstractmethod
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield every network that is one legal modification away, each once, without the given
-        one.
+        """Yield every network that one legal modification gives, each once, without the given one.
 
         A generator, since there can be very many. Their order depends on the order of the layers.
 
@@ -105,8 +104,9 @@ class Space(ABC):
         """
 
     def members(self) -> Sequence[Architecture] | None:
-        """Return every network of the space, one of each `functional_key`; None if there are too
-        many to list.
+        """Return every network of the space, one of each `functional_key`.
+
+        None if there are too many to list.
 
         The list is created once and shared: callers must not change it. Its order is deterministic.
         """
@@ -114,8 +114,7 @@ class Space(ABC):
 
     @staticmethod
     def slots(architecture: Architecture) -> Mapping[str, str] | None:
-        """Return the operation of each slot of a member by the slot's name, `NONE` for an empty
-        one.
+        """Return the operation of each slot of a member by the slot's name, `NONE` if empty.
 
         A space has slots if all its networks are operations in the same places; adjacency encodings
         then compare places, not matrices. None for other spaces.

@@ -1,6 +1,4 @@
-"""Base class of the spaces of cells: no settings, an initial pool of random cells, decisions on
-edges and labels.
-"""
+"""Base class of the spaces of cells: random initial pool, decisions on edges and labels."""
 
 from __future__ import annotations
 
@@ -38,8 +36,9 @@ class CellSpace(Space):
         return MatrixDecisions(self, self.vertices)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Return ten random cells; fewer if many draws in a row repeat a cell, as in a tiny
-        space.
+        """Return ten random cells.
+
+        Fewer if many draws in a row repeat a cell, as in a tiny space.
         """
         rng = np.random.default_rng(0) if rng is None else rng
         pool: dict[str, Architecture] = {}

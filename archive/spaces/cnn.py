@@ -1,6 +1,4 @@
-"""The space `cnn`: convolutional networks, with NASBOT's initial pool (appendix B.1 and figure
-16).
-"""
+"""The space `cnn`: convolutional networks with NASBOT's initial pool (appendix B.1, figure 16)."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ from archive.spaces.layerwise import CnnChain, LayerwiseSpace, chain
 
 @final
 class Cnn(LayerwiseSpace):
-    """Convolutional networks of plain and residual convolutions, pools and fully connected
-    layers.
-    """
+    """Convolutional networks: plain and residual convolutions, pools, fully connected layers."""
 
     name = "cnn"
 
@@ -24,9 +20,7 @@ class Cnn(LayerwiseSpace):
         return CnnChain(self)
 
     def designs(self) -> Iterator[Architecture]:
-        """Yield three VGG nets (13, 16 and 19 layers with weights) and seven blocked ones, then
-        small ones.
-        """
+        """Yield VGG nets of 13, 16 and 19 weighted layers, seven blocked ones, then small ones."""
         yield from (vgg(repeats) for repeats in (2, 3, 4))
         yield from (make_blocks(3, size) for size in (1, 2, 3, 4, 5))
         yield make_blocks(4, 4)

@@ -1,5 +1,4 @@
-"""Conditional hyperparameters, which exist only for some values of others: the domain of the Arc
-kernel.
+"""Conditional hyperparameters, which depend on values of others: the domain of the Arc kernel.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014).
 
@@ -213,8 +212,9 @@ class Conditional:
         return tuple(parameter.name for parameter in self.parameters)
 
     def existing(self, configuration: Configuration) -> dict[str, Value]:
-        """Return the parameters that exist in a configuration with their values; these are equal
-        for equal ones.
+        """Return the parameters that exist in a configuration with their values.
+
+        These are equal for equal ones.
 
         Raises:
             UsageError: One of them has no value, or an invalid one.
@@ -258,9 +258,7 @@ class Conditional:
         return self._complete({}, rng)
 
     def mutate(self, configuration: Configuration, rng: np.random.Generator) -> dict[str, Value]:
-        """Draw one parameter again; parameters that begin to exist are drawn, those that cease to
-        exist are removed.
-        """
+        """Draw one parameter again, and draw or remove the parameters that depend on it."""
         values = self.existing(configuration)
         name = list(values)[int(rng.integers(len(values)))]
         parameter = self.parameters[self.names.index(name)]
@@ -278,8 +276,7 @@ class Conditional:
 
 
 def perceptrons(max_depth: int = 5) -> Conditional:
-    """Return the paper's experiment: networks of 0 to `max_depth` hidden layers and how each layer
-    is trained.
+    """Return the paper's experiment: 0 to `max_depth` hidden layers, and their training.
 
     Besides the depth there are 4 parameters for each hidden layer (learning rate, bound of the L2
     norm of a unit's weights, dropout rate, units), 2 for the output layer and the dropout rate of

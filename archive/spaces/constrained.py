@@ -1,5 +1,4 @@
-"""Subspace of the networks that meet constraints on known costs, so that no other network is ever
-proposed.
+"""Subspace of the networks that meet constraints on known costs; no other is proposed.
 
 | symbol | meaning                                                                        | shape |
 |--------|--------------------------------------------------------------------------------|-------|
@@ -49,8 +48,9 @@ RESTART = 0.5
 def constrain(
     space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]
 ) -> Space:
-    """Return the members of a space that meet the constraints on known costs; the space itself
-    without any of these.
+    """Return the members of a space that meet the constraints on known costs.
+
+    The space itself without any of these.
     """
     computable = tuple(constraint for constraint in constraints if constraint.name in costs)
     return (
@@ -138,8 +138,7 @@ class ConstrainedSpace(Space):
         return None if decisions is None else decisions.within(self)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Return as many networks as the pool of the space has, beginning with the members among
-        these.
+        """Return as many networks as the space's pool, beginning with the members among these.
 
         Any other network of the pool is replaced by a sample. In a space that cannot be listed, the
         samples are a fixed list, because finding a rare network takes seconds.
@@ -234,8 +233,9 @@ class ConstrainedSpace(Space):
 
     @cached_property
     def _rejections(self) -> int:
-        """Number of random draws before the list of members or a descent is used; fewer where
-        members are rare.
+        """Number of random draws before the list of members or a descent is used.
+
+        Fewer where members are rare.
         """
         rng = np.random.default_rng(0)
         return (
@@ -251,9 +251,7 @@ class ConstrainedSpace(Space):
         return tuple(self.sample(rng) for _ in range(len(self.whole.initial_pool())))
 
     def _descend(self, rng: np.random.Generator) -> Architecture:
-        """Return a member by descent from the nearest networks of the pool, and a random walk from
-        there.
-        """
+        """Return a member by descent from the nearest networks of the pool, then a random walk."""
         ends: list[Architecture] = []
         pool = self.whole.initial_pool(rng)
         near = [pool[index] for index in np.argsort(self.violations(pool), kind="stable")[:NEAREST]]
@@ -266,9 +264,7 @@ class ConstrainedSpace(Space):
         raise self._infeasible(ends)
 
     def _walk(self, start: Architecture, rng: np.random.Generator) -> Architecture:
-        """Return the last member on a random walk from a member, so that equal descents have
-        different ends.
-        """
+        """Return the last member on a random walk, so that equal descents have different ends."""
         current = start
         for _ in range(STRAY):
             child = self.whole.mutate(current, rng).child
@@ -292,9 +288,7 @@ class ConstrainedSpace(Space):
         return current, violation
 
     def _infeasible(self, networks: Iterable[Architecture]) -> InfeasibleError:
-        """Return the error that names the constraints and the nearest of networks that do not meet
-        them.
-        """
+        """Return the error that names the constraints and the nearest networks that fail them."""
         listed = list(networks)
         texts = " and ".join(map(str, self.constraints))
         complete = self.whole.members() is not None

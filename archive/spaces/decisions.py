@@ -1,5 +1,4 @@
-"""Architectures as vectors of categorical decisions, and back: the encoding for TPE, REINFORCE and
-TreeBO.
+"""Architectures as vectors of categorical decisions, for TPE, REINFORCE and TreeBO.
 
     symbol   meaning                                                     shape
     D        number of decisions of a space                              scalar
@@ -76,9 +75,7 @@ class Decisions(ABC):
 
     @abstractmethod
     def needed(self, prefix: Sequence[int]) -> bool:
-        """Return whether the decision at position `len(prefix)` exists, given the decisions before
-        it.
-        """
+        """Return whether the decision at position `len(prefix)` exists after the ones before it."""
 
     @abstractmethod
     def encode(self, architecture: Architecture) -> Vector | None:
@@ -93,9 +90,7 @@ class Decisions(ABC):
         """
 
     def complete(self, vector: Sequence[int], rng: np.random.Generator) -> Vector:
-        """Complete a vector: missing decisions are drawn uniformly, and superfluous ones are
-        removed.
-        """
+        """Complete a vector: draw missing decisions uniformly, and remove superfluous ones."""
         whole: list[int] = []
         for decision, choice in zip(self.decisions, vector, strict=True):
             if not self.needed(whole):
@@ -125,8 +120,7 @@ class Decisions(ABC):
 
 @final
 class MatrixDecisions(Decisions):
-    """Decisions of cells: the edges, then the labels of the vertices on a path from input to
-    output.
+    """Decisions of cells: edges, then labels of the vertices on a path from input to output.
 
     Args:
         space: Space of cells.
@@ -153,9 +147,7 @@ class MatrixDecisions(Decisions):
         return vertex < 0 or vertex + 1 in self._vertices_in_use(prefix)
 
     def encode(self, architecture: Architecture) -> Vector | None:
-        """Return the decisions of the cell in canonical order, missing vertices before the
-        output.
-        """
+        """Return the decisions of the cell in canonical order; missing vertices precede the output."""
         if not self.space.contains(architecture) or len(architecture.layers) > self.vertices:
             return None
 
@@ -185,8 +177,9 @@ class MatrixDecisions(Decisions):
         return [pair for pair, is_edge in zip(self._pairs, vector, strict=False) if is_edge]
 
     def _vertices_in_use(self, vector: Sequence[int]) -> list[int]:
-        """Return the vertices on a path from input to output, ascending; input and output only if
-        there is one.
+        """Return the vertices on a path from input to output, ascending.
+
+        Input and output only if there is one.
         """
         edges = self._edges(vector)
         forward = {0}

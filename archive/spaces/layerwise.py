@@ -1,6 +1,4 @@
-"""Base class of the spaces `cnn` and `mlp`: networks of layers within limits, changed by the
-modifiers of Table 6.
-"""
+"""Spaces of networks of layers within limits, changed by the modifiers of Table 6; chains."""
 
 from __future__ import annotations
 
@@ -157,9 +155,7 @@ class LayerwiseSpace(Space):
 
 
 def chain(space: str, inner: list[Layer]) -> Architecture:
-    """Return the feed-forward network of these layers, one after the other, between input and
-    output.
-    """
+    """Return the feed-forward network of these layers in a row between input and output."""
     layers = [Layer(INPUT), *inner, Layer(OUTPUT)]
     return Architecture(space, layers, [(u, u + 1) for u in range(len(layers) - 1)])
 
@@ -200,9 +196,7 @@ class Chain(Decisions):
         self.decisions = tuple(self._decisions())
 
     def needed(self, prefix: Sequence[int]) -> bool:
-        """Return whether the decision exists: not beyond the depth, nor for the units of an
-        operation without units.
-        """
+        """Return whether the decision exists: not beyond the depth, or for absent units."""
         position = len(prefix)
         if position < 2:
             return position == 0 or bool(self.head)

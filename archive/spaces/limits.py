@@ -1,6 +1,4 @@
-"""Limits of NASBOT's search spaces (appendix B.1): sizes of a network, independent of its
-operations.
-"""
+"""Limits of NASBOT's search spaces (appendix B.1): sizes of a network of any operations."""
 
 from __future__ import annotations
 

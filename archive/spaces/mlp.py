@@ -1,6 +1,4 @@
-"""The space `mlp`: multi-layer perceptrons, with NASBOT's initial pool (appendix B.1 and figure
-17).
-"""
+"""The space `mlp`: multi-layer perceptrons with NASBOT's pool (appendix B.1, figure 17)."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ _POOL = ((3, 2), (4, 2), (5, 2), (3, 4), (6, 2), (8, 2), (6, 3), (10, 2), (4, 6)
 
 @final
 class Mlp(LayerwiseSpace):
-    """Fully connected networks of rectifiers and sigmoids, for regression and classification of
-    vectors.
-    """
+    """Fully connected networks of rectifiers and sigmoids, for regression and classification."""
 
     name = "mlp"
 
@@ -31,9 +27,7 @@ class Mlp(LayerwiseSpace):
         return MlpChain(self)
 
     def designs(self) -> Iterator[Architecture]:
-        """Yield the ten blocked networks, then ever smaller ones for limits that some of those
-        exceed.
-        """
+        """Yield the ten blocked networks, then ever smaller ones for limits that exclude some."""
         yield from (
             make_blocks(blocks, size, first=place) for place, (blocks, size) in enumerate(_POOL)
         )

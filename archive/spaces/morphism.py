@@ -80,8 +80,7 @@ def widen(architecture: Architecture, layer: int, units: int | None = None) -> A
 
 
 def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
-    """Insert a residual block after a layer: the output of the layer plus the output of two convolutions
-    of it.
+    """Insert a residual block: the output of a layer plus the output of two convolutions of it.
 
     Args:
         architecture: The network.
@@ -98,8 +97,9 @@ def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
 
 
 def skip_concat(architecture: Architecture, tail: int, head: int) -> Architecture:
-    """Connect two layers; average pools match their image sizes
-    (`archive.spaces.modifiers.apply.skip`).
+    """Connect two layers.
+
+    Average pools match their image sizes (`archive.spaces.modifiers.apply.skip`).
 
     Raises:
         InvalidArchitectureError: They are connected already, or not in order, or pools cannot match
@@ -157,8 +157,7 @@ def widths(architecture: Architecture) -> tuple[int | None, ...]:
 
 
 def choices(architecture: Architecture) -> dict[str, list[Choice]]:
-    """Return the legal applications of each operation by its name, as functions that return the
-    child.
+    """Return the legal applications of each operation by its name, as functions.
 
     Operations without any are omitted. A function may still raise `InvalidArchitectureError` (image
     sizes), and the child may exceed the limits of a space.
@@ -197,9 +196,7 @@ def _insert(architecture: Architecture, layer: int, op: str) -> Architecture:
 
 
 def _find_unconnected(architecture: Architecture) -> Iterator[tuple[int, int]]:
-    """Yield pairs that an edge can join: from the input or an inner layer to an inner or a decision
-    layer.
-    """
+    """Yield pairs for an edge: from the input or an inner layer to an inner or decision layer."""
     words = vocabulary(architecture.space)
     if not words.decisions:
         return

@@ -60,9 +60,7 @@ class NasBench101(CellSpace):
                 )
 
     def sample(self, rng: np.random.Generator) -> Architecture:
-        """Draw matrices and labels uniformly until one is a member after removal of disconnected
-        vertices.
-        """
+        """Draw matrices and labels uniformly until one, without loose vertices, is a member."""
         n = _MAX_VERTICES
         while True:
             matrix = np.triu(rng.integers(2, size=(n, n)), 1).tolist()
@@ -72,8 +70,7 @@ class NasBench101(CellSpace):
                 return cell
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Flip each edge with probability 1/7 and relabel each vertex with probability 1/5, until
-        the cell changes.
+        """Flip edges with probability 1/7 and relabel vertices with 1/5, until the cell changes.
 
         These are the rates of BANANAS' code (`Cell.mutate` of naszilla/bananas), which takes them
         from `mutate_spec` of google-research/nasbench: mutation_rate / V for each of the 21 edges
@@ -96,9 +93,7 @@ class NasBench101(CellSpace):
                 )
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield the cells with one other label, one edge more or fewer, or one vertex added
-        parallel to a pair.
-        """
+        """Yield the cells with another label, an edge more or less, or a vertex parallel to a pair."""
         seen = {architecture.key}
         for name, matrix, labels in _one_step(*to_nasbench101(architecture)):
             child = self._member(matrix, labels)
@@ -135,9 +130,7 @@ def _on_a_path(matrix: Matrix) -> set[int]:
 
 
 def _pad(architecture: Architecture, rng: np.random.Generator) -> tuple[Matrix, list[str]]:
-    """Return matrix and labels with unconnected vertices of random labels before the output, up to
-    seven in all.
-    """
+    """Return matrix and labels, padded to seven by unconnected vertices of random labels."""
     matrix, labels = to_nasbench101(architecture)
     missing = _MAX_VERTICES - len(labels)
     rows = [[*row[:-1], *[0] * missing, row[-1]] for row in matrix]
@@ -147,8 +140,9 @@ def _pad(architecture: Architecture, rng: np.random.Generator) -> tuple[Matrix, 
 
 
 def _edits(inner: int, labels: list[str], rng: np.random.Generator) -> list[Edit]:
-    """Draw flips of edges, then new labels; only the first `inner` inner vertices have a label that
-    can change.
+    """Draw flips of edges, then new labels.
+
+    Only the first `inner` inner vertices have a label that can change.
     """
     n = len(labels)
     flips = np.argwhere(np.triu(rng.random((n, n)) < 1 / n, 1)).tolist()
@@ -189,9 +183,7 @@ def _needed(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> list[Ed
 
 
 def _connected(matrix: Matrix, labels: list[str]) -> tuple[dict[int, str], set[tuple[int, int]]]:
-    """Return the labels of the vertices on a path from input to output, and the edges between
-    these.
-    """
+    """Return the labels of the vertices on a path from input to output, and their edges."""
     kept = _on_a_path(matrix)
     edges = {(u, v) for u, v in product(kept, repeat=2) if matrix[u][v]}
     return {u: labels[u] for u in kept}, edges

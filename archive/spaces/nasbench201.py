@@ -27,9 +27,7 @@ _EDGES = len(NB201_SLOTS)
 
 @final
 class NasBench201(CellSpace):
-    """The cells that NAS-Bench-201 tabulates, including those without a path from input to
-    output.
-    """
+    """The cells of NAS-Bench-201, including cells without a path from input to output."""
 
     name = "nasbench201"
     vertices = _EDGES + 2
@@ -69,8 +67,7 @@ class NasBench201(CellSpace):
         return _cell([_CHOICES[i] for i in rng.integers(len(_CHOICES), size=_EDGES)])
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Change the operation of one edge, drawn uniformly until a network of another
-        `functional_key` results.
+        """Change the operation of a random edge until another `functional_key` results.
 
         Another operation on a dead edge gives another string of the table, but the same network.
         """

@@ -43,8 +43,7 @@ _KEY_BYTES = 16
 
 @cache
 def cells() -> tuple[Architecture, ...]:
-    """Return the 8,765 cells without dead edges, one of each network, in the order of their
-    strings.
+    """Return the 8,765 cells without dead edges, one of each network, by their strings.
 
     The 15,625 strings of the table describe 14,125 networks, and each of these is one of the cells
     after removal of its dead edges.
@@ -68,9 +67,7 @@ def describe_strings() -> Mapping[tuple[str, ...], Described]:
 
 
 def strings() -> list[str]:
-    """Return all strings of the table, by the order of the operations of the space, the last edge
-    changing fastest.
-    """
+    """Return all strings of the table by their operations, the last edge changing fastest."""
     choices = ("none", *NASBENCH201.of_group("cell"))
     return [nasbench201_text(operations) for operations in product(choices, repeat=6)]
 
@@ -146,8 +143,9 @@ def _arrays() -> Arrays:
 
 
 def _built(text: str, cell: int, is_first: bool) -> Architecture:
-    """Return the network of a string; if it is the cell or a relabelling of it, the key is
-    known.
+    """Return the network of a string.
+
+    If it is the cell or a relabelling of it, the key is known.
     """
     same = cells()[cell]
     if is_first:

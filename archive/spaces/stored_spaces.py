@@ -14,8 +14,9 @@ from archive.spaces.tables.space import TableSpace
 
 
 def of_record(name: str, config: Mapping[str, Any], home: Path | None) -> Space:
-    """Return the space of a stored study; the table of a space is opened only where this machine
-    allows it.
+    """Return the space of a stored study.
+
+    The table of a space is opened only where this machine allows it.
 
     Args:
         name: Name of the space.
@@ -47,8 +48,7 @@ def check_known(name: str) -> None:
 
 
 def name_table(space: Space, home: Path) -> None:
-    """Allow later calls on this machine to open the table of a space, because the caller has opened
-    it.
+    """Allow later calls on this machine to open the table of a space that the caller opened.
 
     Args:
         space: A space of the caller; without a table, nothing is done.

@@ -1,5 +1,4 @@
-"""Covariances of configurations with conditional parameters: the Arc kernel, and the baselines of
-its paper.
+"""Covariances of configurations with conditional parameters: the Arc kernel and baselines.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014); its equations
 have no numbers.
@@ -111,9 +110,7 @@ class ArcKernel(CodeKernel):
     """
 
     def __init__(self, groups: Sequence[int], choices: Sequence[int]) -> None:
-        """Set the coordinates: two for a number; for choices a shared one, and one for each
-        choice.
-        """
+        """Set the coordinates: two for a number; for choices a shared one, and one for each."""
         count = max(groups) + 1
         self.bounds = np.log([ALPHA, *[OMEGA] * count, *[RHO] * count])
         self._numbers = np.flatnonzero(np.array(choices) == 0)
@@ -159,8 +156,9 @@ class ArcKernel(CodeKernel):
 
 @final
 class PaddedKernel(CodeKernel):
-    """Matern covariance of vectors of one length; an absent parameter has a random value, the same
-    in every call.
+    """Matern covariance of vectors of one length.
+
+    An absent parameter has a random value, the same in every call.
 
     Args:
         groups: (D,) group of each parameter, from 0.
@@ -226,17 +224,14 @@ class LinearKernel(CodeKernel):
 
 
 def choice_coordinates(rho: float) -> tuple[float, float]:
-    """Return the coordinate that all choices share and the coordinate of one choice; their squares
-    sum to 1.
-    """
+    """Return the coordinate of all choices and the coordinate of one; their squares sum to 1."""
     # sin(pi (1 - rho) / 2) is the cosine of pi rho / 2 and exactly 0 at rho = 1.
     cosine = float(np.sin(0.5 * np.pi * (1.0 - rho)))
     return float(np.sqrt(cosine)), float(np.sqrt(1.0 - cosine))
 
 
 def spread_out(codes: Floats, choices: Sequence[int], seed: int) -> Floats:
-    """Return codes without NaN, with one coordinate for each choice of a categorical parameter: (n,
-    q) float64.
+    """Return codes (n, q) float64 without NaN, one coordinate for each categorical choice.
 
     An absent parameter is uniform in [0, 1]: "embeds irrelevant dimensions randomly". The draws
     depend on seed and codes alone, so that a configuration is the same point in every call.

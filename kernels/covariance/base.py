@@ -298,8 +298,7 @@ factor of e."""
 
 @final
 class CommonScaleARD(Covariance):
-    """alpha exp(-beta / c * sum_i w_i d_i) over c components, with theta = log(alpha, beta, w_1, …,
-    w_c).
+    """alpha exp(-beta / c * sum_i w_i d_i); theta = log(alpha, beta, w_1, …, w_c).
 
     beta is common to all components, and each has a weight relative to it, whose prior is centred
     at 1. The few observations at the beginning of a search determine the common scale, and a weight
@@ -336,9 +335,7 @@ class CommonScaleARD(Covariance):
         return _Bound(self, exponential(self.components).bind(stack))
 
     def betas(self, theta: Floats) -> Floats:
-        """Return log(alpha, beta w_1 / c, …, beta w_c / c), the parameters of a plain
-        exponential.
-        """
+        """Return log(alpha, beta w_1 / c, …, beta w_c / c), parameters of a plain exponential."""
         alpha, beta, *weights = self._check(theta)
         return np.array([alpha, *(beta - np.log(self.components) + np.array(weights))])
 

@@ -76,9 +76,7 @@ class Difference:
         return "matched" if self.first.layers[first] == self.second.layers[second] else "changed"
 
     def totals(self) -> list[tuple[str, Change, int, float]]:
-        """Return subject, change, number of parts and cost of each kind of part, in a fixed
-        order.
-        """
+        """Return subject, change, number and cost of each kind of part, in a fixed order."""
         sums: list[tuple[str, Change, int, float]] = []
         for subject in dict.fromkeys(part.subject for part in self.parts):
             for change in CHANGES:

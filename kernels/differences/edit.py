@@ -39,8 +39,9 @@ _ROUNDING = 1e-12
 def edit_difference(
     first: Architecture, second: Architecture, distance: EditDistance
 ) -> Difference:
-    """Return the script of two networks of one space; takes O(n n') time and memory, and O(s^2 s')
-    for the skips.
+    """Return the script of two networks of one space.
+
+    Takes O(n n') time and memory, and O(s^2 s') for the skips.
     """
     prepared = distance.prepare(first)
     two = distance.prepare(second)
@@ -136,8 +137,9 @@ def _layer_part(
 
 
 def _skip_parts(x: Sequenced, y: Sequenced, orders: Orders, lam: float) -> list[DifferencePart]:
-    """Return the matched, moved, inserted and removed skips; the common ones are matched first, as
-    in the solver.
+    """Return the matched, moved, inserted and removed skips.
+
+    The common ones are matched first, as in the solver.
     """
     skips = [
         [(int(kind), int(u), int(delta)) for kind, u, delta in network.skips] for network in (x, y)

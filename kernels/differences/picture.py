@@ -1,6 +1,4 @@
-"""A difference as a diagram: the edit script as one network, the transport plan as two networks
-side by side.
-"""
+"""A difference as a diagram: an edit script as one network, a transport plan as two."""
 
 from __future__ import annotations
 
@@ -13,8 +11,9 @@ _LEAST_SHARE = 0.01
 
 
 def difference_diagram(difference: Difference) -> Diagram:
-    """Return the diagram of a difference; its heading has the distance and the sums of its
-    parts.
+    """Return the diagram of a difference.
+
+    Its heading has the distance and the sums of its parts.
     """
     first = difference.first
     second = difference.second

@@ -1,5 +1,4 @@
-"""The transport plan of OTMANN: the mass that is matched between layers of two networks, and its
-cost.
+"""The transport plan of OTMANN: the mass matched between layers, and its cost.
 
 Notation as in `archive.kernels.distances.otmann`. An optimal Z is read from the solver's spanning
 tree. It splits the distance into label penalties <Z, M>, structural costs nu_str <Z, C_str>, and

@@ -1,5 +1,4 @@
-"""Bourgain embedding: a Euclidean approximation of a metric, with a positive semi-definite Gaussian
-kernel.
+"""Bourgain embedding: a Euclidean approximation of a metric, with a valid Gaussian kernel.
 
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018), equation (2) and
 theorem 2.
@@ -149,8 +148,9 @@ class Bourgain:
         return np.exp(-gamma * self._squares(first, second))
 
     def distortion(self, distances: Floats) -> float:
-        """Return D, the largest d / rho over the pairs of the n networks with d > 0; 1 where there
-        are none.
+        """Return D, the largest d / rho over the pairs of the n networks with d > 0.
+
+        1 where there are none.
 
         Args:
             distances: (n, n) float64, as passed to `fit`.

@@ -254,9 +254,7 @@ def _assign(rows: int, columns: int, room: Workspace) -> float:
 
 @compiled
 def _augment(columns: int, room: Workspace) -> int:
-    """Find the shortest path from the row at column 0 to a free column, update potentials, and
-    return the column.
-    """
+    """Find the shortest path to a free column, update potentials, and return the column."""
     slack = room.slack
     done = room.done
     match = room.match

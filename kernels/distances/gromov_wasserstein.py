@@ -58,9 +58,7 @@ stationary itself."""
 
 
 class GromovWassersteinWarning(RuntimeWarning):
-    """The solver stopped before a stationary coupling: the distance is an upper bound, and a poor
-    one.
-    """
+    """The solver stopped before a stationary coupling: the distance is a poor upper bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,9 +216,7 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
 
 
 def _canonical_order(architecture: Architecture, kinds: Sequence[str]) -> Integers:
-    """Return positions in an order that depends on the kinds of layers and their undirected edges
-    only.
-    """
+    """Return positions in an order by the kinds of layers and their undirected edges only."""
     around = [
         frozenset(p + c) for p, c in zip(architecture.parents, architecture.children, strict=True)
     ]
@@ -267,8 +263,7 @@ def _starts(coupling: Floats, count: int) -> Iterator[Floats]:
 def _third_lower_bound(
     first: Floats, second: Floats, mismatch: Floats, alpha: float
 ) -> tuple[float, Floats]:
-    """Return Memoli's third lower bound of the squared distance, with the labels added, and its
-    coupling (n1, n2).
+    """Return Memoli's third lower bound (squared, labels added) and its coupling (n1, n2).
 
     min over Z of sum_ij Z_ij (alpha W_2^2(C1_i, C2_j) + (1 - alpha) M_ij), where W_2 is the
     distance on the line of the distances from layer i to all layers and from layer j to all layers.

@@ -137,8 +137,9 @@ class OTMANN(PairDistance[LayersWithMass]):
         return TransportBound("masses", table.matrix, table.family, 1.0)
 
     def prepare(self, architecture: Architecture) -> LayersWithMass:
-        """Compute masses and path lengths, and sort by family; layers without mass cost nothing and
-        are left out.
+        """Compute masses and path lengths, and sort by family.
+
+        Layers without mass cost nothing and are left out.
         """
         from archive.kernels.distances.path_lengths import path_lengths
 

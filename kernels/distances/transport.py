@@ -93,8 +93,9 @@ def solve_pairs(
     pairs: Integers, masses: Floats, labels: Integers, places: Floats, slopes: Floats, blocks: Integers,
     penalties: Floats, nu_str: Floats, arcs: Arcs, tree: SpanningTree, out: Floats,
 ) -> int:  # fmt: skip
-    """Write the distance of each pair at each nu_str; return the first pair that did not converge,
-    else -1.
+    """Write the distance of each pair at each nu_str.
+
+    Return the first pair that did not converge, else -1.
 
     Args, besides those in the table above:
         pairs: (q, 2) positions in `blocks` of the two networks.
@@ -214,9 +215,7 @@ def optimise(
 def _entering(
     rows: int, root: int, count: int, cursor: int, arcs: Arcs, tree: SpanningTree
 ) -> tuple[int, int, int]:
-    """Return an arc with a gain, its tail and its head: the best of the arcs to the root and of a
-    block of others.
-    """
+    """Return an arc with a gain, its tail and its head, from the root's and a block of others."""
     potential = tree.potential
     best = TOLERANCE
     entering = -2
@@ -252,8 +251,7 @@ def _entering(
 
 @compiled
 def _pivot(entering: int, tail: int, head: int, rows: int, arcs: Arcs, tree: SpanningTree) -> None:
-    """Add an arc to the tree, push as much mass along its cycle as possible, and remove the
-    blocking arc.
+    """Add an arc to the tree, push mass along its cycle, and remove the blocking arc.
 
     Along the cycle, in the direction of the entering arc, rows on the tail's side and columns on
     the head's side send the mass to their parent, the others receive it. Of several blocking arcs,
@@ -434,8 +432,9 @@ def slopes_of(places: Floats) -> Floats:
 
 
 def workspace(rows: int, columns: int) -> tuple[Arcs, SpanningTree]:
-    """Return buffers for blocks of at most this many rows and columns; one thread at a time may use
-    them.
+    """Return buffers for blocks of at most this many rows and columns.
+
+    One thread at a time may use them.
     """
     arcs = max(rows * columns, 1)
     nodes = rows + columns + 1

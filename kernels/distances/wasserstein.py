@@ -125,9 +125,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
 
     @property
     def unnormalised(self) -> int:
-        """Return the number of nu_str: the weights are normalised, the distances need no normalised
-        form.
-        """
+        """Return the number of nu_str: distances of normalised weights need no normalised form."""
         return len(self.nu_str)
 
     def lower_bound(self, space: str) -> TransportBound:
@@ -168,9 +166,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
         return np.ones(len(architecture.layers))
 
     def pairs(self, networks: Sequence[WeighedLayers], pairs: Integers) -> Floats:
-        """Solve the pairs in compiled batches, on several threads for many pairs, or one by one by
-        POT.
-        """
+        """Solve the pairs in compiled batches, on threads for many pairs, or one by one by POT."""
         if not len(pairs):
             return np.zeros((len(self.nu_str), 0))
 

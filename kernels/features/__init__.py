@@ -1,3 +1,1 @@
-"""Distances by features: paths, adjacency, Weisfeiler-Lehman counts, topology, conditional layers
-(Arc).
-"""
+"""Distances by features: paths, adjacency, Weisfeiler-Lehman counts, topology, Arc."""

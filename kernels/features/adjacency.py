@@ -1,5 +1,4 @@
-"""Adjacency encodings: the adjacency matrix and the operation of each vertex, in a fixed order of
-the vertices.
+"""Adjacency encodings: matrix and operations of the vertices in a fixed order; Hamming.
 
 White, Neiswanger, Savani: BANANAS, section 4 and ablations (1) and (2) of section 5.1; the
 continuous one is from Ying et al., NAS-Bench-101 (2019).

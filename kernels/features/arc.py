@@ -1,5 +1,4 @@
-"""Arc features of architectures: layers as conditional hyperparameters, which exist in deep and
-wide enough networks.
+"""Arc features: layers as conditional hyperparameters of deep and wide enough networks.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014).
 `archive.kernels.covariance.arc` has the kernel on configurations, its notation and its formulas;
@@ -35,8 +34,7 @@ UNITS = (8, 1024)
 
 
 class ArcFeatures(EmbeddedDistance):
-    """Euclidean distance of layers place by place: their existence, their operation, and their
-    number of units.
+    """Euclidean distance of layers by place: existence, operation and number of units.
 
     For either kind of parameter, d = sqrt(sum over places of d_i^2), and d_i is the paper's
     pseudo-metric: 0 where neither network has the parameter, omega where one has it, and omega
@@ -100,9 +98,7 @@ class ArcFeatures(EmbeddedDistance):
         return operations, units
 
     def code(self, units: int) -> float:
-        """Return the position of a number of units between least and greatest, in [0, 1] on a log
-        scale.
-        """
+        """Return the position of units between least and greatest, in [0, 1] on a log scale."""
         least, greatest = self.units
         clipped = min(max(units, least), greatest)
         return math.log(clipped / least) / math.log(greatest / least)

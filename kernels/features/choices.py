@@ -1,5 +1,4 @@
-"""Features of categorical decisions: the option of each decision, its rank, and the number of times
-it is taken.
+"""Features of categorical decisions: the option of each, its rank, and its occurrences.
 
 | symbol | meaning                                                                               | shape  |
 |--------|---------------------------------------------------------------------------------------|--------|
@@ -28,16 +27,12 @@ from archive.spaces.base import Space
 
 
 def describe(space: str) -> bool:
-    """Return whether these features describe the networks of a space: options of no known meaning
-    at fixed places.
-    """
+    """Return whether a space has options at fixed places, which these features describe."""
     return not vocabulary(space).described and has_slots(space)
 
 
 def options_of(space: Space) -> dict[str, int]:
-    """Return the number of ranked options of each place of a space's networks, 0 where options have
-    no rank.
-    """
+    """Return the number of ranked options of each place, 0 where options have no rank."""
     decisions = space.decisions() if space.name == CHOICES.name else None
     if decisions is None:
         return dict.fromkeys(table(space.initial_pool()[0]).operations, 0)
@@ -47,8 +42,7 @@ def options_of(space: Space) -> dict[str, int]:
 
 @final
 class DecisionFeatures(EmbeddedDistance):
-    """L1 distances of each decision by itself: whether the options differ, and by how much their
-    ranks do.
+    """L1 distances of each decision: whether the options differ, and by how many ranks.
 
     d_i = [o_i != o'_i], and d'_i = |r_i - r'_i| / (R_i - 1) for each decision with R_i > 2 options;
     of two options both would be the same. The former together are a metric of the members of a
@@ -70,17 +64,14 @@ class DecisionFeatures(EmbeddedDistance):
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Return `decisions:` and the place of each decision, then `ranks:` and the places of more
-        than two options.
-        """
+        """Return `decisions:PLACE` for each place, then `ranks:PLACE` for more than two options."""
         return (
             *(f"decisions:{place}" for place in self.options),
             *(f"ranks:{place}" for place in self._ranked),
         )
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return half of the operation of each place, then the ranks; nothing for places that the
-        network lacks.
+        """Return half of the operation of each place, then the ranks; nothing for absent places.
 
         Raises:
             InvalidArchitectureError: The network has no slots.

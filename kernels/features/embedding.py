@@ -1,5 +1,4 @@
-"""Feature distances: networks are embedded once, and a distance is a norm of the difference of
-their features.
+"""Feature distances: norms of the difference of features, computed once a network.
 
 | symbol | meaning                                                                    | shape          |
 |--------|----------------------------------------------------------------------------|----------------|
@@ -94,8 +93,9 @@ class EmbeddedDistance(FeatureDistance):
 
     @abstractmethod
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return the features of a network, one mapping a component; they are equal for all its
-        relabellings.
+        """Return the features of a network, one mapping a component.
+
+        They are equal for all its relabellings.
 
         Raises:
             InvalidArchitectureError: The features are not defined on this network.
@@ -111,9 +111,7 @@ class EmbeddedDistance(FeatureDistance):
 
     @property
     def unnormalised(self) -> int:
-        """Return the number of components: none is normalised unless an implementation overrides
-        this.
-        """
+        """Return the number of components: none is normalised by default."""
         return len(self.components)
 
     def distances(
@@ -121,9 +119,7 @@ class EmbeddedDistance(FeatureDistance):
         first: Sequence[Embedded | Architecture],
         second: Sequence[Embedded | Architecture] | None = None,
     ) -> Components:
-        """Compare distinct features once, by vector instructions or by merging, on all
-        processors.
-        """
+        """Compare distinct features once, by vector instructions or merging, on all processors."""
         from archive.kernels.features import l1_blocks
 
         rows = [self._as_embedded(network) for network in first]

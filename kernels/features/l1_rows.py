@@ -1,5 +1,4 @@
-"""Compiled rows of L1 and Euclidean distances: dense vectors, sparse vectors, step functions,
-look-up tables.
+"""Compiled rows of L1 and Euclidean distances: dense, sparse, step functions, look-up.
 
 | symbol | meaning                                                                                | shape          |
 |--------|----------------------------------------------------------------------------------------|----------------|
@@ -89,8 +88,9 @@ def _sum_absolutes(x: Floats, y: Floats, left: int, right: int, sums: Floats) ->
 
 @compiled
 def _sum_squares(x: Floats, y: Floats, left: int, right: int, sums: Floats) -> None:
-    """Write the roots of the sums of squared differences; the shorter formula by scalar products
-    cancels.
+    """Write the roots of the sums of squared differences.
+
+    The shorter formula by scalar products cancels.
     """
     sums[:] = 0.0
     for k in range(x.shape[0]):

@@ -313,16 +313,15 @@ def label(layer: Layer, attributes: bool = False) -> str:
 
 
 def operations_counted(architecture: Architecture) -> list[int]:
-    """Return 1 for each layer that is an operation, and 0 for the ends, and for the entries and
-    exits of cells.
-    """
+    """Return 1 for each operation, and 0 for the ends, entries and exits of cells."""
     operations = vocabulary(architecture.space).operations
     return [int(operations[layer.op].group not in _NO_OPERATION) for layer in architecture.layers]
 
 
 def operations_to_output(architecture: Architecture) -> list[int | None]:
-    """Return the least number of operations on a path from each layer to the output; None for a
-    layer without one.
+    """Return the least number of operations on a path from each layer to the output.
+
+    None for a layer without one.
 
     The layer itself counts.
     """

@@ -57,8 +57,9 @@ class TopologyFeatures(EmbeddedDistance):
         return ("paths", "size")
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return the numbers of both components by name; empty where no path leads to the
-        output.
+        """Return the numbers of both components by name.
+
+        Empty where no path leads to the output.
         """
         operations = _operations(architecture)
         live = architecture.live
@@ -151,8 +152,9 @@ def _size(
     live: Sequence[int],
     parents: Mapping[int, list[int]],
 ) -> float:
-    """Return log2(1 + weights) as far as the layers determine it; a layer without units has those
-    of its inputs.
+    """Return log2(1 + weights) as far as the layers determine it.
+
+    A layer without units has those of its inputs.
     """
     if vocabulary(architecture.space).attributes:
         from archive.architecture.aten.weights import parameters

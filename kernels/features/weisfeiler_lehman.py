@@ -1,5 +1,4 @@
-"""Weisfeiler-Lehman subtree kernel: the number of occurrences of each neighbourhood of up to h hops
-in a network.
+"""Weisfeiler-Lehman subtree kernel: occurrences of neighbourhoods of up to h hops.
 
 Shervashidze et al.: Weisfeiler-Lehman graph kernels (JMLR 2011), definition 4; on architectures:
 Ru, Wan, Dong,
@@ -46,8 +45,7 @@ MOST_READABLE = 100
 
 @final
 class WeisfeilerLehman(EmbeddedDistance):
-    """Euclidean distance of neighbourhood counts, whose inner product is the Weisfeiler-Lehman
-    kernel.
+    """Euclidean distance of the neighbourhood counts of the Weisfeiler-Lehman kernel.
 
     d(x, y) = ||phi(x) - phi(y)||, or the same of phi / ||phi||. A pseudo-metric: networks that h
     iterations of colour refinement in this direction do not distinguish are at distance 0. k,

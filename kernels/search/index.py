@@ -188,8 +188,9 @@ class _PairIndex(Index):
 
 @final
 class PrunedIndex(_PairIndex):
-    """Index of prepared networks and their sketches; a query compares in the order of a lower
-    bound.
+    """Index of prepared networks and their sketches.
+
+    A query compares in the order of a lower bound.
     """
 
     def __init__(

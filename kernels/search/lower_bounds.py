@@ -1,5 +1,4 @@
-"""Label-histogram lower bounds of distances, about a hundred times as fast as a transport
-(`PairDistance.lower_bound`).
+"""Label-histogram lower bounds, a hundred times as fast as a transport.
 
 | symbol | meaning                                                                                 | shape   |
 |--------|-----------------------------------------------------------------------------------------|---------|

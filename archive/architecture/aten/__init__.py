@@ -1,5 +1,4 @@
-"""Operations of the open space `torch`: their signatures, the vocabulary, and what a layer's
-attributes say.
+"""Operations of the open space `torch`: signatures, vocabulary, attributes of layers.
 
 Imports the package above it, and no torch.
 """

@@ -1,5 +1,4 @@
-"""Repeated blocks: `block_start` and `block_end` enclose layers that stand for several copies in a
-row.
+"""Repeated blocks: `block_start` and `block_end` enclose layers that stand for several copies.
 
     … ─> block_start {times: 3} ─> layers of the block ─> block_end ─> …
 
@@ -69,8 +68,7 @@ def repeats(architecture: Architecture) -> list[int]:
 
 
 def _end(architecture: Architecture, start: int, free: set[int]) -> int:
-    """Return the end of the block of a start: the first one behind it in topological order that is
-    still free.
+    """Return the end of a block: the first free one behind its start in topological order.
 
     Args:
         architecture: The network.
@@ -94,9 +92,7 @@ def _end(architecture: Architecture, start: int, free: set[int]) -> int:
 
 
 def _inside(architecture: Architecture, start: int, end: int) -> frozenset[int]:
-    """Return the layers between start and end, and the layers without inputs that feed only these
-    layers.
-    """
+    """Return the layers between start and end, with layers without inputs that feed only these."""
     inside: set[int] = set()
     stack = list(architecture.parents[end])
     while stack:
@@ -124,9 +120,7 @@ def _inside(architecture: Architecture, start: int, end: int) -> frozenset[int]:
 
 
 def _is_order(architecture: Architecture, tail: int, head: int) -> bool:
-    """Return whether an edge carries no value: it leads from the input to a layer without
-    inputs.
-    """
+    """Return whether an edge from the input carries no value to a layer without inputs."""
     return tail == 0 and not architecture.argument_of[tail, head]
 
 

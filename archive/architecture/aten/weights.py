@@ -1,5 +1,4 @@
-"""Tensors that a layer owns, and quantities that follow from them: channels, window, computation,
-parameters.
+"""Tensors of a layer, and quantities that follow: channels, window, computation, parameters.
 
 A weight is an attribute with the name of a tensor parameter of the operation, and the tensor's
 shape as its value:
@@ -88,8 +87,9 @@ def units(layer: Layer) -> int | None:
 
 
 def unit_axis(layer: Layer, name: str) -> int | None:
-    """Return the axis of a layer's matrix or kernel along which its units lie; None for other
-    tensors.
+    """Return the axis of a layer's matrix or kernel along which its units lie.
+
+    None for other tensors.
 
     The units of an embedding are its indices, each with a separate vector.
     """
@@ -111,9 +111,7 @@ def input_groups(layer: Layer) -> int:
 
 
 def fan_in(layer: Layer) -> int:
-    """Return the number of input channels or features of each output channel of a weighted
-    layer.
-    """
+    """Return the number of inputs of each output channel or feature of a weighted layer."""
     if layer.op == "convolution":
         sides = shape(layer, "weight")
         return (
@@ -161,8 +159,7 @@ def count_trained(layer: Layer) -> int:
 
 
 def computations(architecture: Architecture, groups: list[str]) -> list[float]:
-    """Return the computation of each layer, as `archive.architecture.layer_mass` defines it for
-    other spaces.
+    """Return the computation of each layer (`archive.architecture.layer_mass` for other spaces).
 
     Weighted layers count their output channels times the inputs of each, without the window: as in
     NASBOT. Operations without weights count their channels, like its pools. Operations that move

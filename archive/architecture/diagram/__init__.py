@@ -1,5 +1,4 @@
-"""Pictures of architectures: `diagram` makes one, `svg` draws it; `merge` and `beside` compare two
-networks.
+"""Pictures of architectures: `diagram` and `svg`; `merge` and `beside` compare two networks.
 
 `archive.drawing` draws diagrams, which know no architectures.
 """

@@ -155,9 +155,7 @@ def _inside(item: Item, layers: frozenset[int]) -> bool:
 
 
 def _with_junctions(edges: Sequence[Edge], joins: bool) -> list[tuple[Item, Item]]:
-    """Return edges between layers and junctions; several layers with the same several parents share
-    a junction.
-    """
+    """Return edges between layers and junctions; layers with the same parents share a junction."""
     parents: dict[int, list[int]] = {}
     for tail, head in edges:
         parents.setdefault(head, []).append(tail)
@@ -286,8 +284,9 @@ class _CellDrawing:
         self.drawn.nodes.append(node(self.architecture, u, None, self.notes.get(u, "")))
 
     def add_sum(self, feeders: tuple[int, ...], layer: int | None) -> None:
-        """Add the circle of a sum; sums are numbered in this order, like the nodes of published
-        cells.
+        """Add the circle of a sum.
+
+        Sums are numbered in this order, like the nodes of published cells.
         """
         number = len(self.places)
         self.places[feeders] = len(self.drawn.nodes)

@@ -136,8 +136,9 @@ def _nodes(architecture: Architecture) -> list[DiagramNode]:
 
 
 def _parts(first: Architecture, second: Architecture, pairs: Sequence[Pair]) -> dict[Pair, str]:
-    """Return the cell of each pair, empty for input and output; no pairs where there is one cell,
-    or a pair is of two.
+    """Return the cell of each pair, empty for input and output.
+
+    No pairs where there is one cell, or a pair is of two.
 
     The input feeds every cell, and every cell feeds the output: these two are not drawn with
     panels.
@@ -213,8 +214,7 @@ Group = tuple[tuple[int, ...], Status]
 
 
 def gather(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
-    """Return a diagram with junctions where several nodes have the same several inputs of one
-    status.
+    """Return a diagram with a junction where nodes have the same several inputs of one status.
 
     Args:
         diagram: A diagram without frames.

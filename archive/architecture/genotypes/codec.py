@@ -261,9 +261,7 @@ class _CellReader:
 
 
 def _complete(read: list[Choice], sources: tuple[tuple[int, int], ...]) -> list[Choice]:
-    """Return the two choices of a node, with `none` for those that are absent, on the first states
-    that it may read.
-    """
+    """Return the two choices of a node; absent ones are `none` on the first states it may read."""
     if len(read) == 2:
         return read
 

@@ -73,9 +73,7 @@ class Genotype(NamedTuple):
 
 
 def is_genotype(text: str) -> bool:
-    """Return whether a text begins like a genotype: a call of `Genotype`, or a JSON object with a
-    field `normal`.
-    """
+    """Return whether a text begins like a genotype: `Genotype(`, or a JSON object of `normal`."""
     start = text.lstrip()
     return bool(_CALL.match(start)) or bool(re.match(r'\{\s*"(?:normal|reduce)', start))
 

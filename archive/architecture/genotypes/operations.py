@@ -1,5 +1,4 @@
-"""Vocabularies of genotypes: `darts`, the operations of DARTS' search space, and `nasnet`, with two
-more of NASNet's.
+"""Vocabularies of genotypes: `darts`, and `nasnet` with two operations more.
 
 Liu, Simonyan, Yang: DARTS: Differentiable Architecture Search (2019), section 3.1; names as in its
 repository (quark0/darts, `cnn/operations.py`). BANANAS (section 5) searches the same eight

@@ -63,8 +63,9 @@ class GenotypeSpace(CellSpace):
 
     @property
     def size(self) -> int:
-        """Number of genotypes, the order of a node's two choices left out; isomorphic ones count
-        separately.
+        """Number of genotypes, the order of a node's two choices left out.
+
+        Isomorphic ones count separately.
         """
         q = len(self.primitives)
         total = 1
@@ -81,8 +82,7 @@ class GenotypeSpace(CellSpace):
 
     @staticmethod
     def slots(architecture: Architecture) -> dict[str, str]:
-        """Return the operation between each state and each later node, `normal.0-2` to
-        `reduce.4-5`.
+        """Return the operation between each state and later node, `normal.0-2` to `reduce.4-5`.
 
         Nodes are in canonical order, so that all relabellings of a network have the same slots. Two
         operations between one state and one node are joined by a `+`.
@@ -108,8 +108,7 @@ class GenotypeSpace(CellSpace):
         return slots
 
     def validate(self, architecture: Architecture) -> None:
-        """Check that the architecture is a genotype of the space, or one without its operations
-        `none`.
+        """Check that the architecture is a genotype, or one without its operations `none`.
 
         Raises:
             InvalidArchitectureError: It is not; the message gives the reason.
@@ -289,9 +288,7 @@ class GenotypeDecisions(Decisions):
 
 @final
 class Darts(GenotypeSpace):
-    """Normal and reduction cell of DARTS: four nodes each, the sums of two operations on two
-    earlier states.
-    """
+    """Normal and reduction cell of DARTS: four nodes, sums of two operations on earlier states."""
 
     name = "darts"
     # Input, output, and for each cell two entries, eight operations and four sums.
@@ -305,9 +302,7 @@ class Darts(GenotypeSpace):
 
 @final
 class NasNet(GenotypeSpace):
-    """Cells like NASNet's and AmoebaNet's: five nodes each, with the operations of the DARTS
-    repository.
-    """
+    """Cells like NASNet's and AmoebaNet's: five nodes each, operations of the DARTS repository."""
 
     name = "nasnet"
     # Input, output, and for each cell two entries, ten operations and at most five sums.

@@ -1,3 +1,1 @@
-"""The nine modifiers of NASBOT (Table 6): their application, their legal choices, all their
-results, random ones.
-"""
+"""The nine modifiers of NASBOT (Table 6): application, legal choices, random choices."""

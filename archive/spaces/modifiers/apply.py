@@ -1,5 +1,4 @@
-"""The nine modifiers of NASBOT (Table 6), each a pure function of a network and of explicit
-choices.
+"""The nine modifiers of NASBOT (Table 6) as pure functions of a network and explicit choices.
 
 A modifier returns a new architecture, or raises `InvalidArchitectureError` if the result would be
 invalid: different image sizes at one layer, a dead end, a layer that cannot be removed. The limits
@@ -45,9 +44,7 @@ def dec_en_masse(architecture: Architecture, layers: Iterable[int]) -> Architect
 
 
 def change_units(units: int, sign: int) -> int:
-    """Return units increased (`sign` 1) or decreased (-1) by 1/8, rounded half up, and by 1 at
-    least.
-    """
+    """Return units increased (`sign` 1) or decreased (-1) by 1/8, rounded half up, at least 1."""
     return units + sign * max(1, (units + 4) // 8)
 
 
@@ -98,9 +95,7 @@ def remove_layer(architecture: Architecture, layer: int, reconnect: Iterable[Edg
 
 
 def orphans(architecture: Architecture, layer: int) -> tuple[list[int], list[int]]:
-    """Return the parents with this layer as only child, and the children with this layer as only
-    parent.
-    """
+    """Return the parents that only feed this layer, and the children that only it feeds."""
     parents = [p for p in architecture.parents[layer] if len(architecture.children[p]) == 1]
     children = [c for c in architecture.children[layer] if len(architecture.parents[c]) == 1]
     return parents, children

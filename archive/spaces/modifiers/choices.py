@@ -25,9 +25,7 @@ Wedge = tuple[str, int]
 
 
 def resizable(architecture: Architecture, limits: Limits, sign: int) -> list[int]:
-    """Return the layers with units that can grow (`sign` 1) or shrink (-1) by 1/8 within the
-    limits.
-    """
+    """Return the layers with units that can grow (`sign` 1) or shrink (-1) by 1/8."""
     low = limits.min_units
     high = limits.max_units
     return [
@@ -70,8 +68,9 @@ def longest_copy(architecture: Architecture, limits: Limits) -> int:
 
 
 def removable(architecture: Architecture) -> list[int]:
-    """Return the layers that can be removed: all but the ends; a decision layer only if there is
-    another.
+    """Return the layers that can be removed: all but the ends.
+
+    A decision layer only if there is another.
     """
     words = vocabulary(architecture.space)
     several = len(architecture.parents[-1]) > 1
@@ -127,9 +126,7 @@ def can_skip(architecture: Architecture, limits: Limits, tail: int, head: int) -
 
 
 def swaps(architecture: Architecture, layer: int) -> tuple[list[str], list[str]]:
-    """Return the new labels of a layer: those that keep its image size, and those that change
-    it.
-    """
+    """Return the new labels of a layer that keep its image size, and the ones that change it."""
     words = vocabulary(architecture.space)
     old = architecture.layers[layer]
     group = words.operations[old.op].group
@@ -160,9 +157,7 @@ def wedgeable(architecture: Architecture) -> list[Edge]:
 
 
 def wedges(architecture: Architecture, edge: Edge) -> tuple[list[Wedge], list[Wedge]]:
-    """Return the new layers for an edge: those that keep the image size, and those that change
-    it.
-    """
+    """Return the new layers for an edge that keep the image size, and the ones that change it."""
     words = vocabulary(architecture.space)
     tail, head = edge
     if not words.images:
@@ -188,8 +183,9 @@ Choice = Callable[[], Architecture]
 
 
 def every(architecture: Architecture, limits: Limits) -> Iterator[tuple[str, Architecture]]:
-    """Yield (modifier, result) for all choices that give a network; limits may still be
-    exceeded.
+    """Yield (modifier, result) for all choices that give a network.
+
+    Limits may still be exceeded.
     """
     for name, choices in EVERY.items():
         for choice in choices(architecture, limits):

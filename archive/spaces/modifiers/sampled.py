@@ -1,5 +1,4 @@
-"""NASBOT's mutation operator: random modifiers with random choices, k steps in a row (appendix
-B.2).
+"""NASBOT's mutation operator: k random modifiers with random choices (appendix B.2).
 
 A choice that gives no member of the space is rejected and another one is drawn. Decisions that the
 paper leaves open:
@@ -102,9 +101,7 @@ def steps(
 
 
 def _position(network: Architecture, walk: Sequence[Architecture]) -> int:
-    """Return the position of this network in a walk, and the length of the walk if it is not in
-    it.
-    """
+    """Return the position of a network in a walk, or the walk's length if it is absent."""
     size = len(network.layers), len(network.edges)
     for position, step in enumerate(walk):
         # Layers and edges are cheaper to compare than keys, and most networks differ in them.

@@ -1,3 +1,1 @@
-"""Tables of evaluated architectures (NAS-Bench-101, NAS-Bench-201, CSV files of their forms) and
-their spaces.
-"""
+"""Tables of evaluated architectures (NAS-Bench-101 and -201, CSV files), and their spaces."""

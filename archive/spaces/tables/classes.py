@@ -1,6 +1,4 @@
-"""Content of a table: its rows grouped by network, as arrays that can be cached
-(`archive.cache`).
-"""
+"""Content of a table: rows grouped by network, as arrays to cache (`archive.cache`)."""
 
 from __future__ import annotations
 

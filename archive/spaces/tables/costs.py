@@ -66,8 +66,7 @@ def impossible(
     texts: Mapping[str, Sequence[str]],
     numbers: Sequence[int],
 ) -> dict[str, tuple[str, list[int]]]:
-    """Return the columns of costs with impossible entries: the first one in words, and the
-    positions of all.
+    """Return columns of costs with impossible entries: the first in words, the positions of all.
 
     Args:
         columns: Name to one number per row.

@@ -331,9 +331,7 @@ def _cell(
 def _columns(
     texts: Mapping[str, Sequence[str]], row_numbers: Sequence[int]
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return the columns of numbers by name, NaN for empty entries, and why the other columns are
-    unusable.
-    """
+    """Return columns of numbers, NaN for empty entries, and reasons why others are unusable."""
     columns: dict[str, list[float]] = {}
     unusable: dict[str, str] = {}
     for name, entries in texts.items():

@@ -1,5 +1,4 @@
-"""Tables of architectures with the results of their trainings: NAS-Bench-201, NAS-Bench-101, CSV
-files of their forms.
+"""Tables of architectures with training results: NAS-Bench-201, NAS-Bench-101, CSV files.
 
     form      columns that describe the cell              every other column
     NB201     `arch_str`, or `net_str`                    one number per row, empty if unknown
@@ -87,8 +86,9 @@ NAMED = MappingProxyType(
 
 @final
 class Table:
-    """Architectures with columns of numbers, one entry per class of equal `functional_key`;
-    immutable.
+    """Architectures with columns of numbers, one entry per class of equal `functional_key`.
+
+    Immutable.
 
     Args:
         content: The rows as grouped by `archive.spaces.tables.classes`.
@@ -163,8 +163,7 @@ class Table:
 
     @classmethod
     def named(cls, name: str) -> Table:
-        """Return a table with a built-in name (`NAMED`), from a folder of
-        `archive.user_paths.data_folders`.
+        """Return a table by its built-in name (`NAMED`), from `archive.user_paths.data_folders`.
 
         Raises:
             UnknownNameError: There is none of this name.
@@ -190,8 +189,9 @@ class Table:
         return f"<Table {self.origin} {len(self)} architectures of {self.space}, {int(self.rows.sum())} rows>"
 
     def column(self, name: str) -> Floats:
-        """Return the mean of a column over each class, in the unit of the file: (n,) float64, NaN
-        for missing values.
+        """Return the mean (n,) float64 of a column over each class, NaN for missing values.
+
+        The unit is the file's.
 
         Raises:
             UnknownNameError: There is no such column.
@@ -209,9 +209,7 @@ class Table:
         return self._means[name]
 
     def costs(self, name: str) -> Floats:
-        """Return a column of costs as `column` does, NaN also where an entry of the network is no
-        cost.
-        """
+        """Return a column of costs; NaN also where an entry of the network is no cost."""
         column = self.column(name)
         if name not in self.impossible:
             return column
@@ -222,9 +220,7 @@ class Table:
 
     @property
     def cost_column(self) -> str | None:
-        """Name of the column of training seconds, the first that begins `train_seconds` or
-        `train_time`.
-        """
+        """Name of the first column that begins with `train_seconds` or `train_time`."""
         return next((name for name in self.columns if SECONDS.match(name)), None)
 
     def cost(self) -> Floats | None:
@@ -236,8 +232,7 @@ class Table:
         return None if self.cost_column is None else self.costs(self.cost_column)
 
     def position(self, architecture: Architecture) -> int:
-        """Return the position of an architecture, or of a relabelling, in `architectures` and the
-        columns.
+        """Return the position of an architecture, or of a relabelling, among the architectures.
 
         Raises:
             InvalidArchitectureError: The table does not hold it.

@@ -1,5 +1,4 @@
-"""Tree-Wasserstein distance: optimal transport between networks' n-grams and degrees, in closed
-form.
+"""Tree-Wasserstein distance: optimal transport between n-grams and degrees in closed form.
 
 Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural
 Architecture Search (2021), section 2 and appendix F.
@@ -159,9 +158,7 @@ class TreeWasserstein(FeatureDistance):
         return len(self.components)
 
     def prepare(self, architecture: Architecture) -> Embedded:
-        """Return the measures: of n-grams as w_e omega(Gamma_e) by node, of degrees and units as
-        mass by place.
-        """
+        """Return the measures: n-grams as w_e omega(Gamma_e) by node, the others as mass by place."""
         tree = self.tree or default_tree(architecture.space)
         operations = tree.operations(vocabulary(architecture.space))
         network = architecture.functional if self.functional else architecture

@@ -1,5 +1,4 @@
-"""Operation trees: similarity of operations as a rooted tree, whose path lengths are a metric of
-operations.
+"""Operation trees: similarity of operations as path lengths of a rooted tree, a metric.
 
 Section 2.2 and appendix F of the tree-Wasserstein paper (see
 `archive.kernels.distances.tree_wasserstein.distance`): similar operations share a group, and edges
