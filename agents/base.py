@@ -186,7 +186,7 @@ class Agent(Recreatable, ABC):
         several_objectives: Whether it searches for all objectives of `History.goals`; false for the
             score alone.
         uses_constraints: Whether it uses `History.constraints`. An agent that does not gets
-            penalised scores (`archive.agents.constraints.penalty`).
+            penalised scores (`archive.agents.constraints.slacks`).
         uses_proxies: Whether it uses `History.proxies`.
         space: The search space.
     """

@@ -10,7 +10,7 @@ range:
 
 In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names the evaluations that had paused
 after this number of epochs; their scores then are restored from the curve, and their constrained
-quantities from the proposal's record of each rung (`archive.agents.rungs.scores`).
+quantities from the proposal's record of each rung (`archive.agents.rungs`).
 
 Where zero-cost proxies of the task were known, `"proxies": {"source": "archive/1", "until": 1764e9,
 "networks": 500}` names their definitions, the time of the latest measurement and the number of
@@ -42,7 +42,7 @@ from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
 from archive.agents.proxies.study_scores import basis_of, proxies_of
-from archive.agents.rungs.scores import projected
+from archive.agents.rungs import project_scores
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
@@ -131,7 +131,7 @@ def observations_of(
     """Return evaluations as observations, with partial trainings projected to the scale of whole
     ones.
     """
-    scores = projected(evaluations, study.objective)
+    scores = project_scores(evaluations, study.objective)
     observations = tuple(
         observation(evaluation, *score)
         for evaluation, score in zip(evaluations, scores, strict=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.agents import registry
 from archive.agents.base import Agent, History, Pending
-from archive.agents.constraints.penalty import adapted
+from archive.agents.constraints.slacks import adapt
 from archive.agents.provenance import (
     Basis,
     constraints_of,
@@ -30,7 +30,7 @@ from archive.agents.provenance import (
     observations_of,
 )
 from archive.agents.proxies.study_scores import proxies_of
-from archive.agents.rungs.scores import as_of
+from archive.agents.rungs import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
@@ -134,7 +134,7 @@ class StudyReplay:
         history = self.history(proposal.based_on)
         agent = self._agent(str(proposal.agent))
         rng = generator(self.study.seed, history, proposal.based_on.get("stream", 0))
-        suggestions = agent.propose(adapted(agent, history), proposal.based_on["wanted"], rng)
+        suggestions = agent.propose(adapt(agent, history), proposal.based_on["wanted"], rng)
         return [suggestion.architecture.key for suggestion in suggestions]
 
     def history(self, basis: Basis) -> History:

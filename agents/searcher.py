@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from archive.agents import provenance
 from archive.agents.base import Agent, Suggestion
-from archive.agents.constraints.penalty import adapted
+from archive.agents.constraints.slacks import adapt
 from archive.agents.objectives import support
 from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
@@ -128,7 +128,7 @@ class Searcher:
         }
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
-        suggestions = _check(agent, agent.propose(adapted(agent, history), count + self.spare, rng))
+        suggestions = _check(agent, agent.propose(adapt(agent, history), count + self.spare, rng))
         seconds = time.process_time() - began
         answers = (
             [None] * len(suggestions)

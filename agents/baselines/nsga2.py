@@ -33,7 +33,7 @@ from archive.agents.base import (
     keys_of,
 )
 from archive.agents.baselines.random_search import samples
-from archive.agents.constraints.penalty import penalised
+from archive.agents.constraints.slacks import penalise
 from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
@@ -95,7 +95,7 @@ class Nsga2(Agent):
         """Return the population, the best first."""
         observations, scores = points(history)
         if history.constraints is not None:
-            scores = penalised(scores, history.constraints.violations(observations))
+            scores = penalise(scores, history.constraints.violations(observations))
 
         return [
             observations[index].architecture

@@ -25,8 +25,7 @@ from archive.agents.acquisition.functions import Acquisition
 from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.repeats import repeats
-from archive.agents.constraints.feasibility import weighted
-from archive.agents.constraints.models import default_slacks
+from archive.agents.constraints.feasibility import add_feasibility, default_slacks
 from archive.agents.objectives import selection
 from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
@@ -323,7 +322,7 @@ class ModelBased(Agent):
         if constraints is not None and not (
             isinstance(fitted, NoisyIncumbent) and not constraints.measured
         ):
-            fitted = weighted(fitted, history, networks, self.slacks, rng)
+            fitted = add_feasibility(fitted, history, networks, self.slacks, rng)
 
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])
 

@@ -22,8 +22,7 @@ from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.evolution import Candidate, best_new, evaluations_at, evolve
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import Rand, samples
-from archive.agents.constraints.feasibility import weighted
-from archive.agents.constraints.models import default_slacks
+from archive.agents.constraints.feasibility import add_feasibility, default_slacks
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
@@ -120,7 +119,7 @@ class Nasbot(Agent):
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         networks = [observation.architecture for observation in history.usable]
         surrogate = self._surrogate.fit(networks, history.scores, rng, history.variances)
-        fitted = weighted(surrogate, history, networks, self._slacks, rng)
+        fitted = add_feasibility(surrogate, history, networks, self._slacks, rng)
         return fitted.hallucinate([pending.architecture for pending in history.pending])
 
     def _choose(

@@ -65,7 +65,7 @@ from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.bayesopt.variance_reduction import space_design
-from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
+from archive.agents.constraints.feasibility import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.constructor_arguments import record
 from archive.agents.observations import has_replicates
 from archive.agents.proxies.features import ProxyFeatures
@@ -210,7 +210,7 @@ class Portfolio(Agent):
         for policy in (self._exploit, self._explore):
             suggestions += policy(history.with_pending(suggestions), n - len(suggestions), rng)
 
-        if not (doubted := self._transfer.doubted(history)):
+        if not (doubted := self._transfer.without_evidence(history)):
             return suggestions
 
         return [

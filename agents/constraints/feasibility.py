@@ -1,13 +1,13 @@
 """Probability of feasibility, as a part of the posterior that acquisitions see.
 
-| symbol  | meaning                                                                                  | shape |
-|---------|------------------------------------------------------------------------------------------|-------|
-| m       | query architectures                                                                      | scalar|
-| mu, s, w| posterior mean and standard deviation of the slack g of a measured quantity, by member   | (S, m)|
-|         | of a mixture, and the weights of the members                                             |       |
-| PoF     | P(g >= 0) = sum_s w_s Phi(mu_s / s_s), multiplied over the measured quantities           | (m,)  |
-| tau     | incumbent: the greatest posterior mean of the score among the networks that meet the     | (S,)  |
-|         | constraints                                                                              |       |
+| symbol   | meaning                                                                         | shape  |
+|----------|---------------------------------------------------------------------------------|--------|
+| m        | query architectures                                                             | scalar |
+| mu, s, w | posterior mean and standard deviation of the slack g of a measured quantity, by | (S, m) |
+|          | member of a mixture, and the weights of the members                             |        |
+| PoF      | P(g >= 0) = sum_s w_s Phi(mu_s / s_s), multiplied over the measured quantities  | (m,)   |
+| tau      | incumbent: the greatest posterior mean of the score among the networks that     | (S,)   |
+|          | meet the constraints                                                            |        |
 
 An acquisition is multiplied by PoF (Schonlau, Welch and Jones, 1998; Gardner et al., Bayesian
 optimization with inequality constraints, 2014). Before one result meets the constraints there is no
@@ -26,7 +26,9 @@ from typing import final
 import numpy as np
 from scipy.special import log_ndtr
 
+from archive.agents.acquisition.listing import Listing
 from archive.agents.base import History
+from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.observations import LARGEST
 from archive.agents.surrogates.base import (
     LEAST_STD,
@@ -36,7 +38,12 @@ from archive.agents.surrogates.base import (
     Posterior,
     Surrogate,
 )
+from archive.agents.surrogates.stacking import StackedGP
 from archive.architecture.graph import Architecture
+from archive.spaces.base import Space
+
+TRANSFORM = "standardise"
+"""Outcome transform of slacks: linear, since the bound may lie anywhere among the values."""
 
 
 @final
@@ -63,18 +70,17 @@ class SlackModels:
         slacks = constraints.slacks(history.usable)
         networks = [observation.architecture.functional for observation in history.usable]
         fitted = []
-        for at in constraints.measured:
-            known = np.flatnonzero(np.abs(slacks[:, at]) <= LARGEST)
-            if len(known):
-                fitted.append(
-                    surrogate.fit([networks[row] for row in known], slacks[known, at], rng)
-                )
+        for position in constraints.measured:
+            rows = np.flatnonzero(np.abs(slacks[:, position]) <= LARGEST)
+            if len(rows):
+                inputs = [networks[row] for row in rows]
+                fitted.append(surrogate.fit(inputs, slacks[rows, position], rng))
 
         return cls(tuple(fitted))
 
     def log_probability(self, architectures: Sequence[Architecture]) -> Array:
         """Return log PoF: (m,) float64, never NaN."""
-        networks = [one.functional for one in architectures]
+        networks = [architecture.functional for architecture in architectures]
         total = np.zeros(len(architectures))
         for model in self.fitted:
             posterior = model.posterior(networks)
@@ -87,7 +93,7 @@ class SlackModels:
         """Return the models conditioned on fantasies of these networks; see
         `Fitted.hallucinate`.
         """
-        networks = [one.functional for one in architectures]
+        networks = [architecture.functional for architecture in architectures]
         return SlackModels(tuple(model.hallucinate(networks) for model in self.fitted))
 
 
@@ -111,10 +117,7 @@ class ConstrainedPosterior(Fitted):
 
     @cached_property
     def best(self) -> Array | None:
-        """The incumbent's (transformed) score tau, by member:
-
-        (S,) float64; None without an incumbent.
-        """
+        """The incumbent's (transformed) score tau, by member: (S,) float64; None without one."""
         return self.fitted.posterior(self.incumbents).means.max(axis=1) if self.incumbents else None
 
     @cached_property
@@ -140,17 +143,18 @@ class ConstrainedPosterior(Fitted):
             return self
 
         probable = self.slacks.log_probability(architectures) >= np.log(0.5)
-        known = {one.key for one in self.incumbents}
-        # Before one result meets the constraints, the search is for the first one, which a fantasy
-        # cannot be.
-        added = [
-            one
-            for one, p in zip(architectures, probable, strict=True)
-            if p and one.key not in known
-        ]
+        incumbents = list(self.incumbents)
+        if incumbents:
+            # Before one result meets the constraints, the search is for the first one, which a
+            # fantasy cannot be.
+            keys = {incumbent.key for incumbent in incumbents}
+            for architecture, is_probable in zip(architectures, probable, strict=True):
+                if is_probable and architecture.key not in keys:
+                    incumbents.append(architecture)
+
         return ConstrainedPosterior(
             self.fitted.hallucinate(architectures),
-            (*self.incumbents, *added) if self.incumbents else (),
+            tuple(incumbents),
             self.observed,
             self.slacks.hallucinate(architectures),
         )
@@ -164,7 +168,7 @@ class ConstrainedPosterior(Fitted):
         return self.fitted.task_correlations()
 
 
-def weighted(
+def add_feasibility(
     fitted: Fitted,
     history: History,
     networks: Sequence[Architecture],
@@ -193,20 +197,41 @@ def weighted(
     if met.all() and not constraints.measured:
         return fitted
 
-    distinct = tuple({one.key: one for one in networks}.values())
-    incumbents = tuple(
-        {one.key: one for one, each in zip(networks, met, strict=True) if each}.values()
-    )
+    distinct = {network.key: network for network in networks}
+    incumbents: dict[str, Architecture] = {}
+    for network, meets in zip(networks, met, strict=True):
+        if meets:
+            incumbents[network.key] = network
+
     if not incumbents and not constraints.measured:
         # All candidates meet the constraints and no result does: improvement is measured from the
         # worst result.
-        incumbents = (
-            min(zip(networks, history.usable, strict=True), key=lambda pair: pair[1].score)[0],
-        )
+        scores = [observation.score for observation in history.usable]
+        worst = networks[scores.index(min(scores))]
+        incumbents[worst.key] = worst
 
     slacks = SlackModels.fit(surrogate, history, rng)
     if constraints.measured and not slacks.fitted:
         # No result has a measured quantity, so all networks are equally likely to be feasible.
         return fitted
 
-    return ConstrainedPosterior(fitted, incumbents, distinct, slacks)
+    return ConstrainedPosterior(
+        fitted, tuple(incumbents.values()), tuple(distinct.values()), slacks
+    )
+
+
+def default_slacks(space: Space, listing: Listing | None = None) -> Surrogate:
+    """Return the model of measured quantities for agents that have no other.
+
+    It stacks the Gaussian processes of `archive.agents.bayesopt.portfolio` with cheap distances.
+
+    Args:
+        space: The search space.
+        listing: The networks of a listed space.
+    """
+    members = []
+    for name in defaults(space):
+        if is_cheap(name, space):
+            members.append(member_model(name, space, listing).surrogate(TRANSFORM))
+
+    return StackedGP(members)

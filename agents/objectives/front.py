@@ -16,7 +16,7 @@ result of luck.
 | all others                                               | mean of y_ij over E_n: y_ij without replicates |
 
 Whether an objective has noise follows from its own scores, by the rule of `archive.agents.observations`.
-The posterior is that of the surrogate by which EHVI ranks candidates, with means mu_sj and weights
+The posterior belongs to the surrogate by which EHVI ranks candidates, with means mu_sj and weights
 w_s of its members. It is used if the surrogate estimates noise (`Fitted.noises`) and if the agent,
 with one objective, takes the greatest posterior mean for its incumbent (`Method.repeats`).
 
@@ -52,20 +52,17 @@ MARGIN = 0.1
 """Distance of the reference point beyond the worst scores, as a share of their range."""
 
 MOST = 1000
-"""Most networks to estimate by a posterior: those of the first nondomination ranks, by their
-means."""
+"""Most networks to estimate by a posterior, in the order of their nondomination ranks by means."""
 
 
 class Front(NamedTuple):
-    """Estimated scores of the networks that meet the constraints, (f, M) float64, and r, (M,)
-    float64.
-    """
+    """Estimated scores of networks that meet the constraints, (f, M) float64; r, (M,) float64."""
 
     scores: Array
     reference: Array
 
 
-def estimated_front(history: History, fitted: Mapping[int, Fitted], *, posterior: bool) -> Front:
+def estimate_front(history: History, fitted: Mapping[int, Fitted], *, posterior: bool) -> Front:
     """Return the front of a history with goals; dominated points are included.
 
     Args:
@@ -79,32 +76,34 @@ def estimated_front(history: History, fitted: Mapping[int, Fitted], *, posterior
     reference = reference_point(estimates)
     met = _met(history, observations, groups)
     estimates = estimates[met]
-    groups = [each for each, good in zip(groups, met, strict=True) if good]
-    modelled = (
-        [at for at in fitted if _is_modelled(fitted[at], observations, scores[:, at])]
-        if posterior
-        else []
-    )
+    groups = [rows for rows, meets in zip(groups, met, strict=True) if meets]
+    modelled: list[int] = []
+    if posterior:
+        for objective, model in fitted.items():
+            if _is_modelled(model, observations, scores[:, objective]):
+                modelled.append(objective)
+
     if modelled and groups:
-        chosen = first_ranks(estimates)
-        estimates = estimates[chosen]
-        networks = [observations[groups[at][0]].architecture.functional for at in chosen]
-        for at in modelled:
-            estimates[:, at] = fitted[at].posterior(networks).in_scores().mean
+        rows = first_ranks(estimates)
+        estimates = estimates[rows]
+        networks = [observations[groups[row][0]].architecture.functional for row in rows]
+        for objective in modelled:
+            estimates[:, objective] = fitted[objective].posterior(networks).in_scores().mean
 
     return Front(estimates, reference)
 
 
 def means(scores: Array, groups: Sequence[Sequence[int]]) -> Array:
-    """Return the mean scores of groups of rows, (k, M) float64 for (n, M) scores; equal scores are
-    kept exactly.
+    """Return the mean scores of groups of rows: (k, M) float64 for (n, M) scores.
+
+    Equal scores are kept exactly.
     """
-    several = [scores[list(rows)] for rows in groups]
-    averaged: Array = np.array(
-        [np.where((one == one[0]).all(axis=0), one[0], one.mean(axis=0)) for one in several],
-        np.float64,
-    )
-    return averaged.reshape(len(groups), scores.shape[1])
+    averages = np.empty((len(groups), scores.shape[1]))
+    for row, members in zip(averages, groups, strict=True):
+        of_group = scores[list(members)]
+        row[:] = np.where((of_group == of_group[0]).all(axis=0), of_group[0], of_group.mean(axis=0))
+
+    return averages
 
 
 def reference_point(scores: Array) -> Array:
@@ -130,43 +129,45 @@ def first_ranks(scores: Array) -> list[int]:
 
 def _is_modelled(fitted: Fitted, observations: Sequence[Observation], scores: Array) -> bool:
     """Return whether an objective has noise that its surrogate estimates."""
-    if fitted.noises() is None or any(one.hyperparameters for one in observations):
+    if fitted.noises() is None:
+        return False
+
+    if any(observation.hyperparameters for observation in observations):
         # Hyperparameters are no inputs of the models.
         return False
 
-    return is_noisy(
-        [
-            replace(one, score=score)
-            for one, score in zip(observations, scores.tolist(), strict=True)
-        ]
-    )
+    of_objective = []
+    for observation, score in zip(observations, scores.tolist(), strict=True):
+        of_objective.append(replace(observation, score=score))
+
+    return is_noisy(of_objective)
 
 
 def _met(
     history: History, observations: Sequence[Observation], groups: Sequence[Sequence[int]]
 ) -> NDArray[np.bool_]:
-    """Return whether networks meet the constraints by their mean quantities over replicates:
-
-    (k,).
-    """
+    """Return whether networks meet the constraints by their mean quantities: (k,) bool."""
     if history.constraints is None:
         return np.ones(len(groups), np.bool_)
 
-    return history.constraints.met(
-        [_averaged([observations[row] for row in rows]) for rows in groups]
-    )
+    averages = []
+    for rows in groups:
+        averages.append(_average([observations[row] for row in rows]))
+
+    return history.constraints.met(averages)
 
 
-def _averaged(several: Sequence[Observation]) -> Observation:
-    if len(several) == 1 or not several[0].measured:
-        return several[0]
+def _average(replicates: Sequence[Observation]) -> Observation:
+    first = replicates[0]
+    if len(replicates) == 1 or not first.measured:
+        return first
 
-    columns = zip(*(one.measured for one in several), strict=True)
-    return replace(several[0], measured=tuple(map(_finite_mean, columns)))
+    columns = zip(*(replicate.measured for replicate in replicates), strict=True)
+    return replace(first, measured=tuple(map(_finite_mean, columns)))
 
 
 def _finite_mean(values: Sequence[float]) -> float:
-    finite = [value for value in values if np.isfinite(value)]
+    finite = list(filter(np.isfinite, values))
     if not finite:
         return values[0]
 

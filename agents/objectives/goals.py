@@ -48,50 +48,47 @@ class Goals:
 
     @property
     def learnt(self) -> tuple[int, ...]:
-        """Positions of the first objective, which agents always learn, and of those that no
-        function computes.
-        """
-        return tuple(
-            at for at, each in enumerate(self.objectives) if not at or each.name not in self.known
-        )
+        """Positions of the first objective, which is always learnt, and of unknown ones."""
+        positions = []
+        for position, objective in enumerate(self.objectives):
+            if not position or objective.name not in self.known:
+                positions.append(position)
+
+        return tuple(positions)
 
     def further_scores(self, evaluation: Evaluation) -> tuple[float, ...]:
         """Return the scores of an evaluation beside the first, NaN where it has no such metric."""
-        metrics = evaluation.metrics
-        return tuple(
-            sign(each.direction) * metrics.get(each.name, float("nan"))
-            for each in self.objectives[1:]
-        )
+        scores = []
+        for objective in self.objectives[1:]:
+            value = evaluation.metrics.get(objective.name, float("nan"))
+            scores.append(sign(objective.direction) * value)
+
+        return tuple(scores)
 
     def known_scores(self, architectures: Sequence[Architecture]) -> Array:
-        """Return the scores of networks for the known objectives: (m, M) float64, NaN in the
-        columns of the others.
+        """Return the scores of networks for the known objectives: (m, M) float64.
 
-        A network whose cost is not known has NaN as well.
+        Columns of other objectives, and networks of unknown cost, have NaN.
         """
         scores = np.full((len(architectures), len(self.objectives)), np.nan)
-        for at, each in enumerate(self.objectives):
-            if at not in self.learnt:
-                scores[:, at] = sign(each.direction) * compute_cost(
-                    self.known, each.name, architectures
-                )
+        for position, objective in enumerate(self.objectives):
+            if position not in self.learnt:
+                costs = compute_cost(self.known, objective.name, architectures)
+                scores[:, position] = sign(objective.direction) * costs
 
         return scores
 
     def scores(self, observations: Sequence[Observation]) -> Array:
-        """Return the scores of observations:
-
-        (n, M) float64, NaN where unknown or beyond `LARGEST`.
-        """
+        """Return the scores: (n, M) float64, NaN where unknown or beyond `LARGEST`."""
         scores = self.known_scores([observation.architecture for observation in observations])
-        for at in self.learnt:
-            scores[:, at] = [
-                observation.further[at - 1] if at and observation.further else observation.score
-                for observation in observations
-            ]
-            if at:
-                missing = [not observation.further for observation in observations]
-                scores[missing, at] = np.nan
+        for row, observation in enumerate(observations):
+            for position in self.learnt:
+                if not position:
+                    scores[row, position] = observation.score
+                elif observation.further:
+                    scores[row, position] = observation.further[position - 1]
+                else:
+                    scores[row, position] = np.nan
 
         return np.where(np.abs(scores) <= LARGEST, scores, np.nan)
 
@@ -103,10 +100,9 @@ def points(history: History) -> tuple[list[Observation], Array]:
     """
     observations = list(history.usable)
     if history.goals is None:
-        return observations, np.array([[one.score] for one in observations], np.float64).reshape(
-            len(observations), 1
-        )
+        column = np.array([observation.score for observation in observations], np.float64)
+        return observations, column[:, None]
 
     scores = history.goals.scores(observations)
     whole: NDArray[np.bool_] = np.all(np.isfinite(scores), axis=1)
-    return [one for one, usable in zip(observations, whole, strict=True) if usable], scores[whole]
+    return [observations[row] for row in np.flatnonzero(whole).tolist()], scores[whole]

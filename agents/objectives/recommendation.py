@@ -1,17 +1,16 @@
-"""Recommended Pareto set of a study whose results have noise: by posterior means, as with one
-objective.
+"""Recommended Pareto set of a study with noisy results, by posterior means.
 
-| symbol      | meaning                                                                              | shape  |
-|-------------|--------------------------------------------------------------------------------------|--------|
-| k           | networks of the study whose mean results meet its constraints                        | scalar |
-| mu_nj, s_nj | posterior mean and standard deviation of the noise-free score of network n for       | (k, M) |
-|             | objective j                                                                          |        |
-| P           | networks whose mu no other one dominates                                             | (p, M) |
-| 95 %        | mu - 1.96 s to mu + 1.96 s, of each objective alone                                  |        |
+| symbol      | meaning                                                                         | shape  |
+|-------------|---------------------------------------------------------------------------------|--------|
+| k           | networks of the study that meet its constraints by their mean results           | scalar |
+| mu_nj, s_nj | posterior mean and standard deviation of the noise-free score of network n for  | (k, M) |
+|             | objective j                                                                     |        |
+| P           | networks with a mu that no other mu dominates                                   | (p, M) |
+| 95 %        | mu - 1.96 s to mu + 1.96 s, of each objective alone                             |        |
 
-Each objective has a separate model, that of `archive.agents.recommendation`. Known costs and
-objectives without noise keep their values, without uncertainty. If there are more than `front.MOST`
-networks, those of the first nondomination ranks by their means are estimated.
+Each objective has a separate model (`archive.agents.recommendation`). Known costs and objectives
+without noise keep their values, without uncertainty. Of more than `front.MOST` networks, the first
+nondomination ranks by means are estimated.
 """
 
 from __future__ import annotations
@@ -102,13 +101,13 @@ def of_snapshot(
     goals = Goals(snapshot.study.objectives)
     evaluations = archive.studies.history(study.name) if study.further else []
     observations = _observations(evaluations, study)
-    if not any(is_noisy(_scored(observations, goals, at)) for at in range(len(goals.objectives))):
+    columns = [_with_score(observations, goals, column) for column in range(len(study.objectives))]
+    if not any(map(is_noisy, columns)):
         return None
 
+    home = archive.connection.settings.home
     try:
-        space = stored_spaces.of_record(
-            study.space, study.space_config, archive.connection.settings.home
-        )
+        space = stored_spaces.of_record(study.space, study.space_config, home)
     except ArchiveError as error:
         unknown(error)
         return None
@@ -117,64 +116,75 @@ def of_snapshot(
     if not views:
         return None
 
-    files = [
-        EstimatesFile(archive.connection.settings.home, study.name, each.name)
-        for each in study.objectives
-    ]
-    return _recommended(space, observations, Goals(study.objectives, costs_of(study)), views, files)
+    names = [objective.name for objective in study.objectives]
+    files = [EstimatesFile(home, study.name, name) for name in names]
+    return _recommend(space, observations, Goals(study.objectives, costs_of(study)), views, files)
 
 
 def _observations(evaluations: Sequence[Evaluation], study: Study) -> list[Observation]:
     goals = Goals(study.objectives)
-    own = [
-        each for each in split(evaluations, study)[0] if not each.partial and is_score(each.score)
-    ]
-    return [
-        replace(observation(each, each.score), further=goals.further_scores(each)) for each in own
-    ]
+    observations = []
+    for evaluation in split(evaluations, study)[0]:
+        if not evaluation.partial and is_score(evaluation.score):
+            of_first = observation(evaluation, evaluation.score)
+            observations.append(replace(of_first, further=goals.further_scores(evaluation)))
+
+    return observations
 
 
-def _scored(observations: Sequence[Observation], goals: Goals, at: int) -> list[Observation]:
-    """Return the observations that have a finite score for an objective, with this score as
-    theirs.
-    """
-    pairs = zip(observations, goals.scores(observations)[:, at].tolist(), strict=True)
-    return [replace(one, score=score) for one, score in pairs if is_score(score)]
+def _with_score(
+    observations: Sequence[Observation], goals: Goals, column: int
+) -> list[Observation]:
+    """Return the observations with a finite score for an objective, which becomes their score."""
+    kept = []
+    scores = goals.scores(observations)[:, column].tolist()
+    for observed, score in zip(observations, scores, strict=True):
+        if is_score(score):
+            kept.append(replace(observed, score=score))
+
+    return kept
 
 
 def _candidates(snapshot: Snapshot) -> list[ProposalView]:
-    """Return the mean results that meet the constraints, by proposal; of many, those of the first
-    ranks.
-    """
+    """Return the mean results that meet the constraints; of many, the first ranks."""
     complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
     views, scores = scored(snapshot.study, dict(averaged(complete)).values())
-    return [views[at] for at in first_ranks(scores)]
+    return [views[row] for row in first_ranks(scores)]
 
 
-def _recommended(
+def _recommend(
     space: Space,
     observations: Sequence[Observation],
     goals: Goals,
     views: Mapping[Replicates, ProposalView],
     files: Sequence[EstimatesFile],
 ) -> RecommendedSet | None:
-    known = {evaluation_key(one): one.architecture for one in observations}
-    networks = {key: known[key] for key in views if key in known}
-    columns, noises = zip(
-        *(_column(space, observations, goals, at, networks, file) for at, file in enumerate(files)),
-        strict=True,
-    )
-    keys = [key for key in networks if all(key in column for column in columns)]
-    estimates = [tuple(column[key] for column in columns) for key in keys]
-    scores = np.array([[one.score for one in row] for row in estimates]).reshape(
-        len(keys), len(columns)
-    )
+    observed = {evaluation_key(each): each.architecture for each in observations}
+    networks = {key: observed[key] for key in views if key in observed}
+    columns = []
+    noises = []
+    for position, file in enumerate(files):
+        column, noise = _column(space, observations, goals, position, networks, file)
+        columns.append(column)
+        noises.append(noise)
+
+    proposals: list[ProposalView] = []
+    estimates: list[tuple[Estimate, ...]] = []
+    for key in networks:
+        if all(key in column for column in columns):
+            proposals.append(views[key])
+            estimates.append(tuple(column[key] for column in columns))
+
+    scores = np.empty((len(estimates), len(columns)))
+    for row, of_network in zip(scores, estimates, strict=True):
+        row[:] = [estimate.score for estimate in of_network]
+
     best = front_of(scores)
     if not len(best):
         return None
 
     return RecommendedSet(
-        tuple(views[keys[at]] for at in best), tuple(estimates[at] for at in best), noises
+        tuple(proposals[row] for row in best), tuple(estimates[row] for row in best), tuple(noises)
     )
 
 
@@ -182,26 +192,25 @@ def _column(
     space: Space,
     observations: Sequence[Observation],
     goals: Goals,
-    at: int,
+    position: int,
     networks: Mapping[Replicates, Architecture],
     file: EstimatesFile,
 ) -> tuple[dict[Replicates, Estimate], float | None]:
-    """Return the estimates of networks for one objective, and the standard deviation of its
-    noise.
-    """
-    if at not in goals.learnt:
-        values = goals.known_scores(list(networks.values()))[:, at].tolist()
-        known = zip(networks, values, strict=True)
-        return {
-            key: Estimate(value, value, value, 1) for key, value in known if math.isfinite(value)
-        }, 0.0
+    """Return the estimates of networks for one objective, and the deviation of its noise."""
+    column: dict[Replicates, Estimate] = {}
+    if position not in goals.learnt:
+        values = goals.known_scores(list(networks.values()))[:, position].tolist()
+        for key, value in zip(networks, values, strict=True):
+            if math.isfinite(value):
+                column[key] = Estimate(value, value, value, 1)
 
-    observed = _scored(observations, goals, at)
+        return column, 0.0
+
+    observed = _with_score(observations, goals, position)
     among = {functional for functional, _ in networks}
     recommendations = recommend(space, observed, among, file)
-    estimates = (
-        Estimate(one.score, one.low, one.high, len(one.evaluations))
-        for one in recommendations.ranked
-    )
-    keys = (evaluation_key(one.evaluations[0]) for one in recommendations.ranked)
-    return dict(zip(keys, estimates, strict=True)), recommendations.noise
+    for ranked in recommendations.ranked:
+        estimate = Estimate(ranked.score, ranked.low, ranked.high, len(ranked.evaluations))
+        column[evaluation_key(ranked.evaluations[0])] = estimate
+
+    return column, recommendations.noise

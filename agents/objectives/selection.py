@@ -23,9 +23,8 @@ import numpy as np
 from archive.agents.acquisition.evolution import Rank, Ranked
 from archive.agents.base import History, Suggestion
 from archive.agents.constraints.feasibility import SlackModels
-from archive.agents.objectives.decomposition import free_boxes
-from archive.agents.objectives.ehvi import LogEhvi
-from archive.agents.objectives.front import estimated_front
+from archive.agents.objectives.ehvi import LogEhvi, free_boxes
+from archive.agents.objectives.front import estimate_front
 from archive.agents.objectives.goals import Goals
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.architecture.graph import Architecture
@@ -49,12 +48,12 @@ def choose(
     """
     assert history.goals is not None
     models = ObjectiveModels.fit(method, slacks, history, history.goals, rng)
-    pending = [one.architecture for one in history.pending]
-    front, reference = estimated_front(history, models.fitted, posterior=method.repeats)
+    pending = [proposal.architecture for proposal in history.pending]
+    front, reference = estimate_front(history, models.fitted, posterior=method.repeats)
     # Whether to search for the first result that meets the constraints, by models of measured
     # quantities.
     searching = bool(models.slacks.fitted) and not len(front)
-    front = np.vstack([front, models.expected(pending)])
+    front = np.vstack([front, models.expect(pending)])
     models = models.hallucinate(pending)
 
     rank = models.feasible if searching else models.ranking(front, reference)
@@ -63,29 +62,30 @@ def choose(
     )
     if method.has_many(history):
         # Among thousands of candidates, only the promising ones had an exact posterior.
-        ranked = _ranked(ranked, rank)
+        ranked = _sort(ranked, rank)
 
-    chosen: list[Suggestion] = []
-    while ranked and len(chosen) < n:
+    suggestions: list[Suggestion] = []
+    while ranked and len(suggestions) < n:
         best, *ranked = ranked
         network = best.candidate.architecture
-        chosen.append(_suggestion(best, models))
-        if len(chosen) < n and ranked:
-            front = np.vstack([front, models.expected([network])])
+        suggestions.append(_suggestion(best, models))
+        if len(suggestions) < n and ranked:
+            front = np.vstack([front, models.expect([network])])
             models = models.hallucinate([network])
             rank = models.feasible if searching else models.ranking(front, reference)
-            ranked = _ranked(ranked, rank)
+            ranked = _sort(ranked, rank)
 
-    return chosen
+    return suggestions
 
 
-def _ranked(candidates: Sequence[Ranked], rank: Rank) -> list[Ranked]:
+def _sort(candidates: Sequence[Ranked], rank: Rank) -> list[Ranked]:
     """Return candidates by their rank, the best first."""
-    ranks = rank([one.candidate.architecture for one in candidates]) if candidates else np.empty(0)
-    return [
-        Ranked(candidates[at].candidate, float(ranks[at]))
-        for at in np.argsort(-ranks, kind="stable")
-    ]
+    if not candidates:
+        return []
+
+    ranks = rank([ranked.candidate.architecture for ranked in candidates])
+    order = np.argsort(-ranks, kind="stable")
+    return [Ranked(candidates[row].candidate, float(ranks[row])) for row in order]
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,16 @@ class ObjectiveModels:
         scores = goals.scores(history.usable)
         networks = [observation.architecture.functional for observation in history.usable]
         fitted = {}
-        for at in goals.learnt:
-            known = np.flatnonzero(np.isfinite(scores[:, at]))
-            surrogate = method.model(history, transfers=not at)
-            # Only the first objective is projected to whole trainings.
-            variances = None if at or history.variances is None else history.variances[known]
-            fitted[at] = surrogate.fit(
-                [networks[row] for row in known], scores[known, at], rng, variances
-            )
+        for position in goals.learnt:
+            rows = np.flatnonzero(np.isfinite(scores[:, position]))
+            surrogate = method.model(history, transfers=not position)
+            variances = None
+            if not position and history.variances is not None:
+                # Only the first objective is projected to whole trainings.
+                variances = history.variances[rows]
+
+            inputs = [networks[row] for row in rows]
+            fitted[position] = surrogate.fit(inputs, scores[rows, position], rng, variances)
 
         return cls(goals, fitted, SlackModels.fit(slacks, history, rng))
 
@@ -132,26 +134,27 @@ class ObjectiveModels:
         """Return the models conditioned on fantasies of these networks; see
         `Fitted.hallucinate`.
         """
-        functional = [one.functional for one in architectures]
-        fitted = {at: model.hallucinate(functional) for at, model in self.fitted.items()}
+        functional = [architecture.functional for architecture in architectures]
+        fitted = {
+            position: model.hallucinate(functional) for position, model in self.fitted.items()
+        }
         return replace(self, fitted=fitted, slacks=self.slacks.hallucinate(functional))
 
     def posteriors(self, architectures: Sequence[Architecture]) -> list[Posterior | Array]:
-        """Return what `LogEhvi` takes: posteriors in score units, and the values of the known
-        objectives.
-        """
-        known = self.goals.known_scores(architectures)
-        functional = [one.functional for one in architectures]
-        return [
-            self.fitted[at].posterior(functional).in_scores() if at in self.fitted else known[:, at]
-            for at in range(len(self.goals.objectives))
-        ]
+        """Return the arguments of `LogEhvi`: posteriors in score units, values if known."""
+        values = self.goals.known_scores(architectures)
+        functional = [architecture.functional for architecture in architectures]
+        posteriors: list[Posterior | Array] = []
+        for position in range(len(self.goals.objectives)):
+            if position in self.fitted:
+                posteriors.append(self.fitted[position].posterior(functional).in_scores())
+            else:
+                posteriors.append(values[:, position])
+
+        return posteriors
 
     def ranking(self, front: Array, reference: Array) -> Rank:
-        """Return the function that gives log (EHVI PoF) of networks over a front:
-
-        (n, M) and (M,) float64.
-        """
+        """Return the function log (EHVI PoF) of networks over a front (n, M) and r (M,)."""
         gain = LogEhvi(*free_boxes(front, reference))
         return lambda architectures: (
             gain(self.posteriors(architectures)) + self.feasible(architectures)
@@ -161,34 +164,34 @@ class ObjectiveModels:
         """Return log PoF of networks: (m,) float64."""
         return self.slacks.log_probability(architectures)
 
-    def expected(self, architectures: Sequence[Architecture]) -> Array:
+    def expect(self, architectures: Sequence[Architecture]) -> Array:
         """Return expected scores of at most m networks: (k, M) float64, k <= m.
 
         Networks of unknown cost, and networks with a probability of feasibility below 1/2, are left
         out.
         """
         probable = self.feasible(architectures) >= np.log(0.5)
-        architectures = [one for one, each in zip(architectures, probable, strict=True) if each]
+        architectures = [architectures[row] for row in np.flatnonzero(probable).tolist()]
         if not architectures:
             return np.empty((0, len(self.goals.objectives)))
 
-        columns = [
-            one.mean if isinstance(one, Posterior) else one
-            for one in self.posteriors(architectures)
-        ]
+        columns = []
+        for values in self.posteriors(architectures):
+            columns.append(values.mean if isinstance(values, Posterior) else values)
+
         scores: Array = np.stack(columns, axis=1)
         return scores[np.isfinite(scores).all(axis=1)]
 
 
-def _suggestion(one: Ranked, models: ObjectiveModels) -> Suggestion:
-    first = models.posteriors([one.candidate.architecture])[0]
+def _suggestion(ranked: Ranked, models: ObjectiveModels) -> Suggestion:
+    first = models.posteriors([ranked.candidate.architecture])[0]
     assert isinstance(first, Posterior)
     return Suggestion(
-        one.candidate.architecture,
-        acquisition=float(np.exp(one.rank)),
+        ranked.candidate.architecture,
+        acquisition=float(np.exp(ranked.rank)),
         mean=float(first.mean[0]),
         std=float(first.std[0]),
-        parent=one.candidate.parent,
-        operations=one.candidate.operations,
+        parent=ranked.candidate.parent,
+        operations=ranked.candidate.operations,
         task_correlations=models.fitted[0].task_correlations(),
     )

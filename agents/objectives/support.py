@@ -22,17 +22,16 @@ def check(agent: Agent, study: Study) -> None:
         UsageError: The study has several objectives, and the agent searches for one.
     """
     if study.further and not agent.several_objectives:
-        names = ", ".join(each.name for each in study.objectives)
+        names = ", ".join(objective.name for objective in study.objectives)
         raise UsageError(
             f"the agent {agent.kind} searches for one objective, and the study {study.name!r} "
-            f"has several, {names}: "
-            f"choose one of {', '.join(capable())}"
+            f"has several, {names}: choose one of {', '.join(capable())}"
         )
 
 
 def capable() -> list[str]:
     """Return the names of the agents that search for several objectives."""
-    return [name for name in registry.names() if _is_capable(name)]
+    return list(filter(_is_capable, registry.names()))
 
 
 def _is_capable(name: str) -> bool:

@@ -1,10 +1,11 @@
 """Use of zero-cost proxies by a stacked ensemble: further members, and an initial design.
 
-| member       | distances                                                       | covariance             |
-|--------------|-----------------------------------------------------------------|------------------------|
-| scores       | squared differences of the normal scores of each proxy          | exp(-sum_i beta_i d_i) |
-| scores and   | the same, with Weisfeiler-Lehman squared and topology features  | exp(-sum_i beta_i d_i) |
-| structure    |                                                                 |                        |
+| member               | distances                                                                  |
+|----------------------|----------------------------------------------------------------------------|
+| scores               | squared differences of the normal scores of each proxy                     |
+| scores and structure | the same, with Weisfeiler-Lehman squared and topology features             |
+
+The covariance of both is exp(-sum_i beta_i d_i).
 
 Each proxy has a length scale, so that the evaluations of the study determine which proxies matter.
 Stacking weights the members by the density of every evaluation given all others
@@ -34,8 +35,7 @@ from archive.agents.bayesopt.gp_presets import PRESETS
 from archive.agents.bayesopt.model_based import SourceUse
 from archive.agents.bayesopt.portfolio_members import MemberModel, PowerExponentialARD
 from archive.agents.bayesopt.variance_reduction import alc_design
-from archive.agents.proxies.distances import ProxyDistances, TotalProxyDistance
-from archive.agents.proxies.features import ProxyFeatures
+from archive.agents.proxies.features import ProxyDistances, ProxyFeatures, TotalProxyDistance
 from archive.agents.proxies.study_scores import LEAST
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.distance import DistanceGP
@@ -48,8 +48,8 @@ from archive.spaces.cell import CellSpace
 from archive.store.proxies.table import ProxyTable
 
 CONSENSUS = frozenset(["naswot", "nwot", "synflow", "jacov", "flops"])
-"""Proxies whose mean rank chooses the initial design, where the task has any of them, else all
-proxies. They were chosen on NAS-Bench-201: of its 8,765 cells, the 80 best by these four have a
+"""The initial design is chosen by the mean rank of these proxies, as far as the task has them; without
+any of them, of all proxies. They were chosen on NAS-Bench-201: of its 8,765 cells, the 80 best by these four have a
 median rank of 2,160 by accuracy, and the best cell is among them; by all thirteen published proxies
 the median rank is 3,270."""
 
@@ -58,13 +58,13 @@ MOST_SPREAD = 500
 sample."""
 
 SHARE = 0.01
-"""Share of the networks with scores, those of the largest mean rank, that the design is spread
-over; at least `LEAST` networks."""
+"""Share of the networks with scores that the design is spread over: the largest mean ranks, at
+least `LEAST` networks."""
 
 
 @final
 class ProxyKnowledge:
-    """Knowledge of proxies beside that of source studies; a `SourceUse`. Threads may share one.
+    """Knowledge of proxies and of source studies; a `SourceUse`. Threads may share one.
 
     Args:
         space: The space that the agent searches.
@@ -87,22 +87,17 @@ class ProxyKnowledge:
         return self._transfer.first(history, generator, n, rng)
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return the stacked surrogate with the members of known proxies, and those of source
-        studies.
-        """
+        """Return the stacked surrogate with members of known proxies and of source studies."""
         features = self.features(history)
         if features is not None and isinstance(cold, StackedGP):
-            structured = ProxyDistances(features, self._structure.pairwise)
-            members = [_member(one, cold) for one in (ProxyDistances(features), structured)]
-            cold = StackedGP([*cold.members, *members], cold.prior)
+            scores = _member(ProxyDistances(features), cold)
+            structured = _member(ProxyDistances(features, self._structure.pairwise), cold)
+            cold = StackedGP([*cold.members, scores, structured], cold.prior)
 
         return self._transfer.with_sources(cold, history)
 
     def features(self, history: History) -> ProxyFeatures | None:
-        """Return the features of a history's proxies;
-
-        None for fewer than `LEAST` networks or only constant proxies.
-        """
+        """Return the features of a history's proxies, None for too few or constant ones."""
         table = history.proxies
         if table is None or len(table) < LEAST:
             return None
@@ -121,20 +116,21 @@ class ProxyKnowledge:
         """Return at most `count` networks of an initial design; fewer where its candidates are
         known already.
         """
-        chosen = _candidates(features, count, rng)
-        fresh = (
-            features.networks[at]
-            for at in chosen
-            if features.networks[at].functional_key not in history.known
-        )
-        reference = list(filter(self.space.contains, fresh))
+        reference = []
+        for row in _candidates(features, count, rng):
+            network = features.networks[row]
+            if network.functional_key not in history.known and self.space.contains(network):
+                reference.append(network)
+
         if not reference:
             return []
 
-        given = [one.functional for one in history.observed_or_pending]
-        functional = [one.functional for one in reference]
-        design = alc_design(functional, given, count, TotalProxyDistance(features), exponential(1))
-        return [Suggestion(reference[at]) for at in design]
+        evaluated = [network.functional for network in history.observed_or_pending]
+        functional = [network.functional for network in reference]
+        design = alc_design(
+            functional, evaluated, count, TotalProxyDistance(features), exponential(1)
+        )
+        return [Suggestion(reference[row]) for row in design]
 
 
 def _candidates(features: ProxyFeatures, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -155,8 +151,8 @@ def _of_cells(space: str) -> bool:
 
 def _consensus(features: ProxyFeatures) -> Array:
     """Return the mean rank of each network: (n,) float64."""
-    chosen = [at for at, name in enumerate(features.names) if name in CONSENSUS]
-    ranks = features.ranks[:, chosen] if chosen else features.ranks
+    columns = [column for column, name in enumerate(features.names) if name in CONSENSUS]
+    ranks = features.ranks[:, columns] if columns else features.ranks
     mean: Array = ranks.mean(axis=1)
     return mean
 
@@ -167,7 +163,8 @@ def _member(pairwise: ProxyDistances, beside: StackedGP) -> DistanceGP:
     preset = PRESETS["default"]
     powers = [1.0] * pairwise.features.count
     if pairwise.structure is not None:
-        powers += [kind.power for kind in pairwise.structure.kinds for _ in kind.components]
+        for kind in pairwise.structure.kinds:
+            powers += [kind.power] * len(kind.components)
 
     covariance: Covariance = DimensionScaledPrior(PowerExponentialARD(powers), len(powers))
     return DistanceGP(

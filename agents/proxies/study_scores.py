@@ -28,8 +28,8 @@ def proxies_of(
 ) -> ProxyTable | None:
     """Return the proxies of the networks of a study's space on its task.
 
-    They are those of the task and protocol without noise, inherited weights and objective, none of
-    which changes an untrained network.
+    Noise, inherited weights and objective are left out of task and protocol: none of them changes
+    an untrained network.
 
     Args:
         archive: The archive of the study.

@@ -40,9 +40,13 @@ def translate(architecture: Architecture) -> Architecture:
 
     words = {INPUT: INPUT, OUTPUT: OUTPUT, **(vocabulary(architecture.space).common or {})}
     names = [words[layer.op] for layer in architecture.layers]
-    kept = [at for at, name in enumerate(names) if name is not None]
-    position = {old: new for new, old in enumerate(kept)}
-    layers = [Layer(name) for name in names if name is not None]
+    layers: list[Layer] = []
+    position: dict[int, int] = {}
+    for index, name in enumerate(names):
+        if name is not None:
+            position[index] = len(layers)
+            layers.append(Layer(name))
+
     return Architecture(WORDS, layers, sorted(_edges(architecture, position)))
 
 
@@ -58,13 +62,13 @@ def _edges(architecture: Architecture, position: Mapping[int, int]) -> set[Edge]
     """Return the edges between the remaining layers, through any number of identities."""
     reached: list[set[int]] = []
     edges: set[Edge] = set()
-    for at in range(len(architecture.layers)):
+    for index in range(len(architecture.layers)):
         into: set[int] = set()
-        for parent in architecture.parents[at]:
+        for parent in architecture.parents[index]:
             into |= {position[parent]} if parent in position else reached[parent]
 
         reached.append(into)
-        if at in position:
-            edges |= {(tail, position[at]) for tail in into}
+        if index in position:
+            edges |= {(tail, position[index]) for tail in into}
 
     return edges

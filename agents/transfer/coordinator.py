@@ -49,7 +49,7 @@ from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.surrogates.transformed import OutcomeTransformed, SourceResidual
 from archive.agents.transfer.cell_vocabulary import comparable
 from archive.agents.transfer.evidence import FIRST, Evidence, Verdict
-from archive.agents.transfer.source_model import SourceGP, SourceGroup, grouped, learn
+from archive.agents.transfer.source_model import SourceGP, SourceGroup, group_sources, learn
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
@@ -74,11 +74,11 @@ takes no sources, and computing the evidence takes the cube of the number of eva
 
 MEMBERS = ("subtrees", "topology", "structure")
 """Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive
-definite on every space. On `choices`, whose topology features are constant, the default members of
+definite on every space. On `choices`, where topology features are constant, the default members of
 `portfolio` take their place."""
 
 MOST_GROUPS = 8
-"""Groups that are fitted and cached; of more, those of the same space, then the larger ones.
+"""Groups that are fitted and cached; of more, the same space comes first, then size.
 
 On NAS-Bench-201 each takes up to 200 MB and some seconds."""
 
@@ -146,19 +146,16 @@ class Transfer:
         done = len(history.usable) + len(history.pending)
         suggestions: list[Suggestion] = []
         for turn in range(done, min(done + n, most) if groups else done):
-            rank = partial(_expected, groups[turn % len(groups)])
+            rank = partial(_expect, groups[turn % len(groups)])
             ranked = generator.candidates(history.with_pending(suggestions), rank, 1, rng)
-            suggestions += [
-                Suggestion(one.candidate.architecture, parent=one.candidate.parent)
-                for one in ranked
-            ]
+            for best in ranked:
+                network = best.candidate.architecture
+                suggestions.append(Suggestion(network, parent=best.candidate.parent))
 
         return suggestions, most + DESIGN
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return the surrogate extended by the source models of a history; unchanged without usable
-        sources.
-        """
+        """Return the surrogate extended by the source models of a history, if there are any."""
         groups = self._active(history)
         if not groups:
             return cold
@@ -169,15 +166,15 @@ class Transfer:
             )
 
         assert isinstance(cold, StackedGP | DistanceGP)
-        own: Sequence[Member] = cold.members if isinstance(cold, StackedGP) else [cold]
+        members: list[Member] = list(cold.members) if isinstance(cold, StackedGP) else [cold]
         prior = cold.prior if isinstance(cold, StackedGP) else 1.0
-        transform = own[0].transform
-        return StackedGP(
-            [*own, *(CoregionalisedGP(model, transform) for models in groups for model in models)],
-            prior,
-        )
+        transform = members[0].transform
+        for models in groups:
+            members += [CoregionalisedGP(model, transform) for model in models]
 
-    def doubted(self, history: History) -> dict[str, float]:
+        return StackedGP(members, prior)
+
+    def without_evidence(self, history: History) -> dict[str, float]:
         """Return a correlation of 0 for each source study that does not take part for lack of
         evidence.
 
@@ -186,22 +183,20 @@ class Transfer:
         if self.rule == "trusted":
             return {}
 
-        verdicts = self._verdicts(history)
-        return {
-            study: 0.0
-            for models, verdict in verdicts
-            if not verdict.suffices
-            for study in best_of(models).studies
-        }
+        correlations: dict[str, float] = {}
+        for models, verdict in self._verdicts(history):
+            if not verdict.suffices:
+                correlations |= dict.fromkeys(best_of(models).studies, 0.0)
+
+        return correlations
 
     def _usable(self, history: History) -> list[SourceGroup]:
-        """Return the groups of sources that a model can be fitted to, those of the same space
-        first.
-        """
-        groups = [
-            group for group in grouped(history.sources) if comparable(group.space, self.space.name)
-        ]
-        groups = [group for group in groups if not too_little(*group.sources)]
+        """Return the groups of sources that suffice for a model, the same space first."""
+        groups = []
+        for group in group_sources(history.sources):
+            if comparable(group.space, self.space.name) and not too_little(*group.sources):
+                groups.append(group)
+
         if len(groups) > MOST_GROUPS:
             groups.sort(key=lambda group: -len(group.contents))
 
@@ -211,32 +206,40 @@ class Transfer:
     def _active(self, history: History) -> list[SourceModels]:
         """Return the models of the groups that take part."""
         if self.rule == "trusted":
-            return self._considered(history)
+            return self._candidates(history)
 
-        supported = [
-            self.models_of(replace(models[0].group, reversed=True)) if verdict.reversed else models
-            for models, verdict in self._verdicts(history)
-            if verdict.suffices
-        ]
-        return [models for models in supported if models]
+        active = []
+        for models, verdict in self._verdicts(history):
+            if not verdict.suffices:
+                continue
+
+            if verdict.reversed:
+                models = self.models_of(replace(models[0].group, reversed=True))
+
+            if models:
+                active.append(models)
+
+        return active
 
     def _verdicts(self, history: History) -> list[tuple[SourceModels, Verdict]]:
         """Return the models of the groups that evidence decides on, and the evidence."""
         if not FIRST <= len(history.usable) <= MOST_EVALUATIONS:
             return []
 
-        considered = self._considered(history)
-        return [(models, self._evidence.verdict(models, history.usable)) for models in considered]
+        candidates = self._candidates(history)
+        return [(models, self._evidence.verdict(models, history.usable)) for models in candidates]
 
-    def _considered(self, history: History) -> list[SourceModels]:
-        """Return the models of all groups; after `OTHER_SPACES` evaluations, of those of the same
-        space.
-        """
+    def _candidates(self, history: History) -> list[SourceModels]:
+        """Return the models of all groups, after `OTHER_SPACES` evaluations of the same space."""
         all_spaces = len(history.usable) < OTHER_SPACES
-        groups = [
-            group for group in self._usable(history) if all_spaces or group.space == self.space.name
-        ]
-        return [models for models in map(self.models_of, groups) if models]
+        candidates = []
+        for group in self._usable(history):
+            if all_spaces or group.space == self.space.name:
+                models = self.models_of(group)
+                if models:
+                    candidates.append(models)
+
+        return candidates
 
     @cached_property
     def _models(self) -> list[MemberModel]:
@@ -244,17 +247,15 @@ class Transfer:
         if listing is None and (members := members_of(self.space)) is not None:
             listing = Listing([member.functional for member in members])
 
-        return [
-            self._own_models[name]
-            if name in self._own_models
-            else member_model(name, self.space, listing)
-            for name in _members(self.space)
-        ]
+        models = []
+        for name in _members(self.space):
+            model = self._own_models.get(name)
+            models.append(member_model(name, self.space, listing) if model is None else model)
+
+        return models
 
     def models_of(self, group: SourceGroup) -> SourceModels:
-        """Return the models of a group, one for each kernel, cached; none for too few networks or
-        equal scores.
-        """
+        """Return the cached models of a group by kernel; none for few networks or equal scores."""
         key = (*group.contents, group.reversed)
         with self._lock:
             if key not in self._cache:
@@ -270,11 +271,10 @@ class Transfer:
 
 def with_transfer(space: Space, preset: str, method: Method) -> Method:
     """Return the method with transfer from other tasks; unchanged for the preset `paper`."""
-    return (
-        method
-        if preset == "paper"
-        else replace(method, transfer=Transfer(space, listing=listing_of(method.source)))
-    )
+    if preset == "paper":
+        return method
+
+    return replace(method, transfer=Transfer(space, listing=listing_of(method.source)))
 
 
 def rule(name: str) -> Rule:
@@ -299,11 +299,8 @@ def _members(space: Space) -> tuple[str, ...]:
     return defaults(space) if choices.describe(space.name) else MEMBERS
 
 
-def _expected(models: SourceModels, networks: Sequence[Architecture]) -> Array:
-    """Return the expected scores under a group's models, averaged by their stacking weights:
-
-    (n,) float64.
-    """
+def _expect(models: SourceModels, networks: Sequence[Architecture]) -> Array:
+    """Return the expected scores under a group's models by their stacking weights: (n,) float64."""
     functional = [network.functional for network in networks]
     expected: Array = sum(
         (model.weight * model.means(functional) for model in models), np.zeros(len(functional))

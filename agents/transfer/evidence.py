@@ -106,7 +106,10 @@ class Evidence:
         if len(observations) < FIRST:
             return NONE
 
-        evaluated = tuple((one.architecture.key, one.score, one.variance) for one in observations)
+        evaluated = tuple(
+            (observed.architecture.key, observed.score, observed.variance)
+            for observed in observations
+        )
         key = (evaluated, tuple(models[0].group.contents))
         with self._lock:
             if key not in self._cache:
@@ -120,19 +123,19 @@ class Evidence:
 
     def _verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
         """Return the evidence, not cached."""
-        scores: Array = np.array([one.score for one in observations], np.float64)
+        scores: Array = np.array([observed.score for observed in observations], np.float64)
         if scores.max() <= scores.min():
             return NONE
 
-        networks = [one.architecture.functional for one in observations]
-        variances: Array = np.array([one.variance for one in observations], np.float64)
-        known = variances if variances.any() else None
+        networks = [observed.architecture.functional for observed in observations]
+        stored: Array = np.array([observed.variance for observed in observations], np.float64)
+        variances = stored if stored.any() else None
+        # (K, 3)
+        likelihoods = []
         try:
-            # (K, 3)
-            likelihoods = [
-                CoregionalisedGP(model, self.transform).log_likelihoods(networks, scores, known)
-                for model in models
-            ]
+            for model in models:
+                process = CoregionalisedGP(model, self.transform)
+                likelihoods.append(process.log_likelihoods(networks, scores, variances))
         except NumericalError:
             return NONE
 

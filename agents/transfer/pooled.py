@@ -4,7 +4,7 @@ baseline.
 | symbol | meaning                                                                     | shape  |
 |--------|-----------------------------------------------------------------------------|--------|
 | y      | scores of the target task, transformed, of mean 0 and standard deviation 1  | (n,)   |
-| y'     | those of each source task, likewise by themselves                           | (n',)  |
+| y'     | scores of each source task, transformed alike by themselves                 | (n',)  |
 
 The surrogate is fitted to (y, y') without the task as an input. It assumes that the tasks rank
 networks alike, whereas `archive.agents.transfer.coordinator` estimates a correlation. The first
@@ -24,7 +24,7 @@ from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.base import History, Suggestion
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.agents.surrogates.transformed import OutcomeTransformed
-from archive.agents.transfer.source_model import grouped
+from archive.agents.transfer.source_model import group_sources
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
 from archive.spaces.base import Space
@@ -59,17 +59,18 @@ class PooledSources:
         missing = FIRST - len(history.usable) - len(history.pending)
 
         def rank(candidates: Sequence[Architecture]) -> Array:
-            return model.posterior([one.functional for one in candidates]).mean
+            return model.posterior([network.functional for network in candidates]).mean
 
         ranked = generator.candidates(history, rank, min(missing, n), rng) if missing > 0 else []
-        return [
-            Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked
-        ], FIRST
+        suggestions = []
+        for best in ranked:
+            network = best.candidate.architecture
+            suggestions.append(Suggestion(network, parent=best.candidate.parent))
+
+        return suggestions, FIRST
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return the surrogate of a history, pooled with its sources; unchanged without usable
-        sources.
-        """
+        """Return the surrogate of a history, pooled with its usable sources, if there are any."""
         networks, values = self._pool(history)
         if not networks:
             return cold
@@ -83,13 +84,13 @@ class PooledSources:
         """Return the networks of all usable sources, and y'."""
         networks: list[Architecture] = []
         values: list[Array] = []
-        for group in grouped(history.sources):
+        for group in group_sources(history.sources):
             if group.space != self.space.name or too_little(*group.sources):
                 continue
 
-            observations = group.chosen()
-            scores = np.array([one.score for one in observations], np.float64)
-            networks += [one.architecture.functional for one in observations]
+            observations = group.sample()
+            scores = np.array([observed.score for observed in observations], np.float64)
+            networks += [observed.architecture.functional for observed in observations]
             values.append(self.surrogate.transform.learn(scores).standardise(scores))
 
         return networks, np.concatenate(values) if values else np.empty(0)
@@ -97,7 +98,7 @@ class PooledSources:
 
 @final
 class PooledSurrogate(Surrogate):
-    """A surrogate fitted to standardised scores of a task together with those of its sources.
+    """A surrogate fitted to standardised scores of a task and of its sources together.
 
     Args:
         surrogate: The surrogate.
@@ -122,10 +123,11 @@ class PooledSurrogate(Surrogate):
     ) -> FittedPooled:
         """See `Surrogate.fit`."""
         together = [*architectures, *self.networks]
-        known = (
-            None if variances is None else np.concatenate([variances, np.zeros(len(self.values))])
-        )
-        fitted = self.surrogate.fit(together, np.concatenate([scores, self.values]), rng, known)
+        if variances is not None:
+            variances = np.concatenate([variances, np.zeros(len(self.values))])
+
+        pooled = np.concatenate([scores, self.values])
+        fitted = self.surrogate.fit(together, pooled, rng, variances)
         return FittedPooled(fitted, float(scores.max()))
 
 

@@ -40,7 +40,7 @@ class Contribution(NamedTuple):
     best_rank: int | None
 
 
-def contributed(archive: Archive, name: str) -> list[Contribution]:
+def read_contributions(archive: Archive, name: str) -> list[Contribution]:
     """Return one row for each source of a warm-started study, by name.
 
     Raises:
@@ -51,7 +51,7 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
     if not sources:
         return []
 
-    by_study: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
+    by_study: dict[str, list[Evaluation]] = {study: [] for study in (name, *sources)}
     recorded = archive.studies.evaluations([name, *sources], curves=False)
     for evaluation in recorded:
         if is_score(evaluation.score) and not (
@@ -59,14 +59,21 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
         ):
             by_study[str(evaluation.study)].append(evaluation)
 
-    _, others = split([one for one in recorded if one.study != name], study)
-    usable = {one.study for one in others if not too_little(*of_one_task(one, others))}
+    _, others = split([each for each in recorded if each.study != name], study)
+    usable: set[str] = set()
+    for source_study in others:
+        if not too_little(*of_one_task(source_study, others)):
+            usable.add(source_study.study)
+
     proposals = sorted(archive.proposals.list(name), key=lambda proposal: proposal.number)
     rows = []
     for source in sources:
         other = archive.studies.get(source)
         same = same_task(study, other.task, other.protocol, other.space)
-        based = [one for one in proposals if _is_based(one, source) and (same or source in usable)]
+        based = 0
+        if same or source in usable:
+            based = sum(_is_based(proposal, source) for proposal in proposals)
+
         couplings = _couplings(proposals, source)
         rows.append(
             Contribution(
@@ -75,7 +82,7 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
                 space=other.space,
                 same_task=same,
                 evaluations=len(by_study[source]),
-                proposals=len(based),
+                proposals=based,
                 coupling=next(reversed(couplings.values()), None),
                 couplings=couplings,
                 best_rank=_rank(by_study[source], by_study[name]),
@@ -99,16 +106,26 @@ def _is_based(proposal: Proposal, source: str) -> bool:
 
 
 def _couplings(proposals: Sequence[Proposal], source: str) -> dict[int, float]:
-    known = [one for one in proposals if source in one.based_on.get("coupling", ())]
-    return {one.number: one.based_on["coupling"][source] for one in known}
+    couplings: dict[int, float] = {}
+    for proposal in proposals:
+        estimates = proposal.based_on.get("coupling", {})
+        if source in estimates:
+            couplings[proposal.number] = estimates[source]
+
+    return couplings
 
 
-def _rank(theirs: Sequence[Evaluation], own: Sequence[Evaluation]) -> int | None:
-    if not theirs:
+def _rank(of_source: Sequence[Evaluation], of_study: Sequence[Evaluation]) -> int | None:
+    if not of_source:
         return None
 
-    best = max(theirs, key=lambda evaluation: evaluation.score).architecture.functional_key
-    scores = [
-        evaluation.score for evaluation in own if evaluation.architecture.functional_key == best
-    ]
-    return 1 + sum(evaluation.score > max(scores) for evaluation in own) if scores else None
+    best = max(of_source, key=lambda evaluation: evaluation.score).architecture.functional_key
+    scores = []
+    for evaluation in of_study:
+        if evaluation.architecture.functional_key == best:
+            scores.append(evaluation.score)
+
+    if not scores:
+        return None
+
+    return 1 + sum(evaluation.score > max(scores) for evaluation in of_study)

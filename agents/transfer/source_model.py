@@ -79,29 +79,31 @@ class SourceGroup:
     @cached_property
     def contents(self) -> tuple[object, ...]:
         """Studies, evaluations, networks and scores: the identity of the group's data."""
-        return tuple(
-            (source.study, observation.id, observation.architecture.key, observation.score)
-            for source in self.sources
-            for observation in source.observations
-        )
+        contents = []
+        for source in self.sources:
+            for observed in source.observations:
+                network = observed.architecture.key
+                contents.append((source.study, observed.id, network, observed.score))
 
-    def chosen(self) -> list[Observation]:
-        """Return the evaluations to fit to: those of finite score; beyond `MOST`, half the best,
-        half at random.
-        """
-        observations = [
-            one for source in self.sources for one in History(source.observations).usable
-        ]
+        return tuple(contents)
+
+    def sample(self) -> list[Observation]:
+        """Return the usable evaluations to fit to; of many, half the best and half at random."""
+        observations: list[Observation] = []
+        for source in self.sources:
+            observations += History(source.observations).usable
+
         if len(observations) <= MOST:
             return observations
 
-        order = np.argsort([-self.sign * one.score for one in observations], kind="stable")
+        order = np.argsort([-self.sign * each.score for each in observations], kind="stable")
         # A fixed seed: the same sources give the same model for every agent.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
-        return [observations[at] for at in sorted([*order[: MOST // 2].tolist(), *others.tolist()])]
+        rows = sorted([*order[: MOST // 2].tolist(), *others.tolist()])
+        return [observations[row] for row in rows]
 
 
-def grouped(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
+def group_sources(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
     """Return the groups, in the order of their first sources."""
     groups: dict[tuple[str, str, str], list[SourceStudy]] = {}
     for source in sources:
@@ -122,28 +124,28 @@ def learn(group: SourceGroup, space: Space, models: Sequence[MemberModel]) -> li
         return []
 
     common = group.space != space.name
-    observations = group.chosen()
-    networks = [_compared(one.architecture, common) for one in observations]
-    scores = group.sign * np.array([one.score for one in observations], np.float64)
-    listed = members_of(space) if all(one.cheap for one in models) else None
-    members = None if listed is None else [each.functional for each in listed]
+    observations = group.sample()
+    networks = [_translate(observed.architecture, common) for observed in observations]
+    scores = group.sign * np.array([observed.score for observed in observations], np.float64)
+    listed = members_of(space) if all(model.cheap for model in models) else None
+    members = None if listed is None else [member.functional for member in listed]
     if common:
         models = _in_common(models, members)
 
     fitted = []
-    for one in models:
+    for model in models:
+        surrogate = model.surrogate("log-regret")
         try:
-            fitted.append(
-                one.surrogate("log-regret").fit(networks, scores, np.random.default_rng(0))
-            )
+            fitted.append(surrogate.fit(networks, scores, np.random.default_rng(0)))
         except NumericalError:
             return []
 
     weights = stacking_weights(loo_log_densities(fitted, scores))
-    return [
-        SourceGP(group, model, float(weight), common, members or ())
-        for model, weight in zip(fitted, weights, strict=True)
-    ]
+    processes = []
+    for process, weight in zip(fitted, weights, strict=True):
+        processes.append(SourceGP(group, process, float(weight), common, members or ()))
+
+    return processes
 
 
 @final
@@ -198,9 +200,9 @@ class SourceGP:
             self._comparable(rows), self._comparable(networks)
         ).stack
         prior: Array = self.fitted.covariance.bind(stack).value(self._theta)
-        own = self._half(self._places(rows))
+        half = self._half(self._places(rows))
         places = self._places(networks)
-        explained = own.T @ self._half(places)
+        explained = half.T @ self._half(places)
         if rows is networks:
             # A product of single precision is not symmetric on every processor.
             explained = 0.5 * (explained + explained.T)
@@ -216,11 +218,9 @@ class SourceGP:
         )
 
     def _places(self, networks: Sequence[Architecture]) -> Places:
-        """Return the positions of networks in the cache; the networks themselves where one is not
-        cached.
-        """
-        known = self._position
-        positions = np.array([known.get(one.key, -1) for one in networks], np.int64)
+        """Return the positions of networks in the cache, or the networks if one is missing."""
+        cached = self._position
+        positions = np.array([cached.get(network.key, -1) for network in networks], np.int64)
         if (positions < 0).any() or not len(positions):
             return networks
 
@@ -236,10 +236,7 @@ class SourceGP:
         return means
 
     def _explained(self, places: Places) -> Array:
-        """Return the reduction of the variance by the evaluations, the column sums of V^2:
-
-        (m,) float64.
-        """
+        """Return the variance that the evaluations explain, the column sums of V^2: (m,)."""
         if isinstance(places, slice | np.ndarray):
             return self._all_explained[places]
 
@@ -248,15 +245,14 @@ class SourceGP:
 
     def _half(self, places: Places) -> NDArray[np.float32] | Array:
         """Return V, from the cache where possible: (u, m)."""
-        return (
-            self._all[:, places]
-            if isinstance(places, slice | np.ndarray)
-            else self._computed(places)
-        )
+        if isinstance(places, slice | np.ndarray):
+            return self._all[:, places]
+
+        return self._compute_half(places)
 
     @cached_property
     def _position(self) -> dict[str, int]:
-        return {one.key: at for at, one in enumerate(self._everywhere)}
+        return {network.key: row for row, network in enumerate(self._everywhere)}
 
     @cached_property
     def _half_values(self) -> Array:
@@ -266,12 +262,12 @@ class SourceGP:
     @cached_property
     def _all(self) -> NDArray[np.float32]:
         """V of all networks of the space."""
-        blocks = [
-            self._everywhere[at : at + BLOCK] for at in range(0, len(self._everywhere), BLOCK)
-        ]
-        return np.concatenate(
-            [self._computed(block).astype(np.float32) for block in blocks], axis=1
-        )
+        blocks = []
+        for begin in range(0, len(self._everywhere), BLOCK):
+            block = self._compute_half(self._everywhere[begin : begin + BLOCK])
+            blocks.append(block.astype(np.float32))
+
+        return np.concatenate(blocks, axis=1)
 
     @cached_property
     def _all_means(self) -> Array:
@@ -283,7 +279,7 @@ class SourceGP:
         explained: Array = np.square(self._all, dtype=np.float64).sum(axis=0)
         return explained
 
-    def _computed(self, networks: Sequence[Architecture]) -> Array:
+    def _compute_half(self, networks: Sequence[Architecture]) -> Array:
         stack = self.fitted.pairwise.distances(
             self.fitted.architectures, self._comparable(networks)
         ).stack
@@ -293,20 +289,28 @@ class SourceGP:
         if not self.common:
             return networks
 
-        for one in networks:
-            if one.key not in self._translated:
-                self._translated[one.key] = _compared(one, True)
+        for network in networks:
+            if network.key not in self._translated:
+                self._translated[network.key] = _translate(network, True)
 
-        return [self._translated[one.key] for one in networks]
+        return [self._translated[network.key] for network in networks]
 
 
 def _in_common(
     models: Sequence[MemberModel], members: Sequence[Architecture] | None
 ) -> list[MemberModel]:
     """Return the models with the members of a space listed in the common vocabulary."""
-    listing = None if members is None else Listing([_compared(each, True) for each in members])
-    return [replace(one, pairwise=CachedDistances(one.pairwise.kinds, listing)) for one in models]
+    listing = None
+    if members is not None:
+        listing = Listing([_translate(member, True) for member in members])
+
+    translated = []
+    for model in models:
+        distances = CachedDistances(model.pairwise.kinds, listing)
+        translated.append(replace(model, pairwise=distances))
+
+    return translated
 
 
-def _compared(network: Architecture, common: bool) -> Architecture:
+def _translate(network: Architecture, common: bool) -> Architecture:
     return (translate(network) if common else network).functional

@@ -33,25 +33,26 @@ def split(
     their order. Source studies have whole trainings only. Copies of evaluations that are among the
     arguments are left out, so that a source study may have no observations.
     """
-    own: list[Evaluation] = []
+    observed: list[Evaluation] = []
     others: dict[tuple[str, str, str], list[Evaluation]] = {}
     for evaluation in evaluations:
         if same_task(study, evaluation.task, evaluation.protocol, evaluation.architecture.space):
-            own.append(evaluation)
+            observed.append(evaluation)
         elif not evaluation.partial:
             others.setdefault(
                 (evaluation.task, evaluation.protocol, evaluation.architecture.space), []
             ).append(evaluation)
 
-    own.sort(key=lambda evaluation: evaluation.study == study.name)
-    sources = [source for together in others.values() for source in _sources(together)]
-    return without_copies(own), tuple(sorted(sources, key=lambda source: source.study))
+    observed.sort(key=lambda evaluation: evaluation.study == study.name)
+    sources: list[SourceStudy] = []
+    for together in others.values():
+        sources += _sources(together)
+
+    return without_copies(observed), tuple(sorted(sources, key=lambda source: source.study))
 
 
 def without_copies(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return evaluations, each result once: the original if it is among them, else its first
-    copy.
-    """
+    """Return evaluations, each result once: the original, or its first copy without it."""
     seen_results = {evaluation.id for evaluation in evaluations if evaluation.answered_from is None}
     kept: list[Evaluation] = []
     for evaluation in evaluations:
@@ -89,21 +90,25 @@ LEAST = 5
 
 
 def of_one_task(source: SourceStudy, sources: Sequence[SourceStudy]) -> list[SourceStudy]:
-    """Return the sources of the task, protocol and space of one of them, which agents learn from
-    together.
-    """
+    """Return the sources of one task, protocol and space, from which agents learn together."""
     where = (source.task, source.protocol, source.space)
-    return [one for one in sources if (one.task, one.protocol, one.space) == where]
+    return [other for other in sources if (other.task, other.protocol, other.space) == where]
 
 
 def too_little(*sources: SourceStudy) -> str | None:
     """Return why sources of one task are unusable; None where they are usable."""
-    observations = [one for source in sources for one in source.observations if is_score(one.score)]
-    different = len({one.architecture.functional_key for one in observations})
+    scores: list[float] = []
+    keys: set[str] = set()
+    for source in sources:
+        for observed in source.observations:
+            if is_score(observed.score):
+                scores.append(observed.score)
+                keys.add(observed.architecture.functional_key)
+
+    different = len(keys)
     if different < LEAST:
         return f"only {different} different networks have a finite value, fewer than {LEAST}"
 
-    scores = [one.score for one in observations]
     return None if max(scores) > min(scores) else "all values are equal"
 
 

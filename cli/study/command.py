@@ -241,10 +241,10 @@ def _sources(archive: Archive, name: str) -> list[SourceItem]:
     if not archive.studies.sources(name):
         return []
 
-    from archive.agents.transfer.report import contributed
+    from archive.agents.transfer.report import read_contributions
 
     items = []
-    for contribution in contributed(archive, name):
+    for contribution in read_contributions(archive, name):
         values = contribution._asdict()
         couplings = values.pop("couplings").items()
         estimates = [CouplingItem(number, coupling) for number, coupling in couplings]

@@ -30,7 +30,7 @@ from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.stacking import FittedMember, loo_log_densities, stacking_weights
 from archive.agents.transfer.coordinator import SourceModels, Transfer
 from archive.agents.transfer.evidence import Evidence
-from archive.agents.transfer.source_model import grouped
+from archive.agents.transfer.source_model import group_sources
 from archive.trainer.tasks.tabular import TabularTask
 
 TRANSFORMS = ("standardise", "compress-below-median", "log-regret")
@@ -82,7 +82,7 @@ def main() -> None:
         study = SourceStudy(
             "source", source.name, source.protocol().name, source.search_space().name, tuple(known)
         )
-        models = transfer.models_of(grouped((study,))[0])
+        models = transfer.models_of(group_sources((study,))[0])
         if not models:
             parser.error(
                 f"a model of the source needs more than {asked.evaluations} "

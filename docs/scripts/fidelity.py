@@ -38,7 +38,7 @@ import numpy as np
 
 from archive import agents, kernels
 from archive.agents.bayesopt.model_based import ModelBased
-from archive.agents.rungs.scores import ProjectedScore, score_after
+from archive.agents.rungs import ProjectedScore, score_after
 from archive.kernels.gram import Gram
 from archive.measurement import significant
 from archive.queue.successive_halving import REDUCTION, Rungs

@@ -10,8 +10,7 @@ import pytest
 
 from archive import agents
 from archive.agents.base import History
-from archive.agents.constraints.penalty import adapted
-from archive.agents.constraints.slacks import StudyConstraints
+from archive.agents.constraints.slacks import StudyConstraints, adapt
 from archive.constraints import parse
 from archive.errors import InvalidArchitectureError
 from archive.spaces.constrained import constrain
@@ -46,7 +45,7 @@ def test_all_that_meets_known_constraints_is_proposed_and_nothing_else(kind):
     # from.
     others = [one for one in every if units([one])[0] > 24]
     history = told([*met[:-3], *others], [*range(len(met) - 3), *[0.0] * len(others)])
-    suggestions = agent.propose(adapted(agent, history), 5, np.random.default_rng(0))
+    suggestions = agent.propose(adapt(agent, history), 5, np.random.default_rng(0))
     assert {one.architecture.functional_key for one in suggestions} == {
         one.functional_key for one in met[-3:]
     }
@@ -55,7 +54,7 @@ def test_all_that_meets_known_constraints_is_proposed_and_nothing_else(kind):
 
     # No result meets the constraints, and one lacks the measured quantity.
     none = told(met[:6], [9.0, 8.0, 7.0, 6.0, 5.0, float("nan")])
-    suggestions = agent.propose(adapted(agent, none), 2, np.random.default_rng(0))
+    suggestions = agent.propose(adapt(agent, none), 2, np.random.default_rng(0))
     assert len(suggestions) == 2 and all(space.contains(one.architecture) for one in suggestions)
 
 

@@ -13,10 +13,9 @@ from archive import agents
 from archive.agents.acquisition import functions
 from archive.agents.base import History
 from archive.agents.baselines import nsga2, optuna_samplers
-from archive.agents.constraints.feasibility import SlackModels, weighted
-from archive.agents.constraints.penalty import adapted, penalised
-from archive.agents.constraints.slacks import StudyConstraints
-from archive.agents.objectives.front import estimated_front
+from archive.agents.constraints.feasibility import SlackModels, add_feasibility
+from archive.agents.constraints.slacks import StudyConstraints, adapt, penalise
+from archive.agents.objectives.front import estimate_front
 from archive.agents.objectives.goals import Goals
 from archive.agents.objectives.selection import ObjectiveModels
 from archive.agents.surrogates.base import Feasibility, Posterior
@@ -84,7 +83,7 @@ def test_the_suggestion_has_the_greatest_product_of_improvement_and_probability(
     scores = np.array([seen.score for seen in history.usable])
     rng = RNG(0)
     fitted = agent.method.surrogate.fit(networks, scores, rng)
-    model = weighted(fitted, history, networks, agent.slacks, rng)
+    model = add_feasibility(fitted, history, networks, agent.slacks, rng)
     rest = [one.functional for one in every[8:]]
     inner = fitted.posterior(rest)
     probability = np.exp(model.slacks.log_probability(rest))
@@ -145,10 +144,10 @@ def test_acquisitions_that_are_no_logarithms_keep_their_order_below_the_floor():
 def test_penalised_scores_put_feasible_results_first_and_the_others_by_their_violation():
     scores = np.array([[5.0], [1.0], [9.0], [7.0], [3.0]])
     violations = np.array([0.0, 0.0, 0.5, np.inf, 0.1])
-    assert penalised(scores, violations)[:, 0].argsort().tolist() == [3, 2, 4, 1, 0]
-    assert penalised(scores, violations)[:, 0].min() >= 1.0 - 4.0 * 1.1
-    assert penalised(scores, violations[2:].repeat(2)[:5] + 1.0)[:, 0].max() < 0.0
-    assert penalised(scores, np.zeros(5)) is scores
+    assert penalise(scores, violations)[:, 0].argsort().tolist() == [3, 2, 4, 1, 0]
+    assert penalise(scores, violations)[:, 0].min() >= 1.0 - 4.0 * 1.1
+    assert penalise(scores, violations[2:].repeat(2)[:5] + 1.0)[:, 0].max() < 0.0
+    assert penalise(scores, np.zeros(5)) is scores
 
 
 def test_agents_without_models_see_penalised_scores_and_failures_stay(chains):
@@ -157,8 +156,8 @@ def test_agents_without_models_see_penalised_scores_and_failures_stay(chains):
     history = replace(history, observations=(*history.observations, failed))
     evolution = agents.get("evolution", chains)
     portfolio = agents.get("portfolio", chains)
-    assert adapted(portfolio, history) is history
-    seen = adapted(evolution, history)
+    assert adapt(portfolio, history) is history
+    seen = adapt(evolution, history)
     assert seen.known.keys() == history.known.keys() and len(seen.usable) == 4
     scores = [one.score for one in seen.usable]
     assert scores[0] == history.usable[0].score and scores[3] == history.usable[3].score
@@ -199,7 +198,7 @@ def test_where_no_result_tells_of_constraints_any_volume_is_an_improvement(agent
     history = replace(told(every[:9], [None] * 9), goals=goals)
     (first,) = agent.propose(history, 1, RNG(0))
     models = ObjectiveModels.fit(agent.method, agent.slacks, history, goals, RNG(0))
-    front, reference = estimated_front(history, models.fitted, posterior=True)
+    front, reference = estimate_front(history, models.fitted, posterior=True)
     assert not len(front)
     assert (
         first.architecture == every[9 + int(np.argmax(models.ranking(front, reference)(every[9:])))]

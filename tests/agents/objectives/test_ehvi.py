@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.agents.objectives.decomposition import free_boxes
-from archive.agents.objectives.ehvi import LogEhvi
+from archive.agents.objectives.ehvi import LogEhvi, free_boxes
 from archive.agents.surrogates.base import Posterior
 from archive.queries.hypervolume import history, hypervolume
 from archive.store.ranking.pareto_front import nondominated

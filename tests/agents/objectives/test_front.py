@@ -12,9 +12,8 @@ from archive import agents
 from archive.agents.base import History, Pending
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives import front, selection
-from archive.agents.objectives.decomposition import free_boxes
-from archive.agents.objectives.ehvi import LogEhvi
-from archive.agents.objectives.front import Front, estimated_front, reference_point
+from archive.agents.objectives.ehvi import LogEhvi, free_boxes
+from archive.agents.objectives.front import Front, estimate_front, reference_point
 from archive.agents.objectives.goals import Goals, points
 from archive.constraints import parse
 from archive.queries.hypervolume import hypervolume
@@ -102,13 +101,13 @@ def test_without_noise_every_proposal_is_that_of_the_measured_front_to_the_last_
 ):
     history = exact(chains.every())[name]
     made = agent.propose(history, 3, RNG(0))
-    monkeypatch.setattr(selection, "estimated_front", measured)
+    monkeypatch.setattr(selection, "estimate_front", measured)
     assert made == agent.propose(history, 3, RNG(0))
 
 
 def test_without_noise_the_front_is_that_of_the_results(agent, chains):
     for history in exact(chains.every()).values():
-        ours = estimated_front(history, models_of(agent, history).fitted, posterior=True)
+        ours = estimate_front(history, models_of(agent, history).fitted, posterior=True)
         plain = measured(history)
         assert (ours.reference == plain.reference).all()
         for boxes, others in zip(free_boxes(*ours), free_boxes(*plain), strict=True):
@@ -119,7 +118,7 @@ def test_with_noise_the_front_is_of_posterior_means_and_known_costs(agent, chain
     every = chains.every()
     history = noisy(every)
     models = models_of(agent, history)
-    ours = estimated_front(history, models.fitted, posterior=True)
+    ours = estimate_front(history, models.fitted, posterior=True)
     assert ours.scores.shape == (8, 3)
     for at, network in enumerate(every[:8]):
         alone = [
@@ -144,7 +143,7 @@ def test_the_suggestion_under_noise_is_the_best_over_the_estimated_front(agent, 
     history = noisy(every)
     (suggestion,) = agent.propose(history, 1, RNG(0))
     models = models_of(agent, history)
-    scores, reference = estimated_front(history, models.fitted, posterior=True)
+    scores, reference = estimate_front(history, models.fitted, posterior=True)
     gains = LogEhvi(*free_boxes(scores, reference))(models.posteriors(every[8:]))
     assert suggestion.architecture == every[8 + int(np.argmax(gains))]
     assert suggestion.acquisition == pytest.approx(np.exp(gains.max()))
@@ -159,7 +158,7 @@ def test_models_without_noise_have_the_means_over_replicates(chains, posterior):
     forest = agents.get("random-forest", chains, n_initial=3)
     models = models_of(forest, history)
     assert models.fitted[0].noises() is None
-    ours = estimated_front(history, models.fitted, posterior=posterior)
+    ours = estimate_front(history, models.fitted, posterior=posterior)
     means = points(history)[1].reshape(8, 3, 3).mean(axis=1)
     assert ours.scores == pytest.approx(means)
     assert ours.reference == pytest.approx(reference_point(means))
@@ -175,7 +174,7 @@ def test_replicates_meet_a_constraint_by_their_mean(chains):
         replace(one, measured=(each,))
         for one, each in zip(history.observations, latencies, strict=True)
     )
-    ours = estimated_front(replace(history, observations=seen), {}, posterior=False)
+    ours = estimate_front(replace(history, observations=seen), {}, posterior=False)
     assert ours.scores[:, 0].tolist() == [3.0, 5.0]
 
 
@@ -185,7 +184,7 @@ def test_other_hyperparameters_are_other_networks_and_are_not_modelled(agent, ch
     fitted = models_of(agent, history).fitted
     first, *rest = history.observations
     varied = replace(history, observations=(replace(first, hyperparameters={"rate": 0.1}), *rest))
-    assert estimated_front(varied, fitted, posterior=True).scores[:, 0].tolist() == [1.0, 3.0, 5.5]
+    assert estimate_front(varied, fitted, posterior=True).scores[:, 0].tolist() == [1.0, 3.0, 5.5]
 
 
 def test_of_many_networks_those_of_the_first_ranks_are_estimated(agent, chains, monkeypatch):
@@ -193,7 +192,7 @@ def test_of_many_networks_those_of_the_first_ranks_are_estimated(agent, chains, 
     every = chains.every()
     history = noisy(every, spread=0.01)
     models = models_of(agent, history)
-    ours = estimated_front(history, models.fitted, posterior=True)
+    ours = estimate_front(history, models.fitted, posterior=True)
     whole = points(history)[1].reshape(8, 3, 3).mean(axis=1)
     left = list(range(8))
     ranked = []

@@ -11,8 +11,7 @@ import pytest
 from archive import agents
 from archive.agents.base import History, Pending
 from archive.agents.objectives import selection
-from archive.agents.objectives.decomposition import free_boxes
-from archive.agents.objectives.ehvi import LogEhvi
+from archive.agents.objectives.ehvi import LogEhvi, free_boxes
 from archive.agents.objectives.front import reference_point
 from archive.agents.objectives.goals import Goals, points
 from archive.store.records import Objective
@@ -85,7 +84,7 @@ def test_an_objective_that_is_not_known_is_learnt_from_the_results(agent, chains
     models = selection.ObjectiveModels.fit(
         agent.method, agent.method.surrogate, history, goals, np.random.default_rng(0)
     )
-    expected = models.expected(every[:9])[:, 1]
+    expected = models.expect(every[:9])[:, 1]
     assert np.corrcoef(expected, cost[:9])[0, 1] > 0.8
     # The result without this objective is no point of the front, and informs the model of the other
     # one.

@@ -9,7 +9,7 @@ import pytest
 
 from archive.agents import provenance
 from archive.agents.replay import StudyReplay
-from archive.agents.rungs.scores import as_of
+from archive.agents.rungs import as_of
 from archive.constraints import parse
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.agents.rungs.regression import (
+from archive.agents.rungs import (
     INTERCEPT,
     PRECISION,
     SHAPE,

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.agents.rungs.regression import RungRegression
-from archive.agents.rungs.scores import as_of, projected, score_after
+from archive.agents.rungs import RungRegression, as_of, project_scores, score_after
 from archive.store.records import Evaluation
 from tests.support.stores import cells
 
@@ -28,11 +27,11 @@ def seen(number, curve, *, partial=False, **settings):
 
 
 def scores(*evaluations):
-    return [one.score for one in projected(evaluations, "accuracy")]
+    return [one.score for one in project_scores(evaluations, "accuracy")]
 
 
 def deviations(*evaluations):
-    return [math.sqrt(one.variance) for one in projected(evaluations, "accuracy")]
+    return [math.sqrt(one.variance) for one in project_scores(evaluations, "accuracy")]
 
 
 def test_the_table_of_the_module():
@@ -48,7 +47,7 @@ def test_the_table_of_the_module():
     mean, variance = second.predict(*first.predict(0.6))
     assert scores(*every)[0] == 0.93 and deviations(*every)[0] == 0.0
     assert 0.6 < mean < 0.93
-    assert projected(every, "accuracy")[2] == pytest.approx((mean, variance))
+    assert project_scores(every, "accuracy")[2] == pytest.approx((mean, variance))
 
 
 def test_a_whole_result_without_a_length_says_nothing_of_rungs():
@@ -57,8 +56,8 @@ def test_a_whole_result_without_a_length_says_nothing_of_rungs():
     told = [replace(seen(4 + at, [0.95]), epochs=None, curve={}) for at in range(6)]
     assert score_after(told[0], 2, "accuracy") is None
     assert (
-        projected([*paused, *whole, *told], "accuracy")[:4]
-        == projected([*paused, *whole, told[0]], "accuracy")[:4]
+        project_scores([*paused, *whole, *told], "accuracy")[:4]
+        == project_scores([*paused, *whole, told[0]], "accuracy")[:4]
     )
     assert scores(*told) == [0.95] * 6
 
@@ -118,7 +117,7 @@ def test_promotion_does_not_bias_the_projection():
         seen(n, [a, b]) if n in promoted else seen(n, [a], partial=True)
         for n, (a, b) in enumerate(zip(early, late, strict=True))
     ]
-    told = projected(every, "accuracy")
+    told = project_scores(every, "accuracy")
     errors = np.array([told[n].score - late[n] for n in range(400) if n not in promoted])
     # The gain of the promoted ones would be wrong by 0.09.
     assert abs(errors.mean()) < 0.005

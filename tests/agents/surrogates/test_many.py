@@ -14,7 +14,7 @@ from archive.agents.base import History
 from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.portfolio_members import member_model
 from archive.agents.objectives import selection
-from archive.agents.objectives.front import estimated_front
+from archive.agents.objectives.front import estimate_front
 from archive.agents.objectives.goals import Goals
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
 from archive.agents.surrogates.many import features, trees
@@ -273,7 +273,7 @@ def test_of_many_candidates_the_greatest_hypervolume_improvement_is_suggested():
     models = selection.ObjectiveModels.fit(
         agent.method, agent.slacks, history, goals, np.random.default_rng(0)
     )
-    rank = models.ranking(*estimated_front(history, models.fitted, posterior=False))
+    rank = models.ranking(*estimate_front(history, models.fitted, posterior=False))
     members = [one for one in SPACE.members() if one.functional_key not in history.known]
     gains = np.concatenate([rank(members[at : at + BLOCK]) for at in range(0, len(members), BLOCK)])
     chosen = rank([suggestion.architecture])[0]

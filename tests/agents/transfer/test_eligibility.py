@@ -15,7 +15,7 @@ from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
 from archive.agents.study_setup import open_study
 from archive.agents.transfer.coordinator import DESIGN, TOP
-from archive.agents.transfer.report import contributed
+from archive.agents.transfer.report import read_contributions
 from archive.errors import UnknownNameError, UsageError
 from archive.searches.comparison import plan
 from archive.searches.comparison.run import search as run_job
@@ -224,7 +224,7 @@ def test_a_warm_start_is_recorded_and_replayed(archive, study, searched):
     ] * 3
     assert recheck(archive, "warm").differing == ()
     assert len(recheck(archive, "warm").same) == budget
-    equal, source = contributed(archive, "warm")
+    equal, source = read_contributions(archive, "warm")
     told = [
         each.number for each in proposals if each.based_on.get("coupling", {}).get("source") == 0
     ]
@@ -250,7 +250,7 @@ def test_a_warm_start_is_recorded_and_replayed(archive, study, searched):
     ).architecture.functional_key
     rank = 1 + sum(value > own[theirs] for value in own.values())
     assert source.best_rank == rank
-    assert contributed(archive, "source") == []
+    assert read_contributions(archive, "source") == []
 
 
 def test_all_takes_every_eligible_source(archive, study, searched, space):

@@ -10,7 +10,7 @@ from archive.agents.base import History, Observation
 from archive.agents.transfer import coordinator
 from archive.agents.transfer.coordinator import OTHER_SPACES
 from archive.agents.transfer.evidence import FIRST, Evidence
-from archive.agents.transfer.source_model import grouped
+from archive.agents.transfer.source_model import group_sources
 from archive.errors import UnknownNameError
 from tests.agents.transfer.test_coordinator import half, search, source
 from tests.support.listed import score, small_table
@@ -49,7 +49,7 @@ def test_evidence_for_a_source_that_tells_bad_networks_from_good_ones_and_not_wh
 
     def evidence(*transform):
         transfer = coordinator.Transfer(space, rule="evidence")
-        (group,) = grouped((source(known, values),))
+        (group,) = group_sources((source(known, values),))
         return Evidence(*transform).verdict(transfer.models_of(group), seen)
 
     known = half(space)
@@ -121,10 +121,10 @@ def test_beyond_the_evaluations_of_which_sources_tell_something_no_evidence_is_c
     )
     monkeypatch.setattr(coordinator, "MOST_EVALUATIONS", len(seen))
     transfer = coordinator.Transfer(space, rule="evidence")
-    assert transfer.doubted(History(seen, sources=(good,))) == {}
+    assert transfer.without_evidence(History(seen, sources=(good,))) == {}
     assert asked and set(asked) == {len(seen)}
     more = Observation(list(space.members())[2], 0.5, "more")
-    assert transfer.doubted(History((*seen, more), sources=(good,))) == {}
+    assert transfer.without_evidence(History((*seen, more), sources=(good,))) == {}
     assert set(asked) == {len(seen)}
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from archive.agents.base import Agent, History
 from archive.agents.provenance import generator
-from archive.agents.rungs.scores import ProjectedScore, projected
+from archive.agents.rungs import ProjectedScore
 from archive.agents.transfer.source_tasks import observation
 from archive.architecture.graph import Architecture
 from archive.queue.successive_halving import Rungs, RungStanding, promotable
@@ -157,7 +157,7 @@ class RungSearch:
 
 def by_regression(evaluations: Sequence[Evaluation]) -> list[ProjectedScore]:
     """Return the scores that agents of the archive are told."""
-    return projected(evaluations, OBJECTIVE)
+    return project_scores(evaluations, OBJECTIVE)
 
 
 def proposals(

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from archive.agents.base import Agent, History, Observation
-from archive.agents.constraints.penalty import adapted
-from archive.agents.constraints.slacks import StudyConstraints
+from archive.agents.constraints.slacks import StudyConstraints, adapt
 from archive.architecture.graph import Architecture
 from archive.constraints import Constraint, parse
 from archive.errors import UnknownNameError, UsageError
@@ -137,7 +136,7 @@ class FeasibleComparison:
         wrong = 0
 
         def history(agent: Agent, past: tuple[Observation, ...]) -> History:
-            return adapted(agent, History(past, constraints=constraints))
+            return adapt(agent, History(past, constraints=constraints))
 
         for seen in evaluations(agents, self.table.problem, seed, budget, history, self._measured):
             wrong += int(not constraints.met(seen[-1:])[0])

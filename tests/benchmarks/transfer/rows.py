@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.transfer.report import contributed
+from archive.agents.transfer.report import read_contributions
 from archive.searches.comparison.plan import StudyJob
 from archive.searches.comparison.recommended import recommend_curve
 from archive.searches.comparison.regret import first_best, regrets, traces
@@ -211,6 +211,6 @@ def _row(
 
 
 def _coupling(archive: Archive, jobs: Sequence[StudyJob]) -> float | None:
-    rows = (row for job in jobs for row in contributed(archive, job.study.name))
+    rows = (row for job in jobs for row in read_contributions(archive, job.study.name))
     estimates = [row.coupling for row in rows if row.coupling is not None]
     return float(np.mean(estimates)) if estimates else None
