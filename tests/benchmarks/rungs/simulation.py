@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from archive.agents.base import Agent, History
 from archive.agents.provenance import generator
-from archive.agents.rungs import ProjectedScore
+from archive.agents.rungs import ProjectedScore, project_scores
 from archive.agents.transfer.source_tasks import observation
 from archive.architecture.graph import Architecture
 from archive.queue.successive_halving import Rungs, RungStanding, promotable
