@@ -28,8 +28,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from archive.dashboard.templating import page
-from archive.dashboard.wire import json_response
+from archive.dashboard.wire import json_response, page
 from archive.errors import SettingsError
 
 SHORTEST_TOKEN = 16
@@ -118,7 +117,7 @@ class Access:
             return False
 
         if name in self.names:
-            return True  # a proxy has a port of its own
+            return True  # a proxy has another port
 
         if (port or _HTTP_PORT) != self.port:
             return False
@@ -134,9 +133,7 @@ class Access:
         )
 
     def allows_origin(self, headers: Headers, method: str) -> bool:
-        """Whether a request was made by a page of this server, or by a program that knows the
-        token.
-        """
+        """Whether a page of this server, or a program with the token, made a request."""
         if method not in _SAFE and headers.get("sec-fetch-site", "none") not in (
             "same-origin",
             "none",
@@ -156,9 +153,7 @@ class Access:
         )
 
     def is_of_program(self, request: Request) -> bool:
-        """Whether a request was made by a program: a browser names the page, or has begun a
-        session.
-        """
+        """Whether a program made a request: a browser names the page, or has begun a session."""
         marks = ("origin", "sec-fetch-site")
         return (
             not any(mark in request.headers for mark in marks)
@@ -170,8 +165,7 @@ class Access:
         return _same(token, self.token)
 
     def _is_own_page(self, headers: Headers) -> bool:
-        """Whether the Origin of a request is this server: its Host, or that of a proxy, which may
-        write another Host.
+        """Whether the Origin of a request is this server, or a proxy, which may write another Host.
 
         Another port of the same name is another server, with which a browser shares the session
         cookie.
@@ -228,7 +222,7 @@ class Gate:
         access = self._access
         path = request.url.path
         if not access.allows_host(request.headers.get("host")):
-            return _refused(
+            return _refuse(
                 "this server does not serve that host name; start it with --allow-host NAME", 421
             )
 
@@ -236,7 +230,7 @@ class Gate:
             if path != "/login" and access.is_of_program(request):
                 return _without_access(request)
 
-            return _refused("the request does not come from a page of this server", 403)
+            return _refuse("the request does not come from a page of this server", 403)
 
         if path == "/login" and request.method == "POST":
             return await self._login(request)
@@ -305,12 +299,12 @@ def _target(path: str, query: str) -> str:
 def _without_access(request: Request) -> Response:
     """Return the answer to a request with no token, or with a wrong one."""
     fault = "the token is wrong" if "authorization" in request.headers else "a token is needed"
-    answer = _refused(f"{fault}: {HOW_TO_SEND}", 401)
+    answer = _refuse(f"{fault}: {HOW_TO_SEND}", 401)
     answer.headers["www-authenticate"] = "Bearer"
     return answer
 
 
-def _refused(reason: str, status: int) -> Response:
+def _refuse(reason: str, status: int) -> Response:
     return json_response({"error": reason}, status)
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -17,23 +18,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from archive.dashboard import stream
+from archive.dashboard import news
 from archive.dashboard.access import Access, Gate
-from archive.dashboard.endpoints import (
-    ask,
-    changes,
-    comparison,
-    maps,
-    networks,
-    objectives,
-    pages,
-    plots,
-    studies,
-    workers,
-)
+from archive.dashboard.endpoints import ask, changes, comparison, maps, networks, plots, studies
+from archive.dashboard.endpoints.inputs import archive_of, options_of
 from archive.dashboard.news import News
-from archive.dashboard.templating import page
-from archive.dashboard.wire import json_response
+from archive.dashboard.wire import json_response, page
 from archive.errors import (
     ArchiveError,
     ProposalStateError,
@@ -46,9 +36,21 @@ from archive.errors import (
 if TYPE_CHECKING:
     from archive.api import Archive
 
+
 log = logging.getLogger("archive.dashboard")
 
-PAGES = (pages, studies, objectives, plots, networks, comparison, maps, ask, workers)
+VIEWS = {
+    "/": ("studies", "Studies"),
+    "/study": ("study", "Study"),
+    "/network": ("network", "Network"),
+    "/compare": ("compare", "Compare"),
+    "/map": ("map", "Map"),
+    "/ask": ("ask", "Ask"),
+    "/workers": ("workers", "Workers"),
+}
+"""Name and title of the view at each address."""
+
+PAGES = (studies, plots, networks, comparison, maps, ask)
 """Modules of the endpoints that only read."""
 
 
@@ -128,9 +130,12 @@ def create(
 def _routes(options: Options) -> list[BaseRoute]:
     routes: list[BaseRoute] = [
         Route("/health", _health),
-        Route("/events", stream.events),
+        Route("/events", news.events),
         Mount("/static", StaticFiles(packages=[("archive.dashboard", "static")])),
     ]
+    for path, (name, title) in VIEWS.items():
+        routes.append(Route(path, partial(_view, name=name, title=title), methods=["GET"]))
+
     for module in PAGES:
         routes += module.ROUTES
 
@@ -169,3 +174,9 @@ def _unknown_error(request: Request, error: Exception) -> Response:
     # A page gets nothing of the traceback.
     log.error("the request for %s failed", request.url.path, exc_info=error)
     return json_response({"error": "the dashboard failed to answer; its log says why"}, 500)
+
+
+def _view(request: Request, name: str, title: str) -> Response:
+    settings = archive_of(request).connection.settings
+    place = settings.uri or str(settings.home)
+    return page("view.html", view=name, title=title, write=options_of(request).write, place=place)

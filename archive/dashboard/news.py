@@ -2,36 +2,41 @@
 
     archive <── look() once a second ── feeds <── message(topics, since) ── any number of browsers
 
-The load on the database is that of one reader, however many browsers are open, and none when there
+The load on the database is one reader, however many browsers are open, and none when there
 is no browser. A version counts the changes of all feeds; a browser names the last one that it has
-seen. The name of a version begins with that of this process, so that a browser that returns to a
+seen. The name of a version begins with the name of this process, so that a browser that returns to a
 restarted dashboard loads everything again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
 from archive import runtime
 from archive.dashboard.feeds.base import Feed
-from archive.dashboard.feeds.studies import StudiesFeed
+from archive.dashboard.feeds.studies import StudiesFeed, WorkersFeed
 from archive.dashboard.feeds.study import StudyFeed
-from archive.dashboard.feeds.workers import WorkersFeed
-from archive.dashboard.wire import dumps
+from archive.dashboard.wire import dumps, json_response
 from archive.errors import ArchiveError, UnknownNameError
 from archive.values import whole_number
 
 if TYPE_CHECKING:
     from archive.api import Archive
+
 
 log = logging.getLogger("archive.dashboard")
 
@@ -114,7 +119,7 @@ class News:
         return feed
 
     def seen(self, version: str | None) -> int:
-        """Return the number of a version of this process; 0 for that of another one."""
+        """Return the number of a version of this process; 0 for another process."""
         process, _, number = (version or "").partition("-")
         return (whole_number(number) or 0) if process == self._process else 0
 
@@ -218,7 +223,10 @@ class News:
 
     def _evict(self) -> None:
         """Make room for one more feed; those with a browser stay."""
-        used = Counter(topic for each in self._subscriptions for topic in each.topics)
+        used: Counter[str] = Counter()
+        for subscription in self._subscriptions:
+            used.update(subscription.topics)
+
         for topic in list(self._feeds):
             if len(self._feeds) < KEPT:
                 break
@@ -242,7 +250,9 @@ class News:
     def _run(self) -> None:
         while not self._closing.wait(STEP):
             with self._lock:
-                topics = {topic for each in self._subscriptions for topic in each.topics}
+                topics: set[str] = set()
+                for subscription in self._subscriptions:
+                    topics.update(subscription.topics)
 
             for topic in sorted(topics):
                 try:
@@ -294,7 +304,7 @@ class News:
                 self._version += 1
 
         if changed or recovered:
-            self._wake(lambda each: feed.topic in each.topics)
+            self._wake(lambda subscription: feed.topic in subscription.topics)
 
     def _trouble(self, feed: Feed, error: ArchiveError) -> None:
         if isinstance(error, UnknownNameError):
@@ -304,14 +314,71 @@ class News:
 
         if feed.trouble != str(error):
             feed.trouble = str(error)
-            self._wake(lambda each: feed.topic in each.topics)
+            self._wake(lambda subscription: feed.topic in subscription.topics)
 
-    def _wake(self, chosen: Callable[[Subscription], bool]) -> None:
+    def _wake(self, wants: Callable[[Subscription], bool]) -> None:
         with self._lock:
-            waking = [each for each in self._subscriptions if chosen(each)]
+            waking = [subscription for subscription in self._subscriptions if wants(subscription)]
 
-        for each in waking:
+        for client in waking:
             try:
-                each.loop.call_soon_threadsafe(each.wake.set)
+                client.loop.call_soon_threadsafe(client.wake.set)
             except RuntimeError:
-                self.unsubscribe(each)  # its loop has ended
+                self.unsubscribe(client)  # its loop has ended
+
+
+BEAT_SECONDS = 10.0
+MOST_TOPICS = 20
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+async def events(request: Request) -> Response:
+    """Answer with a stream that lasts until the browser leaves."""
+    news: News = request.app.state.news
+    asked = request.query_params.getlist("topic")
+    if not asked or len(asked) > MOST_TOPICS:
+        return json_response(
+            {"error": f"a stream has 1 to {MOST_TOPICS} topics, got {len(asked)}"}, 400
+        )
+
+    last = request.headers.get("last-event-id")
+    seen: dict[str, int] = {}
+    for text in asked:
+        topic, separator, version = text.rpartition("@")
+        topic, version = (topic, version) if separator and topic else (text, "")
+        # After a reconnection all topics are as new as the last message.
+        seen[topic] = news.seen(last or version)
+
+    await run_in_threadpool(news.prepare, seen)
+    return StreamingResponse(_messages(news, seen), headers=HEADERS, media_type="text/event-stream")
+
+
+async def _messages(news: News, seen: dict[str, int]) -> AsyncIterator[str]:
+    subscription = news.subscribe(list(seen), asyncio.get_running_loop())
+    reported: dict[str, str] = {}
+    try:
+        yield "retry: 1000\n\n"
+        while not news.closed:
+            # Cleared before the read: what comes meanwhile wakes the next round.
+            subscription.wake.clear()
+            version, text = await run_in_threadpool(news.message, seen)
+            if text:
+                seen = dict.fromkeys(seen, version)
+                yield f"id: {news.name(version)}\nevent: news\ndata: {text}\n\n"
+
+            troubles = news.troubles(seen)
+            if troubles != reported:
+                reported = troubles
+                yield f"event: trouble\ndata: {dumps(troubles)}\n\n"
+
+            if not await _wake_client(subscription.wake):
+                yield "event: beat\ndata: {}\n\n"
+    finally:
+        news.unsubscribe(subscription)
+
+
+async def _wake_client(wake: asyncio.Event) -> bool:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(wake.wait(), BEAT_SECONDS)
+
+    return wake.is_set()

@@ -56,10 +56,10 @@ class DashboardServer:
     ) -> None:
         """Bind the socket; `run` serves."""
         self._socket = _bound(host, port)
-        chosen = {} if token is None else {"token": token}
+        cookies = {} if token is None else {"token": token}
         try:
             self.access = Access(
-                host=host, port=self._socket.getsockname()[1], names=names, **chosen
+                host=host, port=self._socket.getsockname()[1], names=names, **cookies
             )
         except BaseException:
             self._socket.close()

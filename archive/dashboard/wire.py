@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from numpy.typing import ArrayLike
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
+from archive import __version__
 from archive.values import finite_or_null, mapped
 
 BINARY = "application/octet-stream"
@@ -61,7 +64,7 @@ def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]])
 
         rows = len(array)
         described.append({"name": name, "type": kind, "offset": offset})
-        parts.append(_padded(array.tobytes()))
+        parts.append(_pad(array.tobytes()))
         offset += len(parts[-1])
 
     text = dumps({**head, "rows": rows, "columns": described}).encode()
@@ -69,5 +72,28 @@ def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]])
     return b"".join([len(text).to_bytes(4, "little"), text, *parts])
 
 
-def _padded(content: bytes) -> bytes:
+def _pad(content: bytes) -> bytes:
     return content + b"\0" * (-len(content) % _ALIGNMENT)
+
+
+def page(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return a page.
+
+    Args:
+        template: Name of a file in `templates`.
+        status: Status of the answer.
+        values: Variables of the template.
+    """
+    text = _load_templates().get_template(template).render(version=__version__, **values)
+    return HTMLResponse(text, status, {"cache-control": "no-store"})
+
+
+@cache
+def _load_templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("archive.dashboard"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -6,8 +6,7 @@ give equal bytes. Imports errors only.
 """
 
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Frame, Link, Panel, Theme
-from archive.drawing.raster import png
-from archive.drawing.svg import stylesheet, svg
+from archive.drawing.svg import png, stylesheet, svg
 from archive.drawing.text import TextLine, text
 
 __all__ = [

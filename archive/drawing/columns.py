@@ -61,13 +61,20 @@ def _blocks(graph: RankedGraph, rows: list[list[int]]) -> list[int]:
     block = list(range(len(graph.rank)))
     on_spine = set(pairwise(graph.spine))
     for upper, lower in pairwise(rows):
-        place = {vertex: at for row in (upper, lower) for at, vertex in enumerate(row)}
-        edges = [(u, v) for u in upper for v in graph.below[u]]
-        edges.sort(key=lambda edge: _priority(graph, edge, on_spine, place))
+        position = {}
+        for row in (upper, lower):
+            for index, vertex in enumerate(row):
+                position[vertex] = index
+
+        edges = []
+        for u in upper:
+            edges += [(u, v) for v in graph.below[u]]
+
+        edges.sort(key=lambda edge: _priority(graph, edge, on_spine, position))
         taken: list[tuple[int, int]] = []
         for u, v in edges:
-            s = place[u]
-            t = place[v]
+            s = position[u]
+            t = position[v]
             # Equal places at either end mean that one vertex would be aligned twice.
             if all(
                 (s < other_s and t < other_t) or (s > other_s and t > other_t)
@@ -80,26 +87,29 @@ def _blocks(graph: RankedGraph, rows: list[list[int]]) -> list[int]:
 
 
 def _priority(
-    graph: RankedGraph, edge: tuple[int, int], on_spine: set[tuple[int, int]], place: dict[int, int]
+    graph: RankedGraph,
+    edge: tuple[int, int],
+    on_spine: set[tuple[int, int]],
+    position: dict[int, int],
 ) -> tuple[float, ...]:
     u, v = edge
     if edge in on_spine:
-        return (0, 0, place[u], place[v])
+        return (0, 0, position[u], position[v])
 
     if u >= graph.nodes and v >= graph.nodes:
-        return (1, 0, place[u], place[v])
+        return (1, 0, position[u], position[v])
 
     return (
         2,
-        _off_middle(graph.below[u], v, place) + _off_middle(graph.above[v], u, place),
-        place[u],
-        place[v],
+        _off_middle(graph.below[u], v, position) + _off_middle(graph.above[v], u, position),
+        position[u],
+        position[v],
     )
 
 
-def _off_middle(neighbours: list[int], vertex: int, place: dict[int, int]) -> float:
-    at = sum(place[other] < place[vertex] for other in neighbours)
-    return abs(at - (len(neighbours) - 1) / 2)
+def _off_middle(neighbours: list[int], vertex: int, position: dict[int, int]) -> float:
+    left = sum(position[other] < position[vertex] for other in neighbours)
+    return abs(left - (len(neighbours) - 1) / 2)
 
 
 def _constraints(rows: list[list[int]], block: list[int], gap: Gap) -> dict[int, dict[int, float]]:
@@ -144,9 +154,7 @@ def _move(
     right: dict[int, dict[int, float]],
     neighbours: dict[int, list[int]],
 ) -> float:
-    """Move each block toward the mean of its neighbours as far as its gaps allow; return the
-    longest move.
-    """
+    """Move each block toward its neighbours' mean, within its gaps; return the longest move."""
     longest = 0.0
     for b in order:
         if not neighbours[b]:

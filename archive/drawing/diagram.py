@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Theme = Literal["auto", "light", "dark", "page"]
-"""Colours of a picture: those that the reader's system prefers, light, dark, or those of the page
-around it."""
+"""Colours of a picture: as the reader's system prefers, light, dark, or as the page around it."""
 
 Status = Literal["", "matched", "changed", "inserted", "removed"]
 """What a comparison found about a node or a link; empty outside of comparisons."""
@@ -64,7 +63,7 @@ class Frame:
 
     Attributes:
         label: Text at its upper edge.
-        nodes: Positions of the nodes inside, those of frames within it included.
+        nodes: Positions of the nodes inside, also inside of frames within it.
     """
 
     label: str
@@ -73,7 +72,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A part of the diagram with a layout of its own, beside the other panels.
+    """A part of the diagram with a separate layout, beside the other panels.
 
     Attributes:
         title: Text above it.
@@ -128,24 +127,27 @@ class Diagram:
     legend: bool = False
 
     def parts(self) -> Iterator[tuple[Panel, Diagram, tuple[int, ...]]]:
-        """Yield each panel, its nodes as a diagram, and their positions; one untitled panel where
-        there are none.
-        """
+        """Yield each panel, its nodes as a diagram, and their positions."""
         for panel in self.panels or (Panel("", frozenset(range(len(self.nodes)))),):
-            chosen = tuple(sorted(panel.nodes))
-            at = {old: new for new, old in enumerate(chosen)}
-            links = [
-                Link(at[k.tail], at[k.head], k.status)
-                for k in self.links
-                if k.tail in at and k.head in at
-            ]
-            frames = [
-                Frame(frame.label, frozenset(at[u] for u in frame.nodes if u in at))
-                for frame in self.frames
-                if not frame.nodes.isdisjoint(at)
-            ]
+            nodes = tuple(sorted(panel.nodes))
+            index_of = {old: new for new, old in enumerate(nodes)}
+            links = []
+            for k in self.links:
+                if k.tail in index_of and k.head in index_of:
+                    links.append(Link(index_of[k.tail], index_of[k.head], k.status))
+
+            frames = []
+            for frame in self.frames:
+                if not frame.nodes.isdisjoint(index_of):
+                    frames.append(
+                        Frame(
+                            frame.label,
+                            frozenset(index_of[u] for u in frame.nodes if u in index_of),
+                        )
+                    )
+
             yield (
                 panel,
-                Diagram(tuple(self.nodes[u] for u in chosen), tuple(links), tuple(frames)),
-                chosen,
+                Diagram(tuple(self.nodes[u] for u in nodes), tuple(links), tuple(frames)),
+                nodes,
             )

@@ -6,15 +6,14 @@ it bends only between bands. A line therefore never crosses a box.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from archive.drawing.columns import columns
-from archive.drawing.crossings import ordered
-from archive.drawing.diagram import Diagram, Frame, Link, Panel
-from archive.drawing.measures import LABEL, box_size, text_width
-from archive.drawing.ranks import RankedGraph, ranked
+from archive.drawing.diagram import Diagram, DiagramNode, Frame, Link, Panel
+from archive.drawing.ranks import RankedGraph, order_rows, rank_nodes
 
 MARGIN = 16
 PANEL_GAP = 36
@@ -92,24 +91,24 @@ class Placed:
     height: float = 0.0
 
 
-def placed(diagram: Diagram) -> Placed:
+def arrange(diagram: Diagram) -> Placed:
     """Return the positions of a diagram, panels from left to right."""
     if not diagram.panels:
-        return _layered(diagram)
+        return _place_layers(diagram)
 
     whole = Placed(boxes=[Box(0, 0, 0, 0)] * len(diagram.nodes))
     left = 0.0
-    for panel, part, chosen in diagram.parts():
-        inner = _layered(part)
+    for panel, part, nodes in diagram.parts():
+        inner = _place_layers(part)
         right = left + PANEL_PADDING
         down = TITLE + PANEL_PADDING
         width = max(inner.width, text_width(panel.title, LABEL)) + 2 * PANEL_PADDING
         right += (width - 2 * PANEL_PADDING - inner.width) / 2
-        for u, box in zip(chosen, inner.boxes, strict=True):
+        for u, box in zip(nodes, inner.boxes, strict=True):
             whole.boxes[u] = box.moved(right, down)
 
         for route in inner.routes:
-            link = Link(chosen[route.link.tail], chosen[route.link.head], route.link.status)
+            link = Link(nodes[route.link.tail], nodes[route.link.head], route.link.status)
             stations = [(x + right, top + down, bottom + down) for x, top, bottom in route.stations]
             whole.routes.append(Route(link, tuple(stations)))
 
@@ -122,12 +121,12 @@ def placed(diagram: Diagram) -> Placed:
     return whole
 
 
-def _layered(diagram: Diagram) -> Placed:
+def _place_layers(diagram: Diagram) -> Placed:
     if not diagram.nodes:
         return Placed()
 
-    graph = ranked(len(diagram.nodes), diagram.links)
-    rows = ordered(graph)
+    graph = rank_nodes(len(diagram.nodes), diagram.links)
+    rows = order_rows(graph)
     sizes = [box_size(node) for node in diagram.nodes]
     frames_of = _frames_of(graph, diagram.frames)
 
@@ -153,20 +152,18 @@ def _width(sizes: Sequence[tuple[float, float]], vertex: int) -> float:
 
 
 def _frames_of(graph: RankedGraph, frames: Sequence[Frame]) -> list[frozenset[int]]:
-    """Return the numbers of the frames that each vertex is in; a line is in those of all nodes that
-    it leads to.
-    """
+    """Return the numbers of the frames around each vertex; a line is in the frames of its nodes."""
     if not frames:
         return [frozenset()] * len(graph.rank)
 
-    own = [
-        frozenset(at for at, frame in enumerate(frames) if u in frame.nodes)
-        for u in range(graph.nodes)
-    ]
-    for vertex in range(graph.nodes, len(graph.rank)):
-        own.append(frozenset.intersection(*(own[head] for head in graph.heads[vertex])))
+    inner = []
+    for u in range(graph.nodes):
+        inner.append(frozenset(index for index, frame in enumerate(frames) if u in frame.nodes))
 
-    return own
+    for vertex in range(graph.nodes, len(graph.rank)):
+        inner.append(frozenset.intersection(*(inner[head] for head in graph.heads[vertex])))
+
+    return inner
 
 
 def _bands(
@@ -209,7 +206,7 @@ def _routes(
     """Return the lines; a piece of a trunk is drawn by one of its links only."""
     drawn: set[tuple[int, int]] = set()
     routes: list[Route | None] = [None] * len(links)
-    for at in sorted(range(len(links)), key=lambda at: (-len(graph.routes[at]), at)):
+    for at in sorted(range(len(links)), key=lambda link: (-len(graph.routes[link]), link)):
         vertices = graph.routes[at]
         first = 0
         while first + 2 < len(vertices) and (vertices[first], vertices[first + 1]) in drawn:
@@ -240,23 +237,22 @@ def _borders(
     boxes: list[Box],
     frames_of: list[frozenset[int]],
 ) -> list[tuple[Frame, Box]]:
-    """Return the places of the frames: around their nodes, their inner lines and the frames within
-    them.
-    """
+    """Return the places of frames, around their nodes, inner lines and inner frames."""
     places: dict[int, Box] = {}
-    for at in reversed(range(len(frames))):
-        inside = [boxes[u] for u in sorted(frames[at].nodes)]
-        inside += [
-            place for other, place in places.items() if frames[other].nodes <= frames[at].nodes
-        ]
-        points = [x[vertex] for vertex in range(graph.nodes, len(x)) if at in frames_of[vertex]]
+    for number in reversed(range(len(frames))):
+        inside = [boxes[u] for u in sorted(frames[number].nodes)]
+        for other, position in places.items():
+            if frames[other].nodes <= frames[number].nodes:
+                inside.append(position)
+
+        points = [x[vertex] for vertex in range(graph.nodes, len(x)) if number in frames_of[vertex]]
         left = min([box.left for box in inside] + points) - FRAME_PADDING
         right = max([box.right for box in inside] + points) + FRAME_PADDING
         top = min(box.top for box in inside) - FRAME_TOP
         bottom = max(box.bottom for box in inside) + FRAME_PADDING
-        places[at] = Box(left, top, right - left, bottom - top)
+        places[number] = Box(left, top, right - left, bottom - top)
 
-    return [(frame, places[at]) for at, frame in enumerate(frames)]
+    return [(frame, places[index]) for index, frame in enumerate(frames)]
 
 
 def _at_origin(done: Placed, x: list[float]) -> Placed:
@@ -271,8 +267,63 @@ def _at_origin(done: Placed, x: list[float]) -> Placed:
     done.routes = [
         Route(
             route.link,
-            tuple((at - left, upper - top, lower - top) for at, upper, lower in route.stations),
+            tuple((x - left, upper - top, lower - top) for x, upper, lower in route.stations),
         )
         for route in done.routes
     ]
     return done
+
+
+LABEL = 12
+DETAIL = 11
+"""Sizes of the fonts."""
+LINE = 24
+NOTE_LINE = 15
+"""Height of a box with one line, and of each further line."""
+JUNCTION = 15
+
+_NARROW = frozenset("ijlIf.,:;|'!()[]{}/ t-r·")
+_WIDE = frozenset("mwMW@%—…")
+_PADDING = 20
+_LONGEST = 60
+
+
+def shorten(text: str, longest: int = _LONGEST) -> str:
+    """Return a text of at most so many characters; an ellipsis stands for the rest."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def text_width(text: str, size: float) -> float:
+    """Return the estimated width of a text."""
+    units = 0.0
+    for letter in text:
+        if letter in _NARROW:
+            units += 0.38
+        elif letter in _WIDE or ord(letter) > 0x2E80:
+            units += 1.0
+        else:
+            units += 0.68 if letter.isupper() else 0.62
+
+    return units * size
+
+
+def box_size(node: DiagramNode) -> tuple[float, float]:
+    """Return the width and the height of a node; widths are even, so that halves are whole."""
+    if node.junction:
+        return JUNCTION, JUNCTION
+
+    line = text_width(shorten(node.label), LABEL)
+    if node.detail:
+        line += text_width(" " + shorten(node.detail), DETAIL)
+
+    if node.status and node.status != "matched":
+        line += 14
+
+    words = max(line, text_width(shorten(node.note), DETAIL)) + _PADDING
+    width = 2 * math.ceil(max(words, _channel_width(node.channels), 52) / 2)
+    return width, LINE + NOTE_LINE * bool(node.note)
+
+
+def _channel_width(channels: int | None) -> float:
+    """Return a width that grows by the same amount with each doubling of the channels."""
+    return 0.0 if channels is None else min(40 + 20 * math.log2(max(channels, 1)), 360)

@@ -73,16 +73,16 @@ def css(theme: Theme, names: Iterable[str] = (*KINDS, *STATUSES)) -> str:
             element around the picture overrides.
         names: Kinds and statuses that the picture has.
     """
-    chosen = sorted(set(names), key=(*KINDS, *STATUSES).index)
+    selected = sorted(set(names), key=(*KINDS, *STATUSES).index)
     if theme in ("light", "dark"):
         colours = _colours(theme == "dark")
-        return _rules(f".aa-{theme}", chosen, lambda name: colours[name])
+        return _rules(f".aa-{theme}", selected, lambda name: colours[name])
 
-    light, dark = (_properties(_colours(is_dark), chosen) for is_dark in (False, True))
+    light, dark = (_properties(_colours(is_dark), selected) for is_dark in (False, True))
     return (
         f".aa{{{light}}}@media (prefers-color-scheme:dark){{.aa{{{dark}}}}}"
         f'[data-theme="light"] .aa{{{light}}}[data-theme="dark"] .aa{{{dark}}}'
-        + _rules(".aa", chosen, lambda name: f"var(--aa-{name})")
+        + _rules(".aa", selected, lambda name: f"var(--aa-{name})")
     )
 
 
@@ -95,12 +95,12 @@ def _colours(dark: bool) -> dict[str, str]:
     return colours
 
 
-def _properties(colours: dict[str, str], chosen: list[str]) -> str:
-    names = [*_INKS, *(part for name in chosen for part in (name, f"{name}-line"))]
+def _properties(colours: dict[str, str], selected: list[str]) -> str:
+    names = [*_INKS, *(part for name in selected for part in (name, f"{name}-line"))]
     return "".join(f"--aa-{name}:{colours[name]};" for name in names)
 
 
-def _rules(root: str, chosen: list[str], colour: Colour) -> str:
+def _rules(root: str, names: list[str], colour: Colour) -> str:
     rules = [
         (".aa-ground", f"fill:{colour('ground')}"),
         ("text", f"font-family:{FONT};fill:{colour('text')}"),
@@ -109,19 +109,19 @@ def _rules(root: str, chosen: list[str], colour: Colour) -> str:
         (".aa-frame", f"fill:none;stroke:{colour('frame')};stroke-width:1.2;stroke-dasharray:5 3"),
         (".aa-panel", f"fill:{colour('panel')};stroke:{colour('frame')};stroke-width:1"),
     ]
-    for name in chosen:
+    for name in names:
         stroke = f"stroke:{colour(f'{name}-line')}"
         shape = f"fill:{colour(name)};{stroke};stroke-width:1.3"
         dashes = {"zero": ";stroke-dasharray:3 3", "removed": ";stroke-dasharray:6 3"}.get(name, "")
         rules.append((f".aa-{name} .aa-box", shape + dashes))
         if name in STATUSES:
-            # A width in the style sheet would hide that of the line itself.
+            # A width in the style sheet would hide the width of the line itself.
             rules.append((f".aa-flow.aa-{name}", f"fill:none;stroke-opacity:0.75;{stroke}"))
 
         if name in ("inserted", "removed"):
             rules.append((f".aa-edge.aa-{name}", f"{stroke};stroke-width:2{dashes}"))
 
-    for name in chosen:
+    for name in names:
         if name in ("changed", "inserted", "removed"):
             rules.append(
                 (f".aa-{name} .aa-sign", f"fill:{colour(f'{name}-line')};font-weight:bold")

@@ -13,6 +13,7 @@ section 2, with the longest path in place of the network simplex.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -51,7 +52,7 @@ class RankedGraph:
         return rows
 
 
-def ranked(nodes: int, links: Sequence[Link]) -> RankedGraph:
+def rank_nodes(nodes: int, links: Sequence[Link]) -> RankedGraph:
     """Return nodes and links with ranks and trunks.
 
     Args:
@@ -69,10 +70,10 @@ def ranked(nodes: int, links: Sequence[Link]) -> RankedGraph:
     trunks: dict[tuple[int, str], list[int]] = {}
     joined: set[tuple[int, int]] = set()
     # The longest link of a trunk first, so that the others find its points.
-    longest = sorted(range(len(links)), key=lambda at: (-rank[links[at].head], at))
+    longest = sorted(range(len(links)), key=lambda link: (-rank[links[link].head], link))
     routes: list[list[int]] = [[] for _ in links]
-    for at in longest:
-        link = links[at]
+    for longest_link in longest:
+        link = links[longest_link]
         trunk = trunks.setdefault((link.tail, link.status), [])
         while len(trunk) < rank[link.head] - rank[link.tail] - 1:
             trunk.append(_point(graph, rank[link.tail] + 1 + len(trunk)))
@@ -87,7 +88,7 @@ def ranked(nodes: int, links: Sequence[Link]) -> RankedGraph:
                 graph.below[upper].append(lower)
                 graph.above[lower].append(upper)
 
-        routes[at] = route
+        routes[longest_link] = route
 
     graph.routes = routes
     graph.spine = _spine(graph, parents)
@@ -95,9 +96,7 @@ def ranked(nodes: int, links: Sequence[Link]) -> RankedGraph:
 
 
 def _ranks(parents: list[list[int]], children: list[list[int]]) -> list[int]:
-    """Return the longest path to each node; what no path from the first node reaches is moved down
-    to its children.
-    """
+    """Return the longest path to each node; unreached nodes move down to their children."""
     rank = [0] * len(parents)
     reached = [u == 0 for u in range(len(parents))]
     for u, above in enumerate(parents):
@@ -122,9 +121,7 @@ def _point(graph: RankedGraph, rank: int) -> int:
 
 
 def _spine(graph: RankedGraph, parents: list[list[int]]) -> list[int]:
-    """Return the vertices of a path with most nodes; of equal ones the path through the smallest
-    positions.
-    """
+    """Return the path with most nodes; of equal ones, the path through the smallest positions."""
     length = [0] * graph.nodes
     before = [-1] * graph.nodes
     for u, above in enumerate(parents):
@@ -142,3 +139,92 @@ def _spine(graph: RankedGraph, parents: list[list[int]]) -> list[int]:
 
     # Ranks are longest paths: the nodes of the path are in adjacent ranks.
     return path[::-1]
+
+
+Rows = list[list[int]]
+
+_SWEEPS = 12
+# Number of sweeps without an improvement that end the sweeping.
+_PATIENCE = 3
+
+
+def order_rows(graph: RankedGraph) -> Rows:
+    """Return the vertices of each rank from left to right."""
+    rows = _first_order(graph)
+    best = [list(row) for row in rows]
+    fewest = _crossings(graph, rows)
+    improved = 0
+    for sweep in range(_SWEEPS):
+        if not fewest or sweep - improved > _PATIENCE:
+            break
+
+        _sweep(graph, rows, down=sweep % 2 == 0)
+        crossings = _crossings(graph, rows)
+        if crossings < fewest:
+            best = [list(row) for row in rows]
+            fewest = crossings
+            improved = sweep
+
+    return best
+
+
+def _first_order(graph: RankedGraph) -> Rows:
+    rows: Rows = [[] for _ in graph.rows()]
+    seen = [False] * len(graph.rank)
+    on_spine = set(graph.spine)
+    roots = [vertex for vertex in range(len(graph.rank)) if not graph.above[vertex]]
+    for root in sorted(roots, key=lambda vertex: (vertex not in on_spine, vertex)):
+        stack = [root]
+        while stack:
+            vertex = stack.pop()
+            if seen[vertex]:
+                continue
+
+            seen[vertex] = True
+            rows[graph.rank[vertex]].append(vertex)
+            stack += reversed(_spine_in_middle(graph.below[vertex], on_spine))
+
+    return rows
+
+
+def _spine_in_middle(children: list[int], spine: set[int]) -> list[int]:
+    others = sorted(child for child in children if child not in spine)
+    middle = [child for child in children if child in spine]
+    left = len(others) // 2 if middle else 0
+    return [*others[:left], *middle, *others[left:]]
+
+
+def _sweep(graph: RankedGraph, rows: Rows, *, down: bool) -> None:
+    neighbours = graph.above if down else graph.below
+    for rank in range(1, len(rows)) if down else reversed(range(len(rows) - 1)):
+        row = rows[rank]
+        if len(row) < 2:
+            continue
+
+        fixed = {vertex: index for index, vertex in enumerate(rows[rank - 1 if down else rank + 1])}
+        key = {}
+        for index, vertex in enumerate(row):
+            near = neighbours[vertex]
+            # A vertex without neighbours keeps its place.
+            key[vertex] = sum(fixed[other] for other in near) / len(near) if near else float(index)
+
+        row.sort(key=key.__getitem__)
+
+
+def _crossings(graph: RankedGraph, rows: Rows) -> int:
+    total = 0
+    for upper, lower in pairwise(rows):
+        if len(upper) < 2 or len(lower) < 2:
+            continue
+
+        position = {vertex: index for index, vertex in enumerate(lower)}
+        ends: list[int] = []
+        for vertex in upper:
+            heads = sorted(position[child] for child in graph.below[vertex])
+            for head in heads:
+                total += len(ends) - bisect_left(ends, head + 1)
+
+            for head in heads:
+                insort(ends, head)
+
+    return total

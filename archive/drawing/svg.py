@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
 
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Theme
-from archive.drawing.layout import MARGIN, Box, Placed, Route, Station, placed
-from archive.drawing.measures import DETAIL, LABEL, box_size, shortened, text_width
-from archive.drawing.palette import KINDS, SIGNS, css
+from archive.drawing.layout import (
+    DETAIL,
+    LABEL,
+    MARGIN,
+    Box,
+    Placed,
+    Route,
+    Station,
+    arrange,
+    box_size,
+    shorten,
+    text_width,
+)
+from archive.drawing.palette import FONT, KINDS, SIGNS, css
+from archive.errors import SettingsError
 
 HEADING_LINE = 18
 PALE = 0.45
@@ -36,30 +49,30 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
             around the picture. `light` and `dark` are fixed. `page` is `auto` without its style
             sheet, for pages that have `stylesheet()`.
     """
-    at = placed(diagram)
-    heading = [shortened(line, 240) for line in diagram.heading]
+    layout = arrange(diagram)
+    heading = [shorten(line, 240) for line in diagram.heading]
     legend = _legend(diagram) if diagram.legend else []
     words = max([text_width(line, DETAIL) for line in heading], default=0.0)
-    width = max(at.width, words, _legend_width(legend)) + 2 * MARGIN
+    width = max(layout.width, words, _legend_width(legend)) + 2 * MARGIN
     down = MARGIN + HEADING_LINE * len(heading) + (6 if heading else 0)
-    right = (width - at.width) / 2
-    height = down + at.height + MARGIN + (_LEGEND if legend else 0)
+    right = (width - layout.width) / 2
+    height = down + layout.height + MARGIN + (_LEGEND if legend else 0)
     body = [
         f'<rect class="aa-ground" width="{_n(width)}" height="{_n(height)}" rx="6"/>',
         *_heading(heading),
         f'<g transform="translate({_n(right)} {_n(down)})">',
-        *_panels(at),
-        *_frames(at),
+        *_panels(layout),
+        *_frames(layout),
         *(
             _edge(route, _pale(diagram.nodes[route.link.tail], diagram.nodes[route.link.head]))
-            for route in at.routes
+            for route in layout.routes
         ),
-        *_flows(diagram.flows, at),
-        *(_node(node, box) for node, box in zip(diagram.nodes, at.boxes, strict=True)),
+        *_flows(diagram.flows, layout),
+        *(_node(node, box) for node, box in zip(diagram.nodes, layout.boxes, strict=True)),
         "</g>",
-        *_legend_row(legend, MARGIN, down + at.height + 14),
+        *_legend_row(legend, MARGIN, down + layout.height + 14),
     ]
-    title = escaped(diagram.title or "diagram")
+    title = escape(diagram.title or "diagram")
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     style = "" if theme == "page" else f"<style>{css(theme, _names(diagram))}</style>"
     return (
@@ -73,10 +86,8 @@ def stylesheet() -> str:
     return css("auto")
 
 
-def escaped(text: str) -> str:
-    """Return a text for XML, in contents and in attributes; characters that XML does not have are
-    replaced.
-    """
+def escape(text: str) -> str:
+    """Return a text for XML contents and attributes; other characters are replaced."""
     plain = _FOREIGN.sub("\ufffd", text)
     return "".join(_ENTITIES.get(letter, letter) for letter in plain)
 
@@ -85,7 +96,7 @@ def _heading(lines: Iterable[str]) -> Iterator[str]:
     for number, words in enumerate(lines):
         style = ' class="aa-faint"' if number else ' font-weight="bold"'
         down = _n(MARGIN + 11 + HEADING_LINE * number)
-        yield f'<text{style} x="{MARGIN}" y="{down}" font-size="{DETAIL}">{escaped(words)}</text>'
+        yield f'<text{style} x="{MARGIN}" y="{down}" font-size="{DETAIL}">{escape(words)}</text>'
 
 
 def _names(diagram: Diagram) -> set[str]:
@@ -99,28 +110,26 @@ def _class_of(node: DiagramNode) -> str:
     return node.status or (node.kind if node.kind in KINDS else "other")
 
 
-def _panels(at: Placed) -> Iterator[str]:
-    for panel, box in at.panels:
+def _panels(layout: Placed) -> Iterator[str]:
+    for panel, box in layout.panels:
         yield f'<rect class="aa-panel" {_place(box)} rx="8"/>'
         yield (
             f'<text x="{_n(box.left + box.width / 2)}" y="{_n(box.top + 20)}" font-size="{LABEL}" '
-            f'text-anchor="middle" font-weight="bold">{escaped(shortened(panel.title, 80))}</text>'
+            f'text-anchor="middle" font-weight="bold">{escape(shorten(panel.title, 80))}</text>'
         )
 
 
-def _frames(at: Placed) -> Iterator[str]:
-    for frame, box in at.frames:
+def _frames(layout: Placed) -> Iterator[str]:
+    for frame, box in layout.frames:
         yield f'<rect class="aa-frame" {_place(box)} rx="8"/>'
         yield (
             f'<text class="aa-faint" x="{_n(box.left + 8)}" y="{_n(box.top + 15)}" font-size="{LABEL}" '
-            f'font-weight="bold">{escaped(shortened(frame.label, 40))}</text>'
+            f'font-weight="bold">{escape(shorten(frame.label, 40))}</text>'
         )
 
 
 def _pale(*nodes: DiagramNode) -> str:
-    """Return the attribute of what belongs to a dead node; no class, since few pictures need its
-    rule.
-    """
+    """Return the attribute of a dead node's parts; no class, since few pictures need its rule."""
     return f' opacity="{PALE}"' if any(node.dead for node in nodes) else ""
 
 
@@ -136,19 +145,21 @@ def _curve(stations: Iterable[Station]) -> str:
     """Return the path of a line: one vertical stroke where it does not move aside."""
     parts: list[str] = []
     x = y = drawn = 0.0
-    for at, (place, top, bottom) in enumerate(stations):
-        if not at:
-            parts.append(f"M{_n(place)} {_n(top)}")
+    for index, (station, top, bottom) in enumerate(stations):
+        if not index:
+            parts.append(f"M{_n(station)} {_n(top)}")
             drawn = top
-        elif abs(place - x) >= 0.05:
+        elif abs(station - x) >= 0.05:
             if y > drawn:
                 parts.append(f"V{_n(y)}")
 
             middle = (y + top) / 2
-            parts.append(f"C{_n(x)} {_n(middle)} {_n(place)} {_n(middle)} {_n(place)} {_n(top)}")
+            parts.append(
+                f"C{_n(x)} {_n(middle)} {_n(station)} {_n(middle)} {_n(station)} {_n(top)}"
+            )
             drawn = top
 
-        x = place
+        x = station
         y = bottom
 
     if y > drawn:
@@ -159,7 +170,7 @@ def _curve(stations: Iterable[Station]) -> str:
 
 def _node(node: DiagramNode, box: Box) -> str:
     layer = "" if node.layer is None else f' data-layer="{node.layer}"'
-    tip = f"<title>{escaped(node.tip)}</title>" if node.tip else ""
+    tip = f"<title>{escape(node.tip)}</title>" if node.tip else ""
     middle = box.left + box.width / 2
     start = f'<g class="aa-node aa-{_class_of(node)}"{layer}{_pale(node)}>{tip}'
     if node.junction:
@@ -170,14 +181,14 @@ def _node(node: DiagramNode, box: Box) -> str:
         sign = _text(node.label[:2], middle, centre + 4, LABEL) if node.label else ""
         return f"{start}{circle}{sign}</g>"
 
-    detail = f'<tspan class="aa-faint" font-size="{DETAIL}" dx="5">{escaped(shortened(node.detail))}</tspan>'
-    words = escaped(shortened(node.label)) + (detail if node.detail else "")
+    detail = f'<tspan class="aa-faint" font-size="{DETAIL}" dx="5">{escape(shorten(node.detail))}</tspan>'
+    words = escape(shorten(node.label)) + (detail if node.detail else "")
     parts = [
         f'<rect class="aa-box" {_place(box)} rx="5"/>',
         _text(words, middle, box.top + 16, LABEL, raw=True),
     ]
     if node.note:
-        parts.append(_text(shortened(node.note), middle, box.top + 31, DETAIL, "aa-faint"))
+        parts.append(_text(shorten(node.note), middle, box.top + 31, DETAIL, "aa-faint"))
 
     if node.status and node.status != "matched":
         parts.append(_text(SIGNS[node.status], box.left + 9, box.top + 16, LABEL + 1, "aa-sign"))
@@ -187,21 +198,21 @@ def _node(node: DiagramNode, box: Box) -> str:
 
 def _text(words: str, x: float, y: float, size: int, style: str = "", *, raw: bool = False) -> str:
     named = f' class="{style}"' if style else ""
-    shown = words if raw else escaped(words)
+    shown = words if raw else escape(words)
     return f'<text{named} x="{_n(x)}" y="{_n(y)}" font-size="{size}" text-anchor="middle">{shown}</text>'
 
 
-def _flows(flows: Iterable[Flow], at: Placed) -> Iterator[str]:
+def _flows(flows: Iterable[Flow], layout: Placed) -> Iterator[str]:
     for flow in flows:
-        tail = at.boxes[flow.tail]
-        head = at.boxes[flow.head]
+        tail = layout.boxes[flow.tail]
+        head = layout.boxes[flow.head]
         left, right = (tail, head) if tail.left <= head.left else (head, tail)
         x = left.right
         y = left.top + left.height / 2
         to_x = right.left
         to_y = right.top + right.height / 2
         middle = (x + to_x) / 2
-        tip = f"<title>{escaped(flow.tip)}</title>" if flow.tip else ""
+        tip = f"<title>{escape(flow.tip)}</title>" if flow.tip else ""
         yield (
             f'<path class="aa-flow aa-{flow.status or "matched"}" stroke-width="{_n(1 + 5 * flow.share)}" '
             f'd="M{_n(x)} {_n(y)}C{_n(middle)} {_n(y)} {_n(middle)} {_n(to_y)} {_n(to_x)} {_n(to_y)}">{tip}</path>'
@@ -232,3 +243,48 @@ def _n(value: float) -> str:
     """Return a number with at most one decimal."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text
+
+
+MOST_PIXELS = 16_000
+
+
+def png(
+    diagram: Diagram, *, theme: Literal["light", "dark"] = "light", scale: float = 2.0
+) -> bytes:
+    """Return a diagram as PNG.
+
+    Args:
+        diagram: The diagram to draw.
+        theme: Colours.
+        scale: Pixels for each unit of the SVG; fewer where a side would have more than 16,000.
+
+    Raises:
+        SettingsError: The extra is not installed, or the machine has no font.
+    """
+    try:
+        import resvg_py
+    except ImportError:
+        raise SettingsError("a PNG needs resvg: pip install 'nas-archive[png]'") from None
+
+    if not _draws_letters(resvg_py.svg_to_bytes):
+        raise SettingsError(
+            "a PNG needs a font, and this machine has none: install one, such as fonts-dejavu-core"
+        )
+
+    drawn = svg(diagram, theme=theme)
+    return bytes(resvg_py.svg_to_bytes(svg_string=drawn, zoom=_zoom(drawn, scale)))
+
+
+def _draws_letters(render: Callable[..., bytes]) -> bool:
+    """Return whether there is a font: without one, resvg leaves all words out and says nothing."""
+    start = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'
+    empty, word = (
+        f'{start}<text y="18" font-family="{FONT}">{letters}</text></svg>' for letters in ("", "M")
+    )
+    return bytes(render(svg_string=empty)) != bytes(render(svg_string=word))
+
+
+def _zoom(drawn: str, scale: float) -> float:
+    size = re.search(r'width="([\d.]+)" height="([\d.]+)"', drawn)
+    longest = max(float(size[1]), float(size[2]), 1.0) if size else 1.0
+    return min(scale, MOST_PIXELS / longest)

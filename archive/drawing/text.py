@@ -1,10 +1,9 @@
-"""Diagrams as text: a line for each node, and rails that show what feeds what, as in the log of a
-version control.
+"""Diagrams as text: a line for each node, and rails from outputs to inputs, as in git log.
 
     ◆      ip              a node without inputs
     ●─╮    conv3 64        a fork: the output is used here and further below
     ●─│─╮  conv3 64        a crossing
-    ●─┤ │  add             a join; the rail goes on
+    ●─┤ │  add             a join; the rail continues
     ●─╯ │  add             a join at the end of a rail
 
 A rail carries the output of one node, until the last node that it feeds.
@@ -16,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from archive.drawing.diagram import Diagram, Frame, Link, Status
-from archive.drawing.measures import shortened
+from archive.drawing.layout import shorten
 from archive.drawing.palette import SIGNS
 
 _UP = 1
@@ -79,9 +78,7 @@ def text(diagram: Diagram) -> list[TextLine]:
 
 
 def _in_reading_order(diagram: Diagram) -> Diagram:
-    """Return a diagram with its nodes branch by branch: each stands right before what it feeds,
-    where that can be.
-    """
+    """Return a diagram in reading order: each node right before the node it feeds, if possible."""
     parents: list[list[int]] = [[] for _ in diagram.nodes]
     feeds = [False] * len(diagram.nodes)
     depth = [0] * len(diagram.nodes)
@@ -123,14 +120,12 @@ def _lines(diagram: Diagram) -> list[TextLine]:
         for depth, frame in enumerate(inside):
             if u == min(frame.nodes):
                 lines.append(
-                    TextLine(
-                        _through(row, width), f"{blank}{'│ ' * depth}┌ {shortened(frame.label)}"
-                    )
+                    TextLine(_through(row, width), f"{blank}{'│ ' * depth}┌ {shorten(frame.label)}")
                 )
 
         sign = f"{SIGNS[node.status] if node.status else ' '} " if signs else ""
-        words = f"{sign}{'│ ' * len(inside)}{shortened(node.label)}"
-        detail = "  ".join(part for part in (shortened(node.detail), shortened(node.note)) if part)
+        words = f"{sign}{'│ ' * len(inside)}{shorten(node.label)}"
+        detail = "  ".join(part for part in (shorten(node.detail), shorten(node.note)) if part)
         lines.append(TextLine(row.ljust(width), words, detail, node.kind, node.status))
         lines += _ends(u, row, width, inside, blank)
 
@@ -183,30 +178,28 @@ class _Rails:
             yield self._row(u, "◆" if u not in fed else "○" if node.junction else "●")
 
     def _row(self, u: int, mark: str) -> str:
-        arriving = [at for at, rail in enumerate(self.columns) if rail and u in rail.heads]
+        arriving = [index for index, rail in enumerate(self.columns) if rail and u in rail.heads]
         above = [rail is not None for rail in self.columns]
-        for at in arriving:
-            rail = self.columns[at]
+        for arrived in arriving:
+            rail = self.columns[arrived]
             assert rail is not None
             rail.heads.discard(u)
             if not rail.heads:
-                self.columns[at] = None
+                self.columns[arrived] = None
 
-        ended = [at for at in arriving if self.columns[at] is None]
-        own = ended[0] if ended else self._free(self.ended)
-        self.ended = [] if self.heads[u] else [own]
-        joined = {own, *arriving, *self._leave(u, own, arriving)}
+        ended = [track for track in arriving if self.columns[track] is None]
+        track = ended[0] if ended else self._free(self.ended)
+        self.ended = [] if self.heads[u] else [track]
+        joined = {track, *arriving, *self._leave(u, track, arriving)}
         while self.columns and self.columns[-1] is None and len(self.columns) > max(joined) + 1:
             self.columns.pop()
 
-        return self._drawn(own, joined, above, mark)
+        return self._draw_row(track, joined, above, mark)
 
-    def _leave(self, u: int, own: int, arriving: Sequence[int]) -> list[int]:
-        """Put the output of a node on rails: its own column for the next node, another one for
-        those below it.
-        """
+    def _leave(self, u: int, track: int, arriving: Sequence[int]) -> list[int]:
+        """Put a node's output on rails: its own column for the next node, another one below it."""
         heads = sorted(self.heads[u])
-        self.columns[own] = _Rail(u, set(heads[:1])) if heads else None
+        self.columns[track] = _Rail(u, set(heads[:1])) if heads else None
         if len(heads) < 2:
             return []
 
@@ -216,24 +209,24 @@ class _Rails:
         return [aside]
 
     def _free(self, taken: Sequence[int]) -> int:
-        for at, rail in enumerate(self.columns):
-            if rail is None and at not in taken:
-                return at
+        for index, rail in enumerate(self.columns):
+            if rail is None and index not in taken:
+                return index
 
         self.columns.append(None)
         return len(self.columns) - 1
 
-    def _drawn(self, own: int, joined: set[int], above: list[bool], mark: str) -> str:
+    def _draw_row(self, track: int, joined: set[int], above: list[bool], mark: str) -> str:
         first = min(joined)
         last = max(joined)
         letters = []
-        for at in range(max(len(self.columns), len(above))):
-            bits = (at < len(above) and above[at]) * _UP
-            bits |= (at < len(self.columns) and self.columns[at] is not None) * _DOWN
-            if at in joined or (not bits and first < at < last):
-                bits |= (at > first) * _LEFT | (at < last) * _RIGHT
+        for index in range(max(len(self.columns), len(above))):
+            bits = (index < len(above) and above[index]) * _UP
+            bits |= (index < len(self.columns) and self.columns[index] is not None) * _DOWN
+            if index in joined or (not bits and first < index < last):
+                bits |= (index > first) * _LEFT | (index < last) * _RIGHT
 
-            letters.append(mark if at == own else _LINES[bits])
-            letters.append("─" if first <= at < last else " ")
+            letters.append(mark if index == track else _LINES[bits])
+            letters.append("─" if first <= index < last else " ")
 
         return "".join(letters).rstrip()

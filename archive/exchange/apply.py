@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from archive.database.statements import lock
 from archive.exchange import export_queries as reading
 from archive.exchange import statements
-from archive.exchange.merge import merged
-from archive.exchange.record_lines import text_of
-from archive.exchange.record_schema import SHAPES, Record, architecture_of
+from archive.exchange.merge import merge_records
+from archive.exchange.record_schema import SHAPES, Record, architecture_of, text_of
 from archive.store import architectures, distances
 from archive.store.evaluations import TASK
 from archive.store.properties import proposal_id, space_id, study_of, task_id
@@ -32,8 +31,7 @@ Batch = Sequence[tuple[str, Record]]
 
 
 def store(tx: ManagedTransaction, batch: Batch) -> dict[str, int]:
-    """Write records to the database within a transaction; return the number of effective ones of
-    each kind.
+    """Write records in a transaction; return the number of effective ones of each kind.
 
     Raises:
         UsageError: A record contradicts the archive.
@@ -56,12 +54,11 @@ def compare(ask: Ask, batch: Batch) -> None:
     for kind, read in _READERS.items():
         records = [record for its_kind, record in batch if its_kind == kind]
         if records:
-            _merged(kind, read(ask, records), records)
+            _merge(kind, read(ask, records), records)
 
 
 def missing(ask: Ask, batch: Batch) -> dict[str, list[Any]]:
-    """Return the identities of a batch's records that the archive lacks, or has in a state before
-    theirs, by kind.
+    """Return identities of records that the archive lacks or has in an earlier state, by kind.
 
     Raises:
         UsageError: A record contradicts the archive.
@@ -70,15 +67,13 @@ def missing(ask: Ask, batch: Batch) -> dict[str, list[Any]]:
     for kind, read in _READERS.items():
         records = [record for its_kind, record in batch if its_kind == kind]
         if records:
-            identities[kind] = list(_merged(kind, read(ask, records), records))
+            identities[kind] = list(_merge(kind, read(ask, records), records))
 
     return identities
 
 
 def existing(ask: Ask, kind: str, records: Sequence[Record]) -> Mapping[Any, Record]:
-    """Return the archive's records of the identities of these, by identity; of `compare`'s
-    kinds.
-    """
+    """Return the archive's records of the same identities, by identity; of `compare`'s kinds."""
     return _READERS[kind](ask, records)
 
 
@@ -98,19 +93,15 @@ def identity(kind: str, record: Record) -> Any:
     return values if len(values) > 1 else values[0]
 
 
-def _merged(
-    kind: str, stored: Mapping[Any, Record], records: Iterable[Record]
-) -> dict[Any, Record]:
-    """Return the records to write, by identity: new ones, and merged ones that differ from the
-    stored ones.
-    """
-    known = dict(stored)
+def _merge(kind: str, stored: Mapping[Any, Record], records: Iterable[Record]) -> dict[Any, Record]:
+    """Return the records to write, by identity: new ones, and merged ones with differences."""
+    present = dict(stored)
     changed: dict[Any, Record] = {}
     for record in records:
-        at = identity(kind, record)
-        new = merged(kind, known[at], record) if at in known else record
-        if at not in known or text_of(new) != text_of(known[at]):
-            known[at] = changed[at] = new
+        key = identity(kind, record)
+        new = merge_records(kind, present[key], record) if key in present else record
+        if key not in present or text_of(new) != text_of(present[key]):
+            present[key] = changed[key] = new
 
     return dict(sorted(changed.items()))
 
@@ -149,13 +140,13 @@ def _write_agents(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     stored = dict(
         reading.agents(reading.asking_within(tx), [identity("agent", record) for record in records])
     )
-    changed = _merged("agent", stored, records)
+    changed = _merge("agent", stored, records)
     return _run(tx, statements.AGENT, [{"id": id_, **record} for id_, record in changed.items()])
 
 
 def _write_workers(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     stored = dict(reading.workers(reading.asking_within(tx), [record["id"] for record in records]))
-    changed = _merged("worker", stored, records)
+    changed = _merge("worker", stored, records)
     return _run(
         tx,
         statements.WORKER,
@@ -164,23 +155,25 @@ def _write_workers(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 
 def _write_tasks(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    changed = _merged("task", _tasks(reading.asking_within(tx), records), records)
+    changed = _merge("task", _tasks(reading.asking_within(tx), records), records)
     rows = [{**record, "id": task_id(*names)} for names, record in changed.items()]
     return _run(tx, TASK, rows)
 
 
 def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Study", {record["name"] for record in records})
-    changed = _merged("study", _studies(reading.asking_within(tx), records), records)
-    rows = [
-        {
-            **record,
-            "task_id": task_id(record["task"], record["protocol"]),
-            "space_id": space_id(record["space"], record["space_config"]),
-            "direction": record["properties"]["direction"],
-        }
-        for record in changed.values()
-    ]
+    changed = _merge("study", _studies(reading.asking_within(tx), records), records)
+    rows = []
+    for record in changed.values():
+        rows.append(
+            {
+                **record,
+                "task_id": task_id(record["task"], record["protocol"]),
+                "space_id": space_id(record["space"], record["space_config"]),
+                "direction": record["properties"]["direction"],
+            }
+        )
+
     _run(tx, statements.STUDY, rows)
     return _run(tx, creation.PLACE, rows)
 
@@ -188,7 +181,7 @@ def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Study", {record["study"] for record in records})
     stored = _warm_starts(reading.asking_within(tx), records)
-    return _run(tx, statements.WARM_START, list(_merged("warm_start", stored, records).values()))
+    return _run(tx, statements.WARM_START, list(_merge("warm_start", stored, records).values()))
 
 
 def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> int:
@@ -202,7 +195,7 @@ def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> i
     )
     stored = {key: {"key": key, "properties": properties} for key, properties in rows}
     loaded = [{"key": record["key"], "properties": record["properties"]} for record in records]
-    changed = _merged("architecture", stored, loaded)
+    changed = _merge("architecture", stored, loaded)
     _run(tx, statements.NETWORK, list(changed.values()))
     return len(new | changed.keys())
 
@@ -212,13 +205,17 @@ def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     pages = reading.morphs(
         reading.asking_within(tx), sorted({record["child"] for record in records})
     )
-    stored = {identity("morph", row): row for page in pages for row in page}
-    return _run(tx, statements.MORPH, list(_merged("morph", stored, records).values()))
+    stored = {}
+    for page in pages:
+        for row in page:
+            stored[identity("morph", row)] = row
+
+    return _run(tx, statements.MORPH, list(_merge("morph", stored, records).values()))
 
 
 def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     stored = _evaluations(reading.asking_within(tx), records)
-    changed = _merged("evaluation", stored, records)
+    changed = _merge("evaluation", stored, records)
     _run(
         tx, statements.REWRITTEN, [{"study": name} for name in sorted(set(map(study_of, changed)))]
     )
@@ -235,11 +232,11 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
 def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Study", {record["study"] for record in records})
     rows = _rows_of_proposals(reading.asking_within(tx), records)
-    changed = _merged(
+    changed = _merge(
         "proposal", {id_: reading.proposal_of(row) for id_, row in rows.items()}, records
     )
     nodes = {id_: row["properties"] for id_, row in rows.items()}
-    new = [{**_settled(nodes.get(id_), record), "id": id_} for id_, record in changed.items()]
+    new = [{**_settle(nodes.get(id_), record), "id": id_} for id_, record in changed.items()]
     _run(
         tx,
         statements.REWRITTEN,
@@ -249,15 +246,15 @@ def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     _run(tx, statements.MADE, [row for row in new if row["agent"]])
     _run(tx, statements.RESULT, [row for row in new if row["result"]])
     claims = [
-        {"id": row["id"], "worker": worker, "at": at, "properties": about}
+        {"id": row["id"], "worker": worker, "at": time, "properties": about}
         for row in new
-        for worker, at, about in row["claims"]
+        for worker, time, about in row["claims"]
     ]
     _run(tx, statements.CLAIM, claims)
     return len(new)
 
 
-def _settled(node: Mapping[str, Any] | None, record: Record) -> Record:
+def _settle(node: Mapping[str, Any] | None, record: Record) -> Record:
     """Return a proposal to write over the stored one, which may be running."""
     if node is None:
         return record
@@ -267,8 +264,10 @@ def _settled(node: Mapping[str, Any] | None, record: Record) -> Record:
         kept = {name: value for name, value in record["properties"].items() if name != "state"}
         return {**record, "properties": kept}
 
-    own = SHAPES["proposal"].own - {"token", "lease_until"}
-    gone = {name: None for name in node if name not in own and name not in record["properties"]}
+    computed = SHAPES["proposal"].computed - {"token", "lease_until"}
+    gone = {
+        name: None for name in node if name not in computed and name not in record["properties"]
+    }
     return {**record, "properties": {**gone, **record["properties"]}}
 
 
@@ -285,32 +284,34 @@ def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     ]
     stored: dict[str, Record] = {}
     for row in tx.run(statements.PAIRS, rows=pairs):
-        at = stored.setdefault(row["key"], {"of": row["key"], "to": {}})
-        at["to"][row["other"]] = row["properties"]
+        entry = stored.setdefault(row["key"], {"of": row["key"], "to": {}})
+        entry["to"][row["other"]] = row["properties"]
 
     changed: set[int] = set()
-    for query, known in ((distances.CREATE, False), (distances.UPDATE, True)):
-        groups = [
-            _pairs(stored.get(record["of"], {"of": record["of"], "to": {}}), record, known)
-            for record in records
-        ]
+    for query, update in ((distances.CREATE, False), (distances.UPDATE, True)):
+        groups = []
+        for record in records:
+            groups.append(
+                _pairs(stored.get(record["of"], {"of": record["of"], "to": {}}), record, update)
+            )
+
         if any(group["rows"] for group in groups):
             tx.run(query, groups=[group for group in groups if group["rows"]]).consume()
 
-        changed.update(at for at, group in enumerate(groups) if group["rows"])
+        changed.update(index for index, group in enumerate(groups) if group["rows"])
 
     return len(changed)
 
 
-def _pairs(stored: Record, record: Record, known: bool) -> Record:
+def _pairs(stored: Record, record: Record, update: bool) -> Record:
     """Return the pairs of a record to create, or to change if `known`."""
     ours = stored["to"]
-    whole = merged("distances", stored, record)["to"]
-    pairs = [
-        {"key": key, "properties": kinds}
-        for key, kinds in sorted(whole.items())
-        if (key in ours) is known and kinds != ours.get(key)
-    ]
+    whole = merge_records("distances", stored, record)["to"]
+    pairs = []
+    for key, kinds in sorted(whole.items()):
+        if (key in ours) is update and kinds != ours.get(key):
+            pairs.append({"key": key, "properties": kinds})
+
     return {"key": record["of"], "rows": pairs}
 
 
@@ -320,7 +321,7 @@ def _write_proxies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     stored = {
         identity("proxies", row): row for row in reading.proxies(reading.asking_within(tx), keys)
     }
-    changed = list(_merged("proxies", stored, records).values())
+    changed = list(_merge("proxies", stored, records).values())
     return _run(tx, statements.PROXIES, _at_tasks(tx, changed))
 
 
@@ -329,15 +330,15 @@ def _at_tasks(tx: ManagedTransaction, records: Iterable[Record]) -> list[Record]
     rows = [
         {**record, "task_id": task_id(record["task"], record["protocol"])} for record in records
     ]
-    tasks = {
-        row["task_id"]: {
+    tasks = {}
+    for row in rows:
+        tasks[row["task_id"]] = {
             "id": row["task_id"],
             "task": row["task"],
             "protocol": row["protocol"],
             "direction": None,
         }
-        for row in rows
-    }
+
     _run(tx, TASK, [tasks[id_] for id_ in sorted(tasks)])
     return rows
 

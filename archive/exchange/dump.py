@@ -1,5 +1,4 @@
-"""Dump of an archive, or of some of its studies, to one file: a backup, or a file to merge into
-another archive.
+"""Dump of an archive, or of some studies, to one file: a backup, or a file to merge.
 
     dump(connection, Path("mine.jsonl.gz"))                        everything
     dump(connection, Path("one.jsonl.gz"), studies=["one"])        a study with all that it refers to
@@ -12,22 +11,27 @@ only. Equal archives give equal files. `archive.exchange.load` is the inverse.
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from archive.database.connection import Connection
 from archive.errors import ArchiveError, UsageError, first_line
 from archive.exchange import export_queries as reading
 from archive.exchange.apply import identity
 from archive.exchange.file_format import DumpWriter
-from archive.exchange.record_lines import Record
-from archive.exchange.record_schema import check, references
+from archive.exchange.record_schema import Record, check, references
+from archive.server import embedded
+from archive.server.copies import data_bytes
+from archive.server.dump_schedule import dumps
+from archive.server.run_file import Folder
+from archive.settings import Settings
 from archive.store import schema
 from archive.store.architectures import batched
-
-if TYPE_CHECKING:
-    from archive.database.connection import Connection
 
 __all__ = ["dump"]
 
@@ -67,7 +71,7 @@ def dump(
         UsageError: The file exists, or cannot be written; or a record refers to another one that
             was deleted.
     """
-    names = reading.chosen(reading.asking(connection), studies)
+    names = reading.choose_studies(reading.asking(connection), studies)
     requested = None if studies is None else sorted(set(studies))
     with DumpWriter(path, schema.version(connection), requested, force=force) as file:
         writing = _Writing(connection, file, left_out)
@@ -137,14 +141,14 @@ class _Writing:
     def relations(self, *, distances: bool) -> None:
         children = set(self.written["architecture"])
         while children:
-            known = set(self.written["architecture"])
+            networks = set(self.written["architecture"])
             for page in reading.morphs(self.ask, sorted(children)):
                 self._architectures(record["parent"] for record in page)
                 for record in page:
                     self._put("morph", record)
 
             # Parents that no study has may have parents, too.
-            children = self.written["architecture"] - known
+            children = self.written["architecture"] - networks
 
         if distances:
             keys = self.written["architecture"]
@@ -160,8 +164,8 @@ class _Writing:
             self._check_references(kind, record)
         except UsageError as error:
             # Fail now rather than when the file is loaded.
-            at = identity(kind, record)
-            name = " ".join(map(str, at)) if isinstance(at, tuple) else at
+            key = identity(kind, record)
+            name = " ".join(map(str, key)) if isinstance(key, tuple) else key
             if self.left_out is not None:
                 self._leave_out(kind, str(name), record, error)
                 return
@@ -234,3 +238,77 @@ class _Writing:
                         self._leave_out(kind, id_, None, error)
 
             yield from rows
+
+
+PATIENCE_SECONDS = 10.0
+_DATA_PER_DUMP = 10
+"""Least ratio of the size of the data to the size of their dump, which is compressed."""
+
+
+def main(arguments: list[str]) -> int:
+    """Make one dump, and return the exit status."""
+    home = Path(arguments[0])
+    kept = int(arguments[1])
+    share = float(arguments[2])
+    settings = Settings(home=home, patience=PATIENCE_SECONDS)
+    try:
+        if embedded.find(settings) is not None:
+            _say(make(settings, kept, share))
+    except (ArchiveError, OSError) as error:
+        _say(f"no automatic dump: {first_line(error)}")
+        return 1
+
+    return 0
+
+
+def make(settings: Settings, kept: int, share: float) -> str:
+    """Dump the archive into `HOME/dumps`, delete the oldest dumps, and return a line to log.
+
+    Args:
+        settings: Settings of an embedded archive whose server runs.
+        kept: Number of dumps that are kept.
+        share: Share of the free disk that they may take; a dump that would not fit is not made.
+    """
+    folder = Folder(settings.home)
+    folder.dumps.mkdir(mode=0o700, exist_ok=True)
+    _remove_parts(folder)
+    former = dumps(folder)
+    expected = former[0].stat().st_size if former else data_bytes(folder) // _DATA_PER_DUMP
+    limit = share * (shutil.disk_usage(folder.dumps).free + _bytes(former))
+    if expected * min(kept, len(former) + 1) > limit:
+        return (
+            f"no automatic dump: the disk is short, {expected / 2**20:.1f} MiB each of "
+            f"{limit / 2**20:.1f} MiB "
+            f"(dumps_share {share:g})"
+        )
+
+    path = folder.dumps / f"automatic-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.jsonl.gz"
+    with Connection.open(settings) as connection:
+        if schema.version(connection) == 0:
+            return "no automatic dump: the archive is empty"
+
+        dump(connection, path, distances=False, force=True)
+
+    for old in dumps(folder)[kept:]:
+        old.unlink()
+
+    return f"automatic dump: {path} ({path.stat().st_size / 2**20:.1f} MiB)"
+
+
+def _bytes(files: list[Path]) -> int:
+    return sum(path.stat().st_size for path in files)
+
+
+def _remove_parts(folder: Folder) -> None:
+    """Remove what a dump left that was ended before it was complete."""
+    for part in folder.dumps.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _say(message: str) -> None:
+    print(time.strftime("%Y-%m-%d %H:%M:%S"), message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture import codec
 from archive.errors import UnknownNameError
-from archive.exchange.record_lines import text_of
-from archive.exchange.record_schema import SHAPES, Record
+from archive.exchange.record_schema import SHAPES, Record, text_of
 from archive.exchange.validators import CLAIM_OWN
 from archive.store import architectures
 from archive.store.architectures import batched
@@ -148,34 +147,34 @@ def asking_within(tx: ManagedTransaction) -> Ask:
     return lambda query, **parameters: tx.run(query, parameters).data()
 
 
-def chosen(ask: Ask, requested: Sequence[str] | None) -> list[str]:
-    """Return the names of the studies to dump, oldest first: all, or the requested ones and their
-    source studies.
+def choose_studies(ask: Ask, requested: Sequence[str] | None) -> list[str]:
+    """Return the studies to dump, oldest first: all, or the requested ones and their sources.
 
     Raises:
         UnknownNameError: There is no study of a name.
     """
-    known = [row["name"] for row in ask(NAMES)]
+    names = [row["name"] for row in ask(NAMES)]
     if requested is None:
-        return known
+        return names
 
     selected: set[str] = set()
     waiting = list(requested)
     while waiting:
         name = waiting.pop()
-        if name not in known:
-            raise UnknownNameError("study", name, known, "the archive has none yet")
+        if name not in names:
+            raise UnknownNameError("study", name, names, "the archive has none yet")
 
         if name not in selected:
             selected.add(name)
             waiting += [row["source"] for row in ask(SOURCES, names=[name])]
 
-    return [name for name in known if name in selected]
+    return [name for name in names if name in selected]
 
 
 def tasks(ask: Ask, ids: Iterable[str]) -> Iterator[Record]:
     """Yield the tasks with these ids and a known direction."""
-    return (row for page in batched(sorted(set(ids)), PAGE) for row in ask(TASKS, ids=page))
+    for page in batched(sorted(set(ids)), PAGE):
+        yield from ask(TASKS, ids=page)
 
 
 def studies(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
@@ -184,12 +183,13 @@ def studies(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
         rows = {row["name"]: row for row in ask(STUDIES, names=page)}
         for name in page:
             if name in rows:
-                yield {**rows[name], "properties": _exported("study", rows[name]["properties"])}
+                yield {**rows[name], "properties": _export("study", rows[name]["properties"])}
 
 
 def warm_starts(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
     """Yield the warm starts of these studies."""
-    return (row for page in batched(names, PAGE) for row in ask(SOURCES, names=page))
+    for page in batched(names, PAGE):
+        yield from ask(SOURCES, names=page)
 
 
 def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
@@ -200,13 +200,12 @@ def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
         yield [proposal_of(row) for row in ask(PROPOSALS, ids=ids)]
 
 
-def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return the properties and the result of a proposal that are valid in any archive: an open
-    proposal waits.
+def settle(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str, Any], str | None]:
+    """Return a proposal's properties and result for any archive: an open proposal waits.
 
     A promoted proposal keeps the result of its last rung.
     """
-    exported = _exported("proposal", properties)
+    exported = _export("proposal", properties)
     state = State(exported["state"])
     if state.evaluated and result is not None:
         return exported, result
@@ -214,11 +213,11 @@ def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str
     if state is State.FAILED:
         return exported, None
 
-    kept = {
-        name: value
-        for name, value in exported.items()
-        if name not in _TRANSIENT and not name.startswith(CURVE)
-    }
+    kept = {}
+    for name, value in exported.items():
+        if name not in _TRANSIENT and not name.startswith(CURVE):
+            kept[name] = value
+
     return {**kept, "state": State.WAITING.value}, result
 
 
@@ -230,7 +229,7 @@ def agents(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
 def workers(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
     """Yield workers with their ids."""
     for row in _by_id(ask, WORKERS, ids):
-        yield row["id"], {**row, "properties": _exported("worker", row["properties"])}
+        yield row["id"], {**row, "properties": _export("worker", row["properties"])}
 
 
 def networks(connection: Connection, keys: Iterable[str]) -> Iterator[tuple[str, Record]]:
@@ -248,7 +247,7 @@ def properties_of_networks(ask: Ask, keys: Iterable[str]) -> Iterator[tuple[str,
     """Yield keys of architectures with the properties that do not follow from their layers."""
     for page in batched(sorted(set(keys)), PAGE):
         for row in sorted(ask(NETWORKS, ids=page), key=lambda row: str(row["key"])):
-            yield row["key"], _exported("architecture", row["properties"])
+            yield row["key"], _export("architecture", row["properties"])
 
 
 def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
@@ -257,7 +256,7 @@ def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
         uri = row.pop("uri")
         sha256 = row.pop("sha256")
         size = row.pop("bytes")
-        row["properties"] = _exported("evaluation", row["properties"])
+        row["properties"] = _export("evaluation", row["properties"])
         row["weights"] = None if uri is None else {"uri": uri, "sha256": sha256, "bytes": size}
         yield row["id"], row
 
@@ -289,7 +288,7 @@ def proxies(ask: Ask, keys: Sequence[str]) -> Iterator[Record]:
     """Yield the zero-cost proxies of networks."""
     for page in batched(keys, PAGE):
         for row in ask(PROXIES, ids=page):
-            yield {**row, "properties": _exported("proxies", row["properties"])}
+            yield {**row, "properties": _export("proxies", row["properties"])}
 
 
 def every(ask: Ask, kind: str) -> list[str]:
@@ -300,7 +299,7 @@ def every(ask: Ask, kind: str) -> list[str]:
 def proposal_of(row: Mapping[str, Any]) -> Record:
     """Return the record of a row of `PROPOSALS`."""
     node = row["properties"]
-    properties, result = settled(node, row["result"])
+    properties, result = settle(node, row["result"])
     return {
         "study": node["study"],
         "number": node["number"],
@@ -314,20 +313,22 @@ def proposal_of(row: Mapping[str, Any]) -> Record:
     }
 
 
-def _claim(worker: str, at: int, properties: Mapping[str, Any]) -> list[Any]:
-    exported = {
+def _claim(worker: str, time: int, properties: Mapping[str, Any]) -> list[Any]:
+    exported = {}
+    for name, value in properties.items():
+        if name not in CLAIM_OWN and value is not None:
+            exported[name] = value
+
+    return [worker, time, exported]
+
+
+def _export(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that a file may contain."""
+    computed = SHAPES[kind].computed
+    return {
         name: value
         for name, value in properties.items()
-        if name not in CLAIM_OWN and value is not None
-    }
-    return [worker, at, exported]
-
-
-def _exported(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that a file may contain."""
-    own = SHAPES[kind].own
-    return {
-        name: value for name, value in properties.items() if name not in own and value is not None
+        if name not in computed and value is not None
     }
 
 

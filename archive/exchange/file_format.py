@@ -1,5 +1,4 @@
-"""File format of a dump: compressed lines of JSON with a header, records, and a trailer with counts
-and digest.
+"""File format of a dump: compressed JSON lines of header, records and trailer with digest.
 
     line 1      {"dump": "nas-archive", "version": 3, "schema": 8, "release": "0.1.0", "studies": ["one"]}
     line 2 …    {"record": "study", …}                   each kind is described in `archive.exchange.record_schema`
@@ -26,8 +25,7 @@ from typing import IO, Any, Self
 
 from archive import __version__
 from archive.errors import UsageError
-from archive.exchange.former_schemas import converted
-from archive.exchange.record_lines import Record, parsed, text_of
+from archive.exchange.record_schema import Record, parse_record, text_of
 from archive.files import check_regular, partial_path, publish, sync
 from archive.store.schema import LATEST
 from archive.values import brief
@@ -35,12 +33,12 @@ from archive.values import brief
 FORMAT = "nas-archive"
 VERSION = 3
 """Version of the format that this release writes; it also reads earlier ones
-(`archive.exchange.former_schemas`)."""
+(`archive.exchange.file_format`)."""
 
 MOST_BYTES = 64 * 2**30
 """Default limit of the decompressed size."""
 MOST_LINE = 16 * 2**20
-"""Maximum length of a line: ten times that of the largest network, or of 500 rows of distances."""
+"""Maximum length of a line: ten times the largest network, or 500 rows of distances."""
 MOST_RATIO = 250
 """Maximum compression ratio.
 
@@ -68,9 +66,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Contents:
-    """Content of a complete, unaltered dump: header, number of records of each kind, digest of the
-    lines.
-    """
+    """Content of a complete dump: header, number of records of each kind, digest of the lines."""
 
     header: Header
     counts: Mapping[str, int]
@@ -78,8 +74,7 @@ class Contents:
 
 
 class DumpWriter:
-    """Writer of a dump for a `with` block: the file gets its name when the block ends without an
-    error.
+    """Writer of a dump: the file gets its name when the `with` block ends without an error.
 
     Args:
         path: Path of the dump.
@@ -189,8 +184,7 @@ def contents(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
 
 
 class DumpReader:
-    """Iterator over the records of a dump; they are verified only once the iterator has reached the
-    end.
+    """Iterator over the records of a dump, which are verified when it has reached the end.
 
     Args:
         path: The file.
@@ -218,7 +212,7 @@ class DumpReader:
         header: Header | None = None
         whole: Contents | None = None
         for number, line in self._lines():
-            record = parsed(self.path, number, line)
+            record = parse_record(self.path, number, line)
             if whole is not None:
                 raise UsageError(
                     f"{self.path} is no dump: it has lines after the one with its digest"
@@ -229,7 +223,7 @@ class DumpReader:
             elif "record" in record:
                 kind = str(record.pop("record"))
                 counts[kind] += 1
-                yield number, kind, converted(header.schema, kind, record)
+                yield number, kind, convert(header.schema, kind, record)
             else:
                 self._check_end(record, counts, digest.hexdigest())
                 # The rest is read as well, because gzip compares its checksum at the end of a file.
@@ -336,3 +330,20 @@ def _readable_errors(what: str) -> Iterator[None]:
         raise UsageError(f"{what}: it is no valid gzip file ({error})") from None
     except OSError as error:
         raise UsageError(f"{what}: {error.strerror or error}") from None
+
+
+_WEIGHTS = 7
+
+
+def convert(schema: int, kind: str, record: Record) -> Record:
+    """Return a record as this release would have written it.
+
+    Args:
+        schema: Version of the schema, from the header of the dump.
+        kind: Kind of the record.
+        record: The record; may be changed.
+    """
+    if schema < _WEIGHTS and kind == "evaluation" and "checkpoint" in record:
+        record["weights"] = record.pop("checkpoint")
+
+    return record

@@ -5,7 +5,7 @@
 
 The first pass verifies the digest, the key of every network, that every record refers to earlier
 records only, and that nothing contradicts the archive. The second pass writes, in transactions of
-some hundred records: tasks first, since a task without a direction takes that of its first study,
+some hundred records: tasks first, since a task without a direction takes the direction of its first study,
 and an evaluation together with its proposal, which a trainer of this archive may be completing. A
 killed load has stored whole records; repeating it stores the rest. Loading twice, or files in any
 order, gives the same archive.
@@ -25,7 +25,7 @@ from archive.exchange import renaming
 from archive.exchange.apply import compare, identity, store
 from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
-from archive.exchange.record_lines import Record, text_of
+from archive.exchange.record_schema import Record, text_of
 from archive.exchange.renaming import RenamedRecord
 from archive.store.properties import study_of
 from archive.values import counted, is_duration
@@ -66,7 +66,7 @@ def load(
             contradicts itself.
         StudyConflictError: A study or a result in it contradicts the archive. Nothing is stored.
     """
-    names = renaming.checked(rename)
+    names = renaming.check_renames(rename)
     ask = asking(connection)
     reader = _Checked(path, names, most_bytes)
     for batch in _batches(reader):
@@ -98,7 +98,7 @@ def verify(
     Raises:
         UsageError: The file cannot be loaded, under these names of studies.
     """
-    reader = _Checked(path, renaming.checked(rename), most_bytes)
+    reader = _Checked(path, renaming.check_renames(rename), most_bytes)
     for _ in reader:
         pass
 
@@ -107,8 +107,7 @@ def verify(
 
 
 class _Checked:
-    """Iterator over the records of a file that checks each: it can be stored, and refers to earlier
-    records only.
+    """Iterator over the records of a file that checks each, and its references to earlier ones.
 
     Attributes:
         seen: Kind to the identities of the records so far, with what later records are compared
@@ -144,7 +143,7 @@ class _Checked:
                     self.studies.add(record["name"])
                     self.stored_studies.add(self.names.get(record["name"], record["name"]))
 
-                entry = renaming.renamed(kind, record, self.names)
+                entry = renaming.rename(kind, record, self.names)
                 self._check_references(kind, record)
                 self._check_repetition(kind, record)
             except UsageError as error:
@@ -160,8 +159,10 @@ class _Checked:
         """
         for old in self.names:
             if old not in self.studies:
-                held = ", ".join(sorted(self.studies)) or "none"
-                raise UsageError(f"{self.path} holds no study {old!r} to rename: it holds {held}")
+                studies = ", ".join(sorted(self.studies)) or "none"
+                raise UsageError(
+                    f"{self.path} holds no study {old!r} to rename: it holds {studies}"
+                )
 
     def _leave_out_seconds(self, properties: Record) -> None:
         seconds = properties.get("seconds")
@@ -195,9 +196,7 @@ class _Checked:
         self.seen[kind][identity(kind, record)] = self._reference(kind, record)
 
     def _check_repetition(self, kind: str, record: Record) -> None:
-        """Refuse a file that contradicts itself, which only the second of two transactions would
-        notice.
-        """
+        """Refuse a file that contradicts itself in a way that only a second transaction notices."""
         if kind not in ("evaluation", "proposal"):
             return
 
@@ -212,8 +211,8 @@ class _Checked:
 
     def _check_result(self, record: Record) -> None:
         networks = (record["architecture"], self.seen["evaluation"][record["result"]])
-        one, other = (self.seen["architecture"][key] for key in networks)
-        if one != other:
+        first, other = (self.seen["architecture"][key] for key in networks)
+        if first != other:
             raise UsageError(
                 f"proposal of {networks[0]} has the result {record['result']!r:.80} "
                 "of another network"

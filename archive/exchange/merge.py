@@ -12,7 +12,7 @@ refused; the remedy is another name for the study.
                           the larger value
     worker                the latest heartbeat
     morph                 fewer operations, then alphabetically
-    all other properties  those of both; of two values, the larger
+    all other properties  the properties of both; of two values, the larger
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from archive.errors import StudyConflictError
-from archive.exchange.record_lines import text_of
-from archive.exchange.record_schema import Record
+from archive.exchange.record_schema import Record, text_of
 from archive.store.records import State
 from archive.store.studies.deletion import MARK_OF_DELETED
 from archive.values import is_number
@@ -35,7 +34,7 @@ _RENAME = "load the file's under another name with --rename"
 _OF_STUDY = re.compile(r"([^#]+)#\d{5,}")  # as `properties.proposal_id` writes it
 
 
-def merged(kind: str, stored: Record, loaded: Record) -> Record:
+def merge_records(kind: str, stored: Record, loaded: Record) -> Record:
     """Return the merged record of two records with one identity.
 
     Raises:
@@ -69,14 +68,15 @@ def _task(stored: Record, loaded: Record) -> Record:
 
 def _study(stored: Record, loaded: Record) -> Record:
     name = loaded["name"]
-    pairs = [(at, stored[at], loaded[at]) for at in _SAME_STUDY]
+    pairs = [(name, stored[name], loaded[name]) for name in _SAME_STUDY]
     pairs += [
-        (at, stored["properties"].get(at), loaded["properties"].get(at)) for at in _SAME_SEARCH
+        (name, stored["properties"].get(name), loaded["properties"].get(name))
+        for name in _SAME_SEARCH
     ]
-    for at, ours, theirs in pairs:
+    for field, ours, theirs in pairs:
         if ours != theirs:
             raise StudyConflictError(
-                f"the archive has another study {name!r}, with {at} {ours}, the file's has "
+                f"the archive has another study {name!r}, with {field} {ours}, the file's has "
                 f"{theirs}: "
                 f"{_RENAME} {name}=NEW"
             )
@@ -86,10 +86,10 @@ def _study(stored: Record, loaded: Record) -> Record:
 
 def _evaluation(stored: Record, loaded: Record) -> Record:
     id_ = loaded["id"]
-    for at in ("task", "protocol", "architecture"):
-        if stored[at] != loaded[at]:
+    for name in ("task", "protocol", "architecture"):
+        if stored[name] != loaded[name]:
             raise _contradiction(
-                id_, f"the {at} {stored[at]} in the archive, {loaded[at]} in the file"
+                id_, f"the {name} {stored[name]} in the archive, {loaded[name]} in the file"
             )
 
     ours = stored["properties"]
@@ -97,13 +97,16 @@ def _evaluation(stored: Record, loaded: Record) -> Record:
     if _length(ours) != _length(theirs):
         return max(stored, loaded, key=lambda record: _length(record["properties"]))
 
-    for at in sorted(ours.keys() & theirs.keys() - {"created"}):
-        if text_of(_undeleted(at, ours[at])) != text_of(_undeleted(at, theirs[at])):
+    for name in sorted(ours.keys() & theirs.keys() - {"created"}):
+        if text_of(_without_deletion(name, ours[name])) != text_of(
+            _without_deletion(name, theirs[name])
+        ):
             raise _contradiction(
-                id_, f"{at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file"
+                id_,
+                f"{name} {_brief(ours[name])} in the archive, {_brief(theirs[name])} in the file",
             )
 
-    saved = [each["weights"] for each in (stored, loaded) if each["weights"]]
+    saved = [study["weights"] for study in (stored, loaded) if study["weights"]]
     return {
         **loaded,
         "properties": {
@@ -114,17 +117,13 @@ def _evaluation(stored: Record, loaded: Record) -> Record:
     }
 
 
-def _undeleted(name: str, value: Any) -> Any:
-    """Return a value without the mark of a reused result whose study was deleted in one of the
-    archives.
-    """
+def _without_deletion(name: str, value: Any) -> Any:
+    """Return a value without the mark of a reused result of a study that was deleted."""
     return value.removesuffix(MARK_OF_DELETED) if name == "answered_from" else value
 
 
 def _contradiction(id_: str, how: str) -> StudyConflictError:
-    """Return the error about two contradicting results of one id; external results have no study to
-    rename.
-    """
+    """Return the error about two results of one id; external ones have no study to rename."""
     study = _OF_STUDY.fullmatch(id_)
     why = (
         f"two copies of the study {study[1]!r} diverged; {_RENAME} {study[1]}=NEW"
@@ -139,10 +138,12 @@ def _contradiction(id_: str, how: str) -> StudyConflictError:
 
 def _proposal(stored: Record, loaded: Record) -> Record:
     name = f"proposal {loaded['number']} of study {loaded['study']!r}"
-    for at in ("architecture", "agent", "result"):
-        if stored[at] != loaded[at] and not (at == "result" and None in (stored[at], loaded[at])):
+    for time in ("architecture", "agent", "result"):
+        if stored[time] != loaded[time] and not (
+            time == "result" and None in (stored[time], loaded[time])
+        ):
             raise StudyConflictError(
-                f"{name} has the {at} {stored[at]} in the archive, {loaded[at]} in the file: two "
+                f"{name} has the {time} {stored[time]} in the archive, {loaded[time]} in the file: two "
                 "copies of the study "
                 f"diverged; {_RENAME} {loaded['study']}=NEW"
             )
@@ -154,15 +155,15 @@ def _proposal(stored: Record, loaded: Record) -> Record:
         and _rung(stored) == _rung(loaded)
         and _retries(stored) == _retries(loaded)
     ):
-        times = [each["properties"].get("created") for each in (stored, loaded)]
+        times = [record["properties"].get("created") for record in (stored, loaded)]
         properties = {
             **_larger(stored["properties"], loaded["properties"]),
             "created": _earlier(times),
         }
 
     claims: dict[tuple[str, int], Record] = {}
-    for worker, at, about in (*stored["claims"], *loaded["claims"]):
-        claims[worker, at] = _larger(claims.get((worker, at), {}), about)
+    for worker, time, about in (*stored["claims"], *loaded["claims"]):
+        claims[worker, time] = _larger(claims.get((worker, time), {}), about)
 
     listed = sorted(([*claim, about] for claim, about in claims.items()), key=text_of)
     return {**ahead, "properties": properties, "claims": listed}
@@ -250,15 +251,13 @@ _RULES: dict[str, Callable[[Record, Record], Record]] = {
 def _larger(ours: Record, theirs: Record) -> Record:
     """Return the properties of both records; of two values, the larger."""
     return {
-        name: max((each[name] for each in (ours, theirs) if name in each), key=_order)
+        name: max((state[name] for state in (ours, theirs) if name in state), key=_order)
         for name in sorted(ours.keys() | theirs.keys())
     }
 
 
 def _order(value: Any) -> tuple[Any, ...]:
-    """Return the sort key of any value: numbers by size with NaN last; values are equal only if
-    their texts are.
-    """
+    """Return the sort key of a value: numbers by size, NaN last; equal only for equal texts."""
     if is_number(value):
         unknown = math.isnan(value)
         return 0, unknown, 0.0 if unknown else value, text_of(value)

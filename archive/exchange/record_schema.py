@@ -13,7 +13,7 @@
     distances      of, to {key: {kind of distance: number or numbers}}                        pair
     proxies        of, task, protocol, source, properties                                     all but properties
 
-Every record refers to records of earlier lines only. `properties` are those of the node, except
+Every record refers to records of earlier lines only. `properties` are the properties of the node, except
 derived ones: a load computes keys, ids and counts of layers again, so a file cannot forge them.
 Transient properties (tokens, leases, curves of running trials) are not written: a proposal without
 a result is WAITING. Unknown properties are kept if a database can store them.
@@ -21,7 +21,9 @@ a result is WAITING. Unknown properties are kept if a database can store them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -53,7 +55,7 @@ from archive.exchange.validators import (
 )
 from archive.store.properties import CURVE, EPOCH, METRIC, PROXY
 from archive.store.records import State
-from archive.values import brief
+from archive.values import brief, is_non_finite, mapped
 
 Record = dict[str, Any]
 Check = Callable[[Any], bool]
@@ -64,16 +66,16 @@ class RecordShape(NamedTuple):
 
     Attributes:
         fields: Check of each field; all fields are required.
-        known: Check of each property; properties with the prefix of curves or metrics have separate
+        properties: Check of each property; those with the prefix of curves or metrics have separate
             checks.
         needed: Required properties.
-        own: Properties that the store computes, and a file may not set.
+        computed: Properties that the store computes, and a file may not set.
     """
 
     fields: Mapping[str, Check]
-    known: Mapping[str, Check] = MappingProxyType({})
+    properties: Mapping[str, Check] = MappingProxyType({})
     needed: tuple[str, ...] = ()
-    own: frozenset[str] = frozenset()
+    computed: frozenset[str] = frozenset()
 
 
 def _or_none(check: Check) -> Check:
@@ -117,7 +119,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
         "architecture": RecordShape(
             {"key": is_key, "architecture": is_map, "properties": is_map},
             {"params": is_real, "flops": is_real},
-            own=frozenset("key functional_key space depth layers edges mass code revision".split()),
+            computed=frozenset("key functional_key space depth layers edges mass code revision".split()),
         ),
         "morph": RecordShape({"parent": is_key, "child": is_key, "operations": is_texts}),
         "evaluation": RecordShape(
@@ -152,7 +154,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
         "proxies": RecordShape(
             {"of": is_key, "task": is_name, "protocol": is_name, "source": is_name, "properties": is_map},
             {"created": is_whole, "undefined": is_texts},
-            own=frozenset(["source"]),
+            computed=frozenset(["source"]),
         ),
     }
 )  # fmt: skip
@@ -219,11 +221,10 @@ def references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
         return []
 
     named = [("study", record["study"]), ("architecture", record["architecture"])]
-    named += [
-        (what, record[at])
-        for what, at in (("agent", "agent"), ("evaluation", "result"))
-        if record[at]
-    ]
+    for what, field in (("agent", "agent"), ("evaluation", "result")):
+        if record[field]:
+            named.append((what, record[field]))
+
     return named + [("worker", worker) for worker, _, _ in record["claims"]]
 
 
@@ -234,7 +235,7 @@ def _check_properties(kind: str, shape: RecordShape, properties: Mapping[str, An
 
     lengths = set()
     for name, value in properties.items():
-        if not is_name(name) or name in shape.own or not _right(shape, name)(value):
+        if not is_name(name) or name in shape.computed or not _right(shape, name)(value):
             raise UsageError(
                 f"{kind} has an invalid property: {brief(name, 60)} = {brief(value, 60)}"
             )
@@ -256,7 +257,7 @@ def _right(shape: RecordShape, name: str) -> Check:
     if name.startswith((METRIC, PROXY)):
         return is_real
 
-    return shape.known.get(name, is_property)
+    return shape.properties.get(name, is_property)
 
 
 def architecture_of(record: Record) -> Architecture:
@@ -274,3 +275,50 @@ def architecture_of(record: Record) -> Architecture:
         raise UsageError(f"architecture {record['key']} has layers whose key is {network.key}")
 
     return network
+
+
+_WRITER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
+def text_of(record: Any) -> str:
+    """Return the line of a record, equal for equal records."""
+    try:
+        return _WRITER.encode(record)
+    except ValueError:
+        # Searching each record for such numbers would double the time of a dump.
+        return _WRITER.encode(mapped(record, _number_or_name))
+
+
+def parse_record(path: Path, number: int, line: bytes) -> Record:
+    """Return the record of a line.
+
+    Raises:
+        UsageError: The line is no JSON object.
+    """
+    try:
+        record = json.loads(line, object_hook=_float_or_map, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        why = "it nests too deep" if isinstance(error, RecursionError) else f"{error}"
+        raise UsageError(f"line {number} of {path} is no JSON: {why:.80}") from None
+
+    if not isinstance(record, dict):
+        raise UsageError(f"line {number} of {path} must be a JSON object, got {brief(record)}")
+
+    return record
+
+
+def _number_or_name(value: Any) -> Any:
+    return {"float": str(value)} if is_non_finite(value) else value
+
+
+def _float_or_map(record: Record) -> Any:
+    if record.keys() == {"float"} and record["float"] in ("nan", "inf", "-inf"):
+        return float(record["float"])
+
+    return record
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"JSON has no {name}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.errors import UsageError
 from archive.exchange.apply import existing, identity
-from archive.exchange.record_lines import Record
+from archive.exchange.record_schema import Record
 from archive.store.properties import from_json, to_json
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.deletion import MARK_OF_DELETED
@@ -51,7 +51,7 @@ class RenamedRecord(NamedTuple):
     former: Mapping[str, Any]
 
 
-def checked(rename: Mapping[str, str] | None) -> dict[str, str]:
+def check_renames(rename: Mapping[str, str] | None) -> dict[str, str]:
     """Return the new names by the former ones.
 
     Raises:
@@ -69,36 +69,34 @@ def checked(rename: Mapping[str, str] | None) -> dict[str, str]:
     return names
 
 
-def renamed(kind: str, record: Record, names: Mapping[str, str]) -> RenamedRecord:
+def rename(kind: str, record: Record, names: Mapping[str, str]) -> RenamedRecord:
     """Replace the names of studies in a record, in place."""
-    own = _OWN.get(kind)
-    if not names or own is None:
+    allowed = _OWN.get(kind)
+    if not names or allowed is None:
         return RenamedRecord(kind, record, {})
 
-    before = record[own]
-    record[own] = _renamed(own, record[own], names)
+    before = record[allowed]
+    record[allowed] = _rename(allowed, record[allowed], names)
     former = {}
     for name in _REFERENCES.get(kind, ()):
-        place = _place(record, name)
-        if (value := place.get(name)) is not None and (
-            new := _renamed(name, value, names)
+        holder = _place(record, name)
+        if (value := holder.get(name)) is not None and (
+            new := _rename(name, value, names)
         ) != value:
             former[name] = value
-            place[name] = new
+            holder[name] = new
 
-    return RenamedRecord(kind, record, former if record[own] == before else {})
+    return RenamedRecord(kind, record, former if record[allowed] == before else {})
 
 
 def kept(ask: Ask, entries: Sequence[RenamedRecord]) -> list[tuple[str, Record]]:
-    """Return kinds and records, with the former references of those that the archive has with these
-    references.
-    """
-    stored = {
-        kind: existing(
+    """Return kinds and records, with former references where the archive has them."""
+    stored = {}
+    for kind in {entry.kind for entry in entries if entry.former}:
+        stored[kind] = existing(
             ask, kind, [entry.record for entry in entries if entry.kind == kind and entry.former]
         )
-        for kind in {entry.kind for entry in entries if entry.former}
-    }
+
     return [
         (entry.kind, _kept(entry, stored[entry.kind]) if entry.former else entry.record)
         for entry in entries
@@ -113,28 +111,28 @@ def _kept(entry: RenamedRecord, stored: Mapping[Any, Record]) -> Record:
     for name, value in entry.former.items():
         _place(record, name)[name] = value
 
-    known = stored.get(identity(entry.kind, record))
-    same = known is not None and all(
-        _stored(known, name) == value for name, value in entry.former.items()
+    recorded = stored.get(identity(entry.kind, record))
+    same = recorded is not None and all(
+        _find_stored(recorded, name) == value for name, value in entry.former.items()
     )
     return record if same else entry.record
 
 
-def _stored(record: Record, name: str) -> Any:
+def _find_stored(record: Record, name: str) -> Any:
     value = _place(record, name).get(name)
     return value.removesuffix(MARK_OF_DELETED) if name == "answered_from" and value else value
 
 
 def _place(record: Record, name: str) -> Record:
     """Return the part of a record that has a reference."""
-    place: Record = record["properties"] if name in ("answered_from", "based_on") else record
-    return place
+    holder: Record = record["properties"] if name in ("answered_from", "based_on") else record
+    return holder
 
 
-def _renamed(name: str, value: str, names: Mapping[str, str]) -> str:
+def _rename(name: str, value: str, names: Mapping[str, str]) -> str:
     """Return the new value of a property that names studies."""
     if name == "based_on":
-        return _renamed_basis(value, names)
+        return _rename_basis(value, names)
 
     study, mark, number = value.rpartition("#")
     if name in ("id", "result", "answered_from"):
@@ -143,7 +141,7 @@ def _renamed(name: str, value: str, names: Mapping[str, str]) -> str:
     return names.get(value, value)
 
 
-def _renamed_basis(text: str, names: Mapping[str, str]) -> str:
+def _rename_basis(text: str, names: Mapping[str, str]) -> str:
     basis = from_json(text)
     changed = False
     for entry in ("observations", "partial", "coupling"):

@@ -1,5 +1,4 @@
-"""Repair of an embedded archive whose files or records are damaged, and a dump of what can be read
-of one.
+"""Repair of a damaged embedded archive, and a dump of its readable records.
 
     repair(settings)                        in place, after a copy
     salvage(settings, Path("rest.jsonl.gz"))   a dump of a repaired copy; the archive stays as it is
@@ -26,7 +25,7 @@ from archive.exchange.apply import missing
 from archive.exchange.dump import dump
 from archive.exchange.file_format import DumpReader
 from archive.exchange.load import BATCH, load
-from archive.exchange.record_lines import Record
+from archive.exchange.record_schema import Record
 from archive.files import closing, try_lock
 from archive.server import copies, data_files, embedded, engine_change, sql
 from archive.server.dump_schedule import dumps
@@ -80,7 +79,7 @@ def repair(settings: Settings) -> RepairOutcome:
     _require_data(folder)
     embedded.stop(settings)
     damage = data_files.damage(folder)
-    copy = _copied(folder)
+    copy = _copy(folder)
     with data_files.under_repair(folder):
         try:
             outcome = _mend(settings, copy)
@@ -108,7 +107,7 @@ def replace_by_dump(settings: Settings, path: Path) -> RepairOutcome:
     folder = Folder(settings.home)
     embedded.stop(settings)
     damage = data_files.damage(folder)
-    copy = _copied(folder)
+    copy = _copy(folder)
     shutil.rmtree(folder.database)
     with Connection.open(settings) as connection:
         schema.migrate(connection)
@@ -125,8 +124,7 @@ def salvage(
     distances: bool = True,
     force: bool = False,
 ) -> tuple[dict[str, int], list[str]]:
-    """Dump what can be read of a damaged archive, by way of a repaired copy that is deleted
-    afterwards.
+    """Dump the readable part of a damaged archive by way of a repaired temporary copy.
 
     Args:
         settings: Settings of an embedded archive; its server is stopped.
@@ -141,22 +139,21 @@ def salvage(
     folder = Folder(settings.home)
     _require_data(folder)
     embedded.stop(settings)
-    copy = _copied(folder)
+    copy = _copy(folder)
     private = Folder(folder.copies / f".salvage-{secrets.token_hex(4)}")
-    own = replace(settings, home=private.home, dump_seconds=0.0)
+    private_settings = replace(settings, home=private.home, dump_seconds=0.0)
     try:
         private.home.mkdir(mode=0o700)
         copy.rename(private.database)
         with data_files.under_repair(private):
-            outcome = _mend(own, copy)
+            outcome = _mend(private_settings, copy)
             left_out = [
                 f"{number} of the records {name}" for name, number in outcome.removed.items()
             ]
-            left_out += [
-                f"result of the proposal {id_}, which is dumped as waiting"
-                for id_ in outcome.without_result
-            ]
-            with Connection.open(own) as connection:
+            for id_ in outcome.without_result:
+                left_out.append(f"result of the proposal {id_}, which is dumped as waiting")
+
+            with Connection.open(private_settings) as connection:
                 counts = dump(
                     connection,
                     path,
@@ -166,7 +163,7 @@ def salvage(
                     left_out=left_out,
                 )
     finally:
-        embedded.stop(own)
+        embedded.stop(private_settings)
         shutil.rmtree(private.home, ignore_errors=True)
 
     return counts, left_out
@@ -174,7 +171,7 @@ def salvage(
 
 def _mend(settings: Settings, copy: Path) -> RepairOutcome:
     with Connection.open(settings) as connection, connection.turn(alone=True):
-        before = _recorded(settings)
+        before = _read_records(settings)
         for name, number in sql.counts(settings).items():
             before[name] = max(before.get(name, 0), number)
 
@@ -206,13 +203,13 @@ def _mend(settings: Settings, copy: Path) -> RepairOutcome:
     return RepairOutcome(copy, damage, removed, without_result, remaining)
 
 
-def _recorded(settings: Settings) -> Counter[str]:
+def _read_records(settings: Settings) -> Counter[str]:
     """Return the number of records of each type that ArcadeDB recorded at the last clean stop."""
     counts: Counter[str] = Counter()
-    place = Folder(settings.home).database / DATABASE
+    database = Folder(settings.home).database / DATABASE
     try:
-        buckets = json.loads(place.joinpath("statistics.json").read_text(encoding="utf-8"))
-        types = json.loads(place.joinpath("schema.json").read_text(encoding="utf-8"))["types"]
+        buckets = json.loads(database.joinpath("statistics.json").read_text(encoding="utf-8"))
+        types = json.loads(database.joinpath("schema.json").read_text(encoding="utf-8"))["types"]
         for name, definition in types.items():
             counts[name] = sum(
                 int(buckets.get(bucket, {}).get("count", 0)) for bucket in definition["buckets"]
@@ -232,10 +229,10 @@ def _lacking(settings: Settings, path: Path) -> dict[str, list[str]]:
             for batch in _batches(path):
                 for kind, identities in missing(ask, batch).items():
                     names = lacking.setdefault(kind, [])
-                    names += [
-                        " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-                        for name in identities
-                    ]
+                    for name in identities:
+                        names.append(
+                            " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+                        )
         except UsageError:
             # The dump contradicts the archive, or is damaged itself: what was found until then
             # stands.
@@ -254,7 +251,7 @@ def _require_data(folder: Folder) -> None:
         raise UsageError(f"there is no embedded archive in {folder.home}")
 
 
-def _copied(folder: Folder) -> Path:
+def _copy(folder: Folder) -> Path:
     """Copy the data while no server can start."""
     lock = try_lock(folder.lock)
     if lock is None:

@@ -48,7 +48,7 @@ TYPES = {
     ),
     **dict.fromkeys(("cancelled", "partial"), TRUTH),
 }
-"""Type of each column of a row, whatever the rows have; that of every metric is a number."""
+"""Type of each column of a row, whatever the rows have; every metric is a number."""
 
 
 @dataclass(frozen=True)
@@ -140,14 +140,14 @@ def rows_of(archive: Archive, study: str) -> list[ExportItem]:
         UnknownNameError: There is no study of this name.
     """
     name = archive.studies.get(study).name
-    results = {each.id: each for each in archive.studies.evaluations(name, curves=False)}
+    results = {
+        evaluation.id: evaluation for evaluation in archive.studies.evaluations(name, curves=False)
+    }
     return [_row(proposal, results.get(proposal.id)) for proposal in archive.proposals.list(name)]
 
 
 def flat(rows: Sequence[ExportItem]) -> list[FlatRow]:
-    """Return rows with a column for each metric and hyperparameter, the same columns in all of
-    them.
-    """
+    """Return rows with the same columns, one for each metric and hyperparameter."""
     metrics: set[str] = set()
     settings: set[str] = set()
     for row in rows:
@@ -167,16 +167,14 @@ def flat(rows: Sequence[ExportItem]) -> list[FlatRow]:
 
 
 def to_csv(rows: Sequence[FlatRow]) -> str:
-    """Return flat rows as CSV with a line of names; lists, maps and booleans are JSON, None is
-    empty.
-    """
+    """Return flat rows as CSV with a header; lists, maps, booleans are JSON, None is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0] if rows else row_names())
     for row in rows:
         writer.writerow(
-            json.dumps(each) if isinstance(each, list | dict | bool) else each
-            for each in row.values()
+            json.dumps(value) if isinstance(value, list | dict | bool) else value
+            for value in row.values()
         )
 
     return text.getvalue()
@@ -215,18 +213,14 @@ def to_parquet(rows: Sequence[FlatRow]) -> bytes:
 
 
 def of_one_type(rows: Sequence[FlatRow]) -> list[FlatRow]:
-    """Return flat rows whose columns hold numbers, text or booleans; any other column is JSON, None
-    stays None.
-    """
-    mixed = [
-        name
-        for name in (rows[0] if rows else ())
-        if not _is_of_one_type([row[name] for row in rows])
-    ]
-    return [
-        {**row, **{name: None if row[name] is None else json.dumps(row[name]) for name in mixed}}
-        for row in rows
-    ]
+    """Return rows with columns of numbers, text or booleans; other columns become JSON."""
+    typed = [dict(row) for row in rows]
+    for name in typed[0] if typed else ():
+        if not _is_of_one_type([row[name] for row in rows]):
+            for row in typed:
+                row[name] = None if row[name] is None else json.dumps(row[name])
+
+    return typed
 
 
 def check_parquet() -> None:
@@ -240,30 +234,30 @@ def check_parquet() -> None:
 
 
 def _type_of(name: str, values: Sequence[Any]) -> str:
-    """Return the type of a column; that of a hyperparameter, which has none of its own, is that of
-    its values.
-    """
+    """Return the type of a column; a hyperparameter has the type of its values."""
     if name in TYPES:
         return TYPES[name]
 
-    known = [value for value in values if value is not None]
-    if name.startswith(MAPS["metrics"]) or not known:
+    present = [value for value in values if value is not None]
+    if name.startswith(MAPS["metrics"]) or not present:
         return NUMBER
 
-    if all(map(_is_text, known)):
+    if all(map(_is_text, present)):
         return TEXT
 
-    if all(map(_is_truth, known)):
+    if all(map(_is_truth, present)):
         return TRUTH
 
     # A study whose rates are all integers has the type of one whose rates are not.
-    exact = all(isinstance(value, float) or abs(value) <= LARGEST_EXACT for value in known)
+    exact = all(isinstance(value, float) or abs(value) <= LARGEST_EXACT for value in present)
     return NUMBER if exact else INTEGER
 
 
 def _is_of_one_type(column: Sequence[Any]) -> bool:
-    known = [value for value in column if value is not None]
-    return any(all(check(value) for value in known) for check in (_is_number, _is_text, _is_truth))
+    present = [value for value in column if value is not None]
+    return any(
+        all(check(value) for value in present) for check in (_is_number, _is_text, _is_truth)
+    )
 
 
 def _is_number(value: Any) -> bool:

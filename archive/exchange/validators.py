@@ -1,5 +1,4 @@
-"""Validators of values in a dump: both servers must be able to store them, and this release to read
-them back.
+"""Validators of values in a dump: both servers can store them, this release can read them.
 
 A file may be hostile. Each function returns whether a value, read from JSON, is of one kind; none
 of them raises.
@@ -10,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from itertools import chain
 from typing import Any
 
 from archive.constraints import OPERATORS
@@ -57,7 +57,7 @@ def is_directions(value: Any) -> bool:
 
 def is_operators(value: Any) -> bool:
     """Whether a value is a list of comparisons, one for each constraint of a study."""
-    return isinstance(value, list) and all(each in OPERATORS for each in value)
+    return isinstance(value, list) and all(operator in OPERATORS for operator in value)
 
 
 def is_bounds(value: Any) -> bool:
@@ -95,9 +95,7 @@ def is_settings(value: Any) -> bool:
 
 
 def is_study_settings(value: Any) -> bool:
-    """Whether a value is the text of a study's configuration; its rungs must be valid, if it has
-    any.
-    """
+    """Whether a value is the text of a study's configuration, with valid rungs if any."""
     if not is_settings(value):
         return False
 
@@ -134,18 +132,24 @@ def is_basis(value: Any) -> bool:
         basis.get("failed"),
         *(observed.values() if is_map(observed) else [observed]),
     ]
-    numbers += [text for lengths in partial.values() for text in lengths.values()]
+    for lengths in partial.values():
+        for text in lengths.values():
+            numbers.append(text)
+
     return _are_numbers([text for text in numbers if isinstance(text, str)])
 
 
 def _are_numbers(texts: list[str]) -> bool:
-    """Return whether each string is a list of ranges of numbers, and their total count is
-    bounded.
-    """
+    """Return whether each string lists ranges of numbers, with a bounded total count."""
     if not all(_RANGES.fullmatch(text) for text in texts):
         return False
 
-    ends = [part.partition("-") for text in texts for part in text.split(",") if part]
+    ends = []
+    for text in texts:
+        for part in text.split(","):
+            if part:
+                ends.append(part.partition("-"))
+
     sizes = [int(last or first) - int(first) + 1 for first, _, last in ends]
     return all(size > 0 for size in sizes) and sum(sizes) <= _MOST_NUMBERS
 
@@ -155,12 +159,12 @@ def _depth(value: Any) -> int:
     level = [value]
     while level:
         depth += 1
-        inner = [
-            item.values() if isinstance(item, dict) else item
-            for item in level
-            if isinstance(item, dict | list)
-        ]
-        level = [item for items in inner for item in items]
+        inner = []
+        for item in level:
+            if isinstance(item, dict | list):
+                inner.append(item.values() if isinstance(item, dict) else item)
+
+        level = list(chain.from_iterable(inner))
 
     return depth
 
@@ -206,7 +210,7 @@ def is_claims(value: Any) -> bool:
         isinstance(item, list) and len(item) == 3 for item in value
     )
     return listed and all(
-        is_name(worker) and is_whole(at) and _is_claim(about) for worker, at, about in value
+        is_name(worker) and is_whole(time) and _is_claim(about) for worker, time, about in value
     )
 
 

@@ -88,9 +88,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def elsewhere(self) -> bool:
-        """Whether trainers may run on other machines than this one, where no embedded server can be
-        reached.
-        """
+        """Whether trainers may run on other machines, where no embedded server can be reached."""
 
     @abstractmethod
     def start(self, fleet: TrainerFleet, count: int) -> None:
@@ -116,15 +114,12 @@ class Launcher(ABC):
         """
 
     def has_unlisted(self, fleet: TrainerFleet) -> bool:
-        """Whether a fleet may have trainers that `running` does not list, such as those of other
-        machines.
-        """
+        """Whether a fleet may have trainers that `running` does not list, as on other machines."""
         return False
 
     @abstractmethod
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
-        """Stop trainers: pending ones never start, running ones get SIGTERM and return their
-        proposals.
+        """Stop trainers: pending ones never start, running ones return their proposals on SIGTERM.
 
         Returns when they have ended, or when the engine has taken over to kill those that do not
         end in time. Ids that are unknown, or whose trainers have ended, are ignored.
@@ -139,14 +134,11 @@ class Launcher(ABC):
 
     @abstractmethod
     def preview(self, fleet: TrainerFleet, count: int) -> str:
-        """Return what `start` would submit, as text that a user can read and submit; nothing is
-        started or written.
-        """
+        """Return the text that `start` would submit, for a user to read; nothing is started."""
 
     @abstractmethod
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
-        """Return the failures of trainers that have ended, as far as the engine remembers them, the
-        last one last.
+        """Return the failures of ended trainers that the engine remembers, the last one last.
 
         A trainer that `stop` has ended is none, however it ended.
 

@@ -1,6 +1,4 @@
-"""A fleet: trainers of one engine with the same command line, and how each of them reaches the
-archive.
-"""
+"""A fleet: trainers of one engine with one command line, and their way to the archive."""
 
 from __future__ import annotations
 
@@ -54,22 +52,18 @@ class TrainerFleet:
 
     @property
     def id(self) -> str:
-        """The name with a digest of the archive's home: unique among the fleets of a user of an
-        engine.
-        """
+        """The name with a digest of the home: unique among a user's fleets on an engine."""
         digest = hashlib.sha256(str(self.settings.home).encode()).hexdigest()[:6]
         return f"archive-{self.name}-{digest}"
 
     @property
     def folder(self) -> Path:
-        """Folder of the fleet's files, in the archive's home; it must exist on every machine of the
-        engine.
-        """
+        """Folder of the fleet's files in the archive's home, on every machine of the engine."""
         return fleets_folder(self.settings.home) / self.name
 
     @property
     def password_file(self) -> Path | None:
-        """File of mode 0600 with the database's password, which `records.save` writes;
+        """File of mode 0600 with the password, which `records.save` writes; None without one.
 
         None without a password.
         """
@@ -90,14 +84,12 @@ class TrainerFleet:
         return [python, "-P", "-m", "archive.cli.main", "trainer", *self.arguments]
 
     def environment(self) -> dict[str, str]:
-        """Return a trainer's fleet and way to the archive as variables: the password by its file,
-        never itself.
-        """
-        variables = {
-            name: value
-            for name, value in environment(self.settings).items()
-            if value and name != PASSWORD
-        }
+        """Return a trainer's variables: fleet and archive, the password by its file only."""
+        variables = {}
+        for name, value in environment(self.settings).items():
+            if value and name != PASSWORD:
+                variables[name] = value
+
         variables[FLEET] = self.name
         if self.password_file is not None:
             variables[PASSWORD_FILE] = str(self.password_file)
@@ -105,9 +97,7 @@ class TrainerFleet:
         return variables
 
     def environment_from(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a trainer: that of the caller without its login, and
-        `environment()`.
-        """
+        """Return a trainer's environment: the caller's without its login, and `environment()`."""
         return {
             name: value for name, value in inherited.items() if name not in WITHOUT_LOGIN
         } | self.environment()

@@ -123,7 +123,7 @@ class FleetKeeper:
             self._ends = 0
 
         try:
-            self.state = self._adjusted(target)
+            self.state = self._adjust(target)
         except LaunchError as error:
             self.state = FleetState(target, self.state.running, self.state.pending, str(error))
 
@@ -140,7 +140,7 @@ class FleetKeeper:
         if trainers:
             self.launcher.stop(self.fleet, [trainer.id for trainer in trainers])
 
-    def _adjusted(self, target: int) -> FleetState:
+    def _adjust(self, target: int) -> FleetState:
         trainers = self.launcher.running(self.fleet)
         refusal = None
         self._count_ends(trainers)
@@ -151,9 +151,10 @@ class FleetKeeper:
             cancelled = pending[-(len(trainers) - target) :]
             self.launcher.stop(self.fleet, cancelled)
             # An engine may still list the cancelled ones for a moment; their end is no failure.
-            trainers = [
-                each for each in self.launcher.running(self.fleet) if each.id not in cancelled
-            ]
+            trainers = []
+            for trainer in self.launcher.running(self.fleet):
+                if trainer.id not in cancelled:
+                    trainers.append(trainer)
         elif len(trainers) < target:
             try:
                 self.launcher.start(self.fleet, target - len(trainers))
@@ -229,8 +230,7 @@ class FleetKeeper:
 
 
 def demand(work: int, slots: int, lower: int, upper: int) -> int:
-    """Return the number of trainers for an amount of work: `clip(ceil(work / slots), lower,
-    upper)`.
+    """Return the number of trainers for the work: `clip(ceil(work / slots), lower, upper)`.
 
     Args:
         work: Number of proposals that wait or run.
@@ -285,18 +285,21 @@ class PassedOver:
 
     def __str__(self) -> str:
         """Return them with the reason."""
-        one = self.waiting == 1
-        count = "1 proposal waits" if one else f"{self.waiting} proposals wait"
-        them = "it" if one else "them"
+        if self.waiting == 1:
+            count = "1 proposal waits"
+            them = "it"
+        else:
+            count = f"{self.waiting} proposals wait"
+            them = "them"
+
         return (
             f"{count} in the study {self.study}, and no trainer of the fleet can run {them}: "
             f"{self.reason}"
         )
 
 
-def passed_over(archive: Archive, fleet: TrainerFleet) -> list[PassedOver]:
-    """Return the waiting proposals that none of the trainers since the fleet's beginning can run,
-    by study.
+def find_passed_over(archive: Archive, fleet: TrainerFleet) -> list[PassedOver]:
+    """Return, by study, the waiting proposals that no trainer since the fleet's start can run.
 
     Trainers of other fleets may be among them. If one of those can run a study, its proposals are
     left out.
@@ -305,11 +308,11 @@ def passed_over(archive: Archive, fleet: TrainerFleet) -> list[PassedOver]:
         archive: The archive.
         fleet: The fleet, on record.
     """
-    waiting = {
-        name: depth.waiting
-        for name, depth in depths(archive.connection).items()
-        if depth.waiting and fleet.study in (None, name)
-    }
+    waiting = {}
+    for name, depth in depths(archive.connection).items():
+        if depth.waiting and fleet.study in (None, name):
+            waiting[name] = depth.waiting
+
     if not waiting:
         return []
 
@@ -320,7 +323,13 @@ def passed_over(archive: Archive, fleet: TrainerFleet) -> list[PassedOver]:
 def _trainers(archive: Archive, fleet: TrainerFleet) -> Iterator[WorkerStatus]:
     age = time.time() - fleet.created
     for worker in workers.statuses(archive.connection, recent_seconds=TRUST_SECONDS):
-        # By the server's clock; that of a trainer that has left stopped at its end.
-        since = (worker.seconds or 0.0) + (worker.silent_seconds if worker.state == "left" else 0.0)
-        if worker.seconds is not None and worker.study == fleet.study and since <= age:
+        if worker.seconds is None or worker.study != fleet.study:
+            continue
+
+        # Seconds since the start, by the server's clock, which stands still for a trainer that left.
+        since = worker.seconds
+        if worker.state == "left":
+            since += worker.silent_seconds
+
+        if since <= age:
             yield worker

@@ -91,7 +91,7 @@ def objects(fleet: TrainerFleet, request: KubernetesRequest, count: int) -> list
     return [_job(fleet, request, f"{label_of(fleet)}-{secrets.token_hex(4)}") for _ in range(count)]
 
 
-def rendered(jobs: list[dict[str, Any]], fleet: TrainerFleet | None = None) -> str:
+def render_objects(jobs: list[dict[str, Any]], fleet: TrainerFleet | None = None) -> str:
     """Return objects as YAML.
 
     Args:
@@ -242,9 +242,7 @@ _NAME_OR_NUMBER = re.compile(r'"[a-z0-9][a-z0-9.-]*"|\d+')
 
 @dataclass
 class KubernetesLauncher(KubernetesRequest, Launcher):
-    """A Kubernetes cluster that kubectl reaches, with an image of this package and a way to the
-    database.
-    """
+    """A Kubernetes cluster that kubectl reaches, with an image and a way to the database."""
 
     name: ClassVar[str] = "kubernetes"
     where: ClassVar[str] = "the nodes of Kubernetes"
@@ -254,42 +252,43 @@ class KubernetesLauncher(KubernetesRequest, Launcher):
     grace_seconds: ClassVar[float] = 110.0
 
     def elsewhere(self) -> bool:
-        """Yes: a pod has a network of its own."""
+        """Yes: a pod has a separate network."""
         return True
 
     def start(self, fleet: TrainerFleet, count: int) -> None:
         """Create jobs."""
-        self._kubectl("create", "--filename=-", text=rendered(objects(fleet, self, count)))
+        self._kubectl("create", "--filename=-", text=render_objects(objects(fleet, self, count)))
 
     def running(self, fleet: TrainerFleet) -> list[LaunchedTrainer]:
         """Return the jobs that have not ended."""
-        jobs = self._listed("jobs", fleet)
-        pods = {_job_of(pod): pod for pod in self._listed("pods", fleet)}
-        own = [job for job in jobs if not _ended(job)]
-        own.sort(key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
+        jobs = self._list("jobs", fleet)
+        pods = {_job_of(pod): pod for pod in self._list("pods", fleet)}
+        active = [job for job in jobs if not _has_ended(job)]
+        active.sort(key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
         return [
-            _trainer(job["metadata"]["name"], pods.get(job["metadata"]["name"], {})) for job in own
+            _trainer(job["metadata"]["name"], pods.get(job["metadata"]["name"], {}))
+            for job in active
         ]
 
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
         """Delete jobs with their pods; Kubernetes kills those that do not end in time."""
-        own = {job["metadata"]["name"] for job in self._listed("jobs", fleet)}
-        if chosen := [id_ for id_ in ids if id_ in own]:
+        names = {job["metadata"]["name"] for job in self._list("jobs", fleet)}
+        if listed := [id_ for id_ in ids if id_ in names]:
             options = ("--ignore-not-found", "--cascade=foreground", "--wait=false")
-            self._kubectl("delete", "jobs", *chosen, *options)
+            self._kubectl("delete", "jobs", *listed, *options)
 
     def preview(self, fleet: TrainerFleet, count: int) -> str:
         """Return the objects as YAML for `kubectl create`."""
-        return rendered(objects(fleet, self, count), fleet)
+        return render_objects(objects(fleet, self, count), fleet)
 
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
         """Return the failed pods; Kubernetes keeps ended jobs for the time of `keep`."""
-        pods = [pod for pod in self._listed("pods", fleet) if _job_of(pod) in ids]
+        pods = [pod for pod in self._list("pods", fleet) if _job_of(pod) in ids]
         failed = [(pod, ended) for pod in pods if (ended := _status(pod)) is not None]
-        failed.sort(key=lambda each: str(each[1].get("finishedAt")))
+        failed.sort(key=lambda failure: str(failure[1].get("finishedAt")))
         return [_failure(pod, ended) for pod, ended in failed]
 
-    def _listed(self, kind: str, fleet: TrainerFleet) -> list[dict[str, Any]]:
+    def _list(self, kind: str, fleet: TrainerFleet) -> list[dict[str, Any]]:
         text = self._kubectl(
             "get", kind, f"--selector={FLEET_LABEL}={label_of(fleet)}", "--output=json"
         )
@@ -325,25 +324,28 @@ class KubernetesLauncher(KubernetesRequest, Launcher):
 
 
 def _summary(text: str) -> str:
-    """Return the lines of an error as one: a quota that refuses many jobs has a line for each of
-    them.
-    """
+    """Return the lines of an error as one: a full quota has a line for each refused job."""
     alike: dict[str, list[str]] = {}
-    for line in filter(None, (" ".join(each.split()) for each in text.splitlines())):
+    for line in filter(None, (" ".join(line.split()) for line in text.splitlines())):
         alike.setdefault(_NAME_OR_NUMBER.sub("", line), []).append(line)
 
-    shown = [
-        f"{each[0]} ({len(each):,} such lines)" if len(each) > 1 else each[0]
-        for each in alike.values()
-    ]
+    shown = []
+    for alike_jobs in alike.values():
+        shown.append(
+            f"{alike_jobs[0]} ({len(alike_jobs):,} such lines)"
+            if len(alike_jobs) > 1
+            else alike_jobs[0]
+        )
+
     others = sum(map(len, [*alike.values()][MOST_LINES:]))
     return " ".join([*shown[:MOST_LINES], *([f"(and {others:,} other lines)"] if others else [])])
 
 
-def _ended(job: dict[str, Any]) -> bool:
+def _has_ended(job: dict[str, Any]) -> bool:
     conditions = job.get("status", {}).get("conditions", ())
     ended = any(
-        each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in conditions
+        condition["type"] in ("Complete", "Failed") and condition["status"] == "True"
+        for condition in conditions
     )
     return ended or "deletionTimestamp" in job["metadata"]
 
@@ -357,13 +359,15 @@ def _trainer(name: str, pod: dict[str, Any]) -> LaunchedTrainer:
     if status.get("phase") == "Running":
         return LaunchedTrainer(name, "running", pod["spec"].get("nodeName"))
 
-    waiting = [
-        each["state"].get("waiting", {}).get("reason")
-        for each in status.get("containerStatuses", ())
-    ]
-    unscheduled = [
-        each.get("message") for each in status.get("conditions", ()) if each["status"] == "False"
-    ]
+    waiting = []
+    for container in status.get("containerStatuses", ()):
+        waiting.append(container["state"].get("waiting", {}).get("reason"))
+
+    unscheduled = []
+    for condition in status.get("conditions", ()):
+        if condition["status"] == "False":
+            unscheduled.append(condition.get("message"))
+
     return LaunchedTrainer(
         name, "pending", reason=next((why for why in (*waiting, *unscheduled) if why), None)
     )
@@ -379,9 +383,9 @@ def _failure(pod: dict[str, Any], ended: dict[str, Any]) -> TrainerFailure:
 
 def _status(pod: dict[str, Any]) -> dict[str, Any] | None:
     """Return the end of the trainer's container; None unless it failed."""
-    for each in pod.get("status", {}).get("containerStatuses", ()):
-        ended: dict[str, Any] | None = each.get("state", {}).get("terminated")
-        if each["name"] == CONTAINER and ended is not None and ended.get("exitCode"):
+    for container in pod.get("status", {}).get("containerStatuses", ()):
+        ended: dict[str, Any] | None = container.get("state", {}).get("terminated")
+        if container["name"] == CONTAINER and ended is not None and ended.get("exitCode"):
             return ended
 
     return None

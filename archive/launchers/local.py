@@ -56,9 +56,9 @@ class LocalLauncher(Launcher):
 
     def start(self, fleet: TrainerFleet, count: int) -> None:
         """Start processes."""
-        taken = {place for place, _, _ in self._alive(fleet)}
-        for place in [place for place in range(len(taken) + count) if place not in taken][:count]:
-            self._start(fleet, place)
+        taken = {number for number, _, _ in self._alive(fleet)}
+        for number in [index for index in range(len(taken) + count) if index not in taken][:count]:
+            self._start(fleet, number)
 
     def running(self, fleet: TrainerFleet) -> list[LaunchedTrainer]:
         """Return the processes that have not ended."""
@@ -94,8 +94,8 @@ class LocalLauncher(Launcher):
         """See `Launcher.has_unlisted`."""
         return not self.has_ended(fleet)
 
-    def _start(self, fleet: TrainerFleet, place: int) -> None:
-        path = self._log(fleet, place)
+    def _start(self, fleet: TrainerFleet, number: int) -> None:
+        path = self._log(fleet, number)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and path.stat().st_size > MOST_BYTES:
@@ -116,7 +116,7 @@ class LocalLauncher(Launcher):
             raise LaunchError(f"a trainer cannot be started: {error}") from None
 
         process = psutil.Process(child.pid)
-        record = fleet.folder / "local" / f"{place}.json"
+        record = fleet.folder / "local" / f"{number}.json"
         content = {"pid": child.pid, "created": process.create_time(), "host": platform.node()}
         try:
             record.parent.mkdir(parents=True, exist_ok=True)
@@ -141,23 +141,25 @@ class LocalLauncher(Launcher):
 
         command = fleet.command()
         # Before the user's options, of which the last one counts.
-        at = command.index("trainer") + 1
+        position = command.index("trainer") + 1
         return (
-            command[:at] + ([] if threads is None else ["--threads", str(threads)]) + command[at:]
+            command[:position]
+            + ([] if threads is None else ["--threads", str(threads)])
+            + command[position:]
         )
 
     def _alive(self, fleet: TrainerFleet) -> Iterator[tuple[int, str, psutil.Process]]:
         """Yield place, id and process of the trainers that have not ended; forget the others."""
         _reap()
         places = sorted((int(path.stem), path) for path in _records(fleet))
-        for place, path in places:
+        for number, path in places:
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
                 if content["host"] != platform.node():
                     continue
 
                 if process_alive(content["pid"], content["created"], ("trainer", *fleet.arguments)):
-                    yield place, str(content["pid"]), psutil.Process(content["pid"])
+                    yield number, str(content["pid"]), psutil.Process(content["pid"])
                     continue
             except (psutil.NoSuchProcess, OSError, ValueError, KeyError):
                 pass
@@ -165,10 +167,10 @@ class LocalLauncher(Launcher):
             path.unlink(missing_ok=True)
 
     @staticmethod
-    def _log(fleet: TrainerFleet, place: int) -> Path:
+    def _log(fleet: TrainerFleet, number: int) -> Path:
         return (
             trainer_logs(fleet.settings.home)
-            / f"{file_name(fleet.study or fleet.name)}-{place}.log"
+            / f"{file_name(fleet.study or fleet.name)}-{number}.log"
         )
 
 

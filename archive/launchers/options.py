@@ -1,6 +1,4 @@
-"""Options of launchers: fields of a dataclass, with values from a command line, a text or
-`config.toml`.
-"""
+"""Options of launchers: dataclass fields with values from commands, texts or `config.toml`."""
 
 from __future__ import annotations
 
@@ -115,9 +113,7 @@ def convert(launcher: type[Launcher], values: Mapping[str, Any]) -> dict[str, An
         UnknownNameError: There is no such option.
         UsageError: A value cannot be used.
     """
-    return {
-        key: _converted(launcher, _option(launcher, key), value) for key, value in values.items()
-    }
+    return {key: _convert(launcher, _option(launcher, key), value) for key, value in values.items()}
 
 
 def _option(launcher: type[Launcher], key: str) -> LaunchOption:
@@ -133,7 +129,7 @@ def _option(launcher: type[Launcher], key: str) -> LaunchOption:
     return options[key]
 
 
-def _converted(launcher: type[Launcher], option: LaunchOption, value: Any) -> Any:
+def _convert(launcher: type[Launcher], option: LaunchOption, value: Any) -> Any:
     try:
         return _value(option.kind, value)
     except ValueError:
@@ -152,7 +148,7 @@ def _value(kind: OptionKind, value: Any) -> Any:
     """
     if kind == "texts":
         return tuple(
-            str(each) for each in ([value] if isinstance(value, str) or not _many(value) else value)
+            str(item) for item in ([value] if isinstance(value, str) or not _many(value) else value)
         )
 
     if _many(value) or (isinstance(value, bool) and kind != "truth"):

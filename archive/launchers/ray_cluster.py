@@ -33,9 +33,7 @@ RESERVE_SECONDS = 2.0
 
 @dataclass
 class RayLauncher(Launcher):
-    """A Ray cluster whose nodes share the archive's home with this machine, and have this package
-    installed.
-    """
+    """A Ray cluster whose nodes share the archive's home, and have this package installed."""
 
     name: ClassVar[str] = "ray"
     where: ClassVar[str] = "the nodes of Ray"
@@ -85,7 +83,7 @@ class RayLauncher(Launcher):
             actor = ray.remote(RayTrainer)
             request = self.request() | {"max_restarts": -1}
             number = max(map(_number, self._names(fleet)), default=-1)
-            for name in (f"{fleet.id}-{number + 1 + at}" for at in range(count)):
+            for name in (f"{fleet.id}-{number + 1 + index}" for index in range(count)):
                 # Names return when all actors have ended.
                 failure_path(fleet.folder, name).unlink(missing_ok=True)
                 try:
@@ -111,14 +109,14 @@ class RayLauncher(Launcher):
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
         """Stop processes and end actors; those without a process end at once."""
         with connected(self.address) as ray:
-            chosen = [name for name in self._names(fleet) if name in set(ids)]
-            started = self._hosts(chosen)
-            handles = {name: handle for name in chosen if (handle := self._actor(name)) is not None}
-            ending = [
-                handles[name].stop.remote(fleet.grace_seconds)
-                for name in started
-                if name in handles
-            ]
+            names = [name for name in self._names(fleet) if name in set(ids)]
+            started = self._hosts(names)
+            handles = {name: handle for name in names if (handle := self._actor(name)) is not None}
+            ending = []
+            for name in started:
+                if name in handles:
+                    ending.append(handles[name].stop.remote(fleet.grace_seconds))
+
             if ending:
                 ray.wait(
                     ending, num_returns=len(ending), timeout=fleet.grace_seconds + RESERVE_SECONDS
@@ -171,7 +169,7 @@ class RayLauncher(Launcher):
     def _names(self, fleet: TrainerFleet) -> list[str]:
         import ray.util
 
-        names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True)]
+        names = [actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True)]
         return sorted((name for name in names if name.rpartition("-")[0] == fleet.id), key=_number)
 
     def _actor(self, name: str) -> Any:

@@ -1,5 +1,4 @@
-"""A trainer as an actor of Ray: the process of one `archive trainer`, from the actor's start to its
-end.
+"""A trainer as an actor of Ray: the process of one `archive trainer`.
 
     actor starts ──> process starts         on a node of the requested resources; Ray sets CUDA_VISIBLE_DEVICES
     process ends ──> actor ends for good    its resources are free, and the autoscaler may remove the node
@@ -37,7 +36,7 @@ class RayTrainerJob:
 
     Attributes:
         command: Command, with `PYTHON` for the interpreter.
-        environment: Variables beside those of the node.
+        environment: Variables beside the variables of the node.
         folder: Folder of the fleet, for the record of a failure.
         logs: Folder of the log.
         threads: Value of OMP_NUM_THREADS; None leaves Ray's.
@@ -64,7 +63,7 @@ class RayTrainer:
         self._own = ray.get_runtime_context().current_actor
         self._stopping = threading.Event()
         self._log = job.logs / f"{name}.log"
-        self._process = self._started()
+        self._process = self._start()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def host(self) -> str:
@@ -72,9 +71,7 @@ class RayTrainer:
         return platform.node()
 
     def stop(self, seconds: float) -> None:
-        """Send SIGTERM, wait for the process, and kill it after so many seconds; its exit code is
-        no failure.
-        """
+        """Send SIGTERM, and kill the process after some seconds; its exit code is no failure."""
         self._stopping.set()
         self._process.terminate()
         try:
@@ -83,7 +80,7 @@ class RayTrainer:
             self._process.kill()
             self._process.wait()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         job = self._job
         variables = {name: value for name, value in os.environ.items() if name not in WITHOUT_LOGIN}
         variables |= job.environment

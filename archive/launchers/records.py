@@ -1,5 +1,4 @@
-"""Fleets on disk: what each engine was asked for, so that other commands can list and stop its
-trainers.
+"""Fleets on disk, so that other commands can list and stop their trainers.
 
 HOME/fleets/NAME/fleet.json    the fleet, without a password
 HOME/fleets/NAME/password      the database's password, mode 0600; exists where there is one
@@ -75,8 +74,7 @@ def save(fleet: TrainerFleet) -> TrainerFleet:
 
 
 def add(fleet: TrainerFleet) -> TrainerFleet:
-    """Save a new fleet: of two commands that choose the same name at the same moment, one is
-    refused.
+    """Save a new fleet: of two commands with the same name at the same moment, one is refused.
 
     Raises:
         SettingsError: There is a fleet of this name, the name is invalid, or the folder cannot be
@@ -86,7 +84,7 @@ def add(fleet: TrainerFleet) -> TrainerFleet:
     try:
         fleet.folder.mkdir(parents=True, mode=0o700)
     except FileExistsError:
-        raise _taken(fleet.name) from None
+        raise _is_taken(fleet.name) from None
     except OSError as error:
         raise SettingsError(
             f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}"
@@ -107,7 +105,7 @@ def check_new(settings: Settings, name: str) -> None:
         SettingsError: There is one.
     """
     if (fleets_folder(settings.home) / name).exists():
-        raise _taken(name)
+        raise _is_taken(name)
 
 
 def saved(settings: Settings) -> list[TrainerFleet]:
@@ -130,17 +128,15 @@ def get(settings: Settings, name: str) -> TrainerFleet:
 
 @contextlib.contextmanager
 def adjusting(fleet: TrainerFleet) -> Iterator[bool]:
-    """Keep a stop of the fleet waiting for the length of the block, and yield whether none has
-    begun before.
-    """
-    with _locked(fleet):
+    """Delay a stop of the fleet during the block, and yield whether none has begun before."""
+    with _lock(fleet):
         yield _kept(fleet)
 
 
 @contextlib.contextmanager
 def attending(fleet: TrainerFleet) -> Iterator[None]:
     """Mark the fleet for the length of the block as one whose trainers this process starts."""
-    with _locked(fleet, ATTENDED, shared=True):
+    with _lock(fleet, ATTENDED, shared=True):
         yield
 
 
@@ -157,11 +153,9 @@ def is_attended(fleet: TrainerFleet) -> bool:
 
 
 def begin_stop(fleet: TrainerFleet) -> None:
-    """Keep the fleet's command or search from starting further trainers; waits while it starts
-    some.
-    """
+    """Keep the fleet's command or search from starting trainers; waits while it starts some."""
     # A full disk must not keep trainers from being stopped.
-    with _locked(fleet), contextlib.suppress(OSError):
+    with _lock(fleet), contextlib.suppress(OSError):
         (fleet.folder / STOPPING).touch()
 
 
@@ -186,9 +180,7 @@ def new_name(settings: Settings, engine: str, study: str | None) -> str:
 
 
 def base_name(engine: str, study: str | None) -> str:
-    """Return the name of an engine and a study, with a digest where the study's name holds other
-    characters.
-    """
+    """Return the name of an engine and a study, with a digest if characters were replaced."""
     if study is None:
         return engine
 
@@ -227,14 +219,14 @@ def _exists(path: Path, *, unknown: bool) -> bool:
     return True
 
 
-def _taken(name: str) -> SettingsError:
+def _is_taken(name: str) -> SettingsError:
     return SettingsError(
         f"there is a fleet {name!r}: stop it with archive launch stop {name}, or choose a name"
     )
 
 
 @contextlib.contextmanager
-def _locked(fleet: TrainerFleet, name: str = LOCK, *, shared: bool = False) -> Iterator[None]:
+def _lock(fleet: TrainerFleet, name: str = LOCK, *, shared: bool = False) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         # Some file systems of clusters have no locks; the fleet's folder may be gone.
         with contextlib.suppress(OSError):

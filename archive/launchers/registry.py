@@ -51,7 +51,7 @@ def create(name: str, values: Mapping[str, Any], settings: Settings) -> Launcher
 
     Args:
         name: Name of the launcher.
-        values: Values of options, as texts or of the right type. They precede those of
+        values: Values of options, as texts or of the right type. They precede
             `config.toml`.
         settings: Settings, with the options of `config.toml`.
 
@@ -75,8 +75,7 @@ def create(name: str, values: Mapping[str, Any], settings: Settings) -> Launcher
 
 
 def of_fleet(fleet: TrainerFleet) -> Launcher:
-    """Return the launcher of a fleet with the options that it was started with, whatever
-    `config.toml` has by now.
+    """Return the launcher of a fleet with its stored options, whatever `config.toml` has now.
 
     Raises:
         UnknownNameError: There is no such launcher or option.
@@ -84,12 +83,12 @@ def of_fleet(fleet: TrainerFleet) -> Launcher:
         UsageError: The value of an option cannot be used.
     """
     kind = _usable(fleet.engine)
-    given = {name: value for name, value in fleet.options.items() if value is not None}
+    requested = {name: value for name, value in fleet.options.items() if value is not None}
     if options.options_of(kind).keys() <= fleet.options.keys():
-        return kind(**options.convert(kind, given))
+        return kind(**options.convert(kind, requested))
 
     # The record of an earlier release lacks options that had their defaults.
-    return create(fleet.engine, given, fleet.settings)
+    return create(fleet.engine, requested, fleet.settings)
 
 
 def _usable(name: str) -> type[Launcher]:

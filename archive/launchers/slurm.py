@@ -124,7 +124,7 @@ def script(fleet: TrainerFleet, request: SlurmRequest, count: int) -> str:
         )
 
     command = shlex.join(fleet.command(request.python or sys.executable))
-    if limited := not any(each.split("=")[0] == "--max-time" for each in fleet.arguments):
+    if limited := not any(argument.split("=")[0] == "--max-time" for argument in fleet.arguments):
         command += ' "$@"'
 
     lines = [
@@ -155,12 +155,12 @@ def _options(fleet: TrainerFleet, request: SlurmRequest, count: int) -> Iterator
     yield f"--job-name={fleet.id}"
     yield f"--array=0-{count - 1}"
     yield from ("--nodes=1", "--ntasks=1")
-    yield f"--output={_quoted(output)}"
+    yield f"--output={_quote(output)}"
     yield from ("--open-mode=append", "--requeue")
     yield f"--signal=B:{'USR1' if request.requeue_at_limit else 'TERM'}@{request.warning:.0f}"
     for name in ("partition", "account", "qos", "constraint"):
         if (value := getattr(request, name)) is not None:
-            yield f"--{name}={_quoted(value)}"
+            yield f"--{name}={_quote(value)}"
 
     if request.gpus is not None:
         yield f"--gres=gpu:{request.gpus}"
@@ -176,7 +176,7 @@ def _options(fleet: TrainerFleet, request: SlurmRequest, count: int) -> Iterator
 
     for option in request.sbatch:
         name, separator, value = option.partition("=")
-        yield option if value.startswith('"') else f"{name}{separator}{_quoted(value)}"
+        yield option if value.startswith('"') else f"{name}{separator}{_quote(value)}"
 
 
 def _minutes(seconds: float) -> int:
@@ -184,9 +184,9 @@ def _minutes(seconds: float) -> int:
     return max(1, -int(-seconds // 60))
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     r"""Return a value in double quotes where sbatch would split it or begin a comment."""
-    if not any(each in value for each in " \t\"'#\\|&"):
+    if not any(character in value for character in " \t\"'#\\|&"):
         return value
 
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
@@ -205,9 +205,7 @@ FAILED = ("FAILED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 
 @dataclass
 class SlurmLauncher(SlurmRequest, Launcher):
-    """A Slurm cluster whose nodes share the archive's home with this machine, and this Python
-    environment.
-    """
+    """A Slurm cluster whose nodes share the archive's home and this Python environment."""
 
     name: ClassVar[str] = "slurm"
     where: ClassVar[str] = "the nodes of Slurm"
@@ -249,16 +247,16 @@ class SlurmLauncher(SlurmRequest, Launcher):
 
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
         """Cancel jobs."""
-        own = [trainer.id for trainer in self.running(fleet) if trainer.id in set(ids)]
-        for at in range(0, len(own), MOST_AT_ONCE):
-            self._run("scancel", "--quiet", *own[at : at + MOST_AT_ONCE])
+        requested = [trainer.id for trainer in self.running(fleet) if trainer.id in set(ids)]
+        for index in range(0, len(requested), MOST_AT_ONCE):
+            self._run("scancel", "--quiet", *requested[index : index + MOST_AT_ONCE])
 
     def preview(self, fleet: TrainerFleet, count: int) -> str:
         """Return the scripts for sbatch."""
         return "\n".join(script(fleet, self, size) for size in _chunks(count))
 
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
-        """Return the failed jobs by number;
+        """Return the failed jobs by number.
 
         Slurm forgets jobs after MinJobAge (5 minutes by default).
         """
@@ -314,18 +312,16 @@ class SlurmLauncher(SlurmRequest, Launcher):
 
 
 def _chunks(count: int) -> Iterator[int]:
-    for at in range(0, count, MOST_AT_ONCE):
-        yield min(MOST_AT_ONCE, count - at)
+    for index in range(0, count, MOST_AT_ONCE):
+        yield min(MOST_AT_ONCE, count - index)
 
 
 def _order(row: str) -> tuple[int, int]:
-    """Return the order of submission of the job with the id `ARRAY_TASK` at the beginning of a
-    row.
-    """
+    """Return the order of submission of the job `ARRAY_TASK` at the beginning of a row."""
     array, _, task = row.partition("|")[0].strip().partition("_")
     return int(array) if array.isdigit() else 0, int(task) if task.isdigit() else 0
 
 
 def _exit_code(status: str) -> int | None:
-    """Return the exit code in a wait status; that of an end by a signal is negative."""
+    """Return the exit code in a wait status; after an end by a signal it is negative."""
     return os.waitstatus_to_exitcode(int(status)) if status.isdigit() else None

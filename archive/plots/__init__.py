@@ -1,5 +1,4 @@
-"""Plots of studies as matplotlib figures, and their data as arrays: `pip install
-'nas-archive[plots]'`.
+"""Plots of studies as matplotlib figures, and their data as arrays (extra `plots`).
 
     from archive import plots
 
@@ -28,14 +27,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from archive.plots.figures.functions import best_so_far as best_so_far
-    from archive.plots.figures.functions import learning_curves as learning_curves
-    from archive.plots.figures.functions import network_map as network_map
-    from archive.plots.figures.functions import operation_gains as operation_gains
-    from archive.plots.figures.functions import parallel_coordinates as parallel_coordinates
-    from archive.plots.figures.functions import predictions as predictions
-    from archive.plots.figures.functions import value_and_cost as value_and_cost
-    from archive.plots.figures.functions import worker_timeline as worker_timeline
+    from archive.plots.figures.curves import learning_curves as learning_curves
+    from archive.plots.figures.gains import operation_gains as operation_gains
+    from archive.plots.figures.hyperparameters import parallel_coordinates as parallel_coordinates
+    from archive.plots.figures.network_map import network_map as network_map
+    from archive.plots.figures.predictions import predictions as predictions
+    from archive.plots.figures.progress import best_so_far as best_so_far
+    from archive.plots.figures.timeline import worker_timeline as worker_timeline
+    from archive.plots.figures.tradeoff import value_and_cost as value_and_cost
+
+_MODULES = {
+    "best_so_far": "progress",
+    "learning_curves": "curves",
+    "network_map": "network_map",
+    "operation_gains": "gains",
+    "parallel_coordinates": "hyperparameters",
+    "predictions": "predictions",
+    "value_and_cost": "tradeoff",
+    "worker_timeline": "timeline",
+}
+"""Module of each function in `archive.plots.figures`."""
 
 __all__ = [
     "best_so_far",
@@ -54,7 +65,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'archive.plots' has no attribute {name!r}")
 
-    value = getattr(import_module("archive.plots.figures.functions"), name)
+    value = getattr(import_module(f"archive.plots.figures.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

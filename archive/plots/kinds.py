@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from archive import plots
 from archive.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -72,17 +73,14 @@ def check(kind: str, studies: Sequence[str], options: Mapping[str, Any]) -> None
 
     for name, value in options.items():
         if value is not None and name not in KINDS[kind].options:
-            owners = ", ".join(each for each, about in KINDS.items() if name in about.options)
+            owners = ", ".join(owner for owner, about in KINDS.items() if name in about.options)
             raise UsageError(f"{name} is an option of {owners}, not of {kind}")
 
 
 def draw(archive: Archive, kind: str, studies: Sequence[str], **options: Any) -> Figure:
-    """Draw studies; arguments and errors as those of `check` and of the kind's function."""
+    """Draw studies; for arguments and errors, see `check` and the function of the kind."""
     check(kind, studies, options)
-    # The package loads its functions lazily, by `__getattr__`.
-    from archive.plots.figures import functions
-
-    function = getattr(functions, kind.replace("-", "_"))
+    function = getattr(plots, kind.replace("-", "_"))
     named = list(studies) if KINDS[kind].several else studies[0]
     figure: Figure = function(
         archive, named, **{name: value for name, value in options.items() if value is not None}

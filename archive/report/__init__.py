@@ -37,8 +37,8 @@ def html(archive: Archive, study: str, *, top: int = TOP, rows: int = ROWS) -> s
         UnknownNameError: There is no study of this name.
     """
     from archive.report.contents import contents
-    from archive.report.page.rendering import rendered
+    from archive.report.page.rendering import render
     from archive.report.plots import plots
 
     read = contents(archive, study, top=top, rows=rows)
-    return rendered(read, list(plots(archive, read)))
+    return render(read, list(plots(archive, read)))

@@ -6,16 +6,15 @@ Texts are escaped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
-from archive.plots.data import drawable
-from archive.plots.data.results import Floats
-from archive.plots.figures.style import printable, shown
-from archive.report.scales import AxisScale
+from archive.plots.data.results import Floats, describe_undrawable
+from archive.plots.figures.style import printable, shorten
 
 WIDTH = 640
 HEIGHT = 330
@@ -127,30 +126,32 @@ class Chart:
             & (down > TOP - 1)
             & (down < HEIGHT - BOTTOM + 1)
         )
-        each = [kinds] * len(x) if isinstance(kinds, str) else kinds
-        for right, low, kind, title, shows in zip(across, down, each, titles, inside, strict=True):
+        styles = [kinds] * len(x) if isinstance(kinds, str) else kinds
+        for right, low, kind, title, shows in zip(
+            across, down, styles, titles, inside, strict=True
+        ):
             if shows:
                 text = f"<title>{escape(printable(title))}</title>" if title else ""
-                place = f'cx="{right:.1f}" cy="{low:.1f}" r="{radius:g}"'
-                self._parts.append(f'<circle class="{kind}" {place}>{text}</circle>')
+                shape = f'cx="{right:.1f}" cy="{low:.1f}" r="{radius:g}"'
+                self._parts.append(f'<circle class="{kind}" {shape}>{text}</circle>')
 
-        known = np.isfinite(x) & np.isfinite(y)
-        return int((known & ~inside).sum())
+        finite = np.isfinite(x) & np.isfinite(y)
+        return int((finite & ~inside).sum())
 
     def bars(self, rows: int, begin: Floats, end: Floats, kind: str, height: float) -> None:
-        """Add a horizontal bar for each row, centred at 0, 1, … of the vertical axis;
+        """Add a horizontal bar for each row, centred at 0, 1, … of the vertical axis.
 
         `height` in its units.
         """
         centres: Floats = np.arange(rows, dtype=np.float64)
         left, top = self._pixels(begin, centres - height / 2)
         right, bottom = self._pixels(end, centres + height / 2)
-        for at in range(rows):
-            x = min(left[at], right[at])
-            y = min(top[at], bottom[at])
+        for index in range(rows):
+            x = min(left[index], right[index])
+            y = min(top[index], bottom[index])
             size = (
-                f'width="{max(1.0, abs(right[at] - left[at])):.1f}" '
-                f'height="{abs(bottom[at] - top[at]):.1f}"'
+                f'width="{max(1.0, abs(right[index] - left[index])):.1f}" '
+                f'height="{abs(bottom[index] - top[index]):.1f}"'
             )
             self._parts.append(f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" {size}/>')
 
@@ -171,20 +172,20 @@ class Chart:
         right = WIDTH - RIGHT
         bottom = HEIGHT - BOTTOM
         for number, label in rows:
-            _, (at,) = self._pixels(np.array([self.x.low]), np.array([float(number)]))
-            yield f'<path class="grid" d="M{self.left} {at:.1f}H{right}"/>'
+            _, (left,) = self._pixels(np.array([self.x.low]), np.array([float(number)]))
+            yield f'<path class="grid" d="M{self.left} {left:.1f}H{right}"/>'
             yield (
-                f'<text x="{self.left - 6}" y="{at + 4:.1f}" '
-                f'text-anchor="end">{escape(shown(label))}</text>'
+                f'<text x="{self.left - 6}" y="{left + 4:.1f}" '
+                f'text-anchor="end">{escape(shorten(label))}</text>'
             )
 
         for number, label in self.x.ticks():
-            (at,), _ = self._pixels(np.array([number]), np.array([self.y.low]))
-            yield f'<path class="grid" d="M{at:.1f} {TOP}V{bottom}"/>'
-            yield f'<text x="{at:.1f}" y="{bottom + 15}" text-anchor="middle">{label}</text>'
+            (left,), _ = self._pixels(np.array([number]), np.array([self.y.low]))
+            yield f'<path class="grid" d="M{left:.1f} {TOP}V{bottom}"/>'
+            yield f'<text x="{left:.1f}" y="{bottom + 15}" text-anchor="middle">{label}</text>'
 
         yield f'<path class="axis" d="M{self.left} {TOP}V{bottom}H{right}"/>'
-        across, up = (escape(shown(label)) for label in labels)
+        across, up = (escape(shorten(label)) for label in labels)
         middle = (TOP + bottom) / 2
         yield (
             f'<text class="name" x="{(self.left + right) / 2}" y="{HEIGHT - 8}" '
@@ -196,10 +197,10 @@ class Chart:
         )
 
 
-def undrawn(outside: int, left_out: int) -> str:
+def describe_left_out(outside: int, left_out: int) -> str:
     """Return the sentences about marks outside the axes, and about numbers that cannot be drawn."""
     marks = f" {outside:,} of the drawn ones are outside the axes." if outside else ""
-    numbers = drawable.sentence(left_out, " ")
+    numbers = describe_undrawable(left_out, " ")
     return f"{marks}{numbers}{'.' if numbers else ''}"
 
 
@@ -208,3 +209,85 @@ def _same_unit(x: AxisScale, y: AxisScale) -> AxisScale:
     extent = max(unit * (HEIGHT - TOP - BOTTOM), 1e-12)
     middle = (y.low + y.high) / 2
     return AxisScale(middle - extent / 2, middle + extent / 2)
+
+
+TICKS = 6
+"""Rough number of ticks of an axis."""
+
+_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+@dataclass(frozen=True)
+class AxisScale:
+    """Scale of one axis.
+
+    Attributes:
+        low: Number at the beginning.
+        high: Number at the end, above `low`.
+        logarithmic: Whether places are linear in the logarithm; `low` is positive then.
+    """
+
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    @classmethod
+    def around(
+        cls, values: Floats, *, logarithmic: bool = False, margin: float = 0.04
+    ) -> AxisScale:
+        """Return the scale that holds all finite values, with a margin at both ends."""
+        finite = values[np.isfinite(values)]
+        low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+        if logarithmic:
+            room = (high / low) ** margin if high > low else 2.0
+            return cls(low / room, high * room, True)
+
+        room = margin * (high - low) or 0.05 * abs(high) or 0.5
+        return cls(low - room, high + room)
+
+    def places(self, values: Floats) -> Floats:
+        """Return the (n,) places of numbers: 0 at the beginning of the axis, 1 at its end."""
+        if self.logarithmic:
+            return (np.log(values) - math.log(self.low)) / (
+                math.log(self.high) - math.log(self.low)
+            )
+
+        return (values - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return round numbers on the axis with their labels."""
+        numbers = self._decades() if self.logarithmic else self._steps()
+        return [(number, short(number)) for number in numbers]
+
+    def _steps(self) -> list[float]:
+        step = round_step((self.high - self.low) / TICKS)
+        first = math.ceil(self.low / step - 1e-9)
+        count = math.floor((self.high - first * step) / step + 1e-9) + 1
+        # A multiple of 0.1 has digits that no label needs.
+        return [float(f"{(first + index) * step:.10g}") for index in range(max(0, count))]
+
+    def _decades(self) -> list[float]:
+        begin = math.floor(math.log10(self.low))
+        end = math.ceil(math.log10(self.high))
+        parts = (1, 2, 5) if end - begin <= 3 else (1,)
+        numbers = []
+        for power in range(begin, end + 1):
+            for part in parts:
+                numbers.append(part * 10.0**power)
+
+        return [number for number in numbers if self.low <= number <= self.high]
+
+
+def round_step(size: float) -> float:
+    """Return the smallest of 1, 2 and 5 times a power of ten that is at least so large."""
+    power = 10.0 ** math.floor(math.log10(size))
+    return next(part * power for part in (1, 2, 5, 10) if part * power >= size * (1 - 1e-9))
+
+
+def short(number: float) -> str:
+    """Return a number as 0.95, 12, 35 k or 1.5 M."""
+    for unit, letter in _UNITS:
+        if abs(number) >= unit * (10 if letter == "k" else 1):
+            return f"{number / unit:.4g} {letter}"
+
+    return f"{number:.4g}"

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from archive.agents.recommendation import Recommendation, of_study
-from archive.plots.data.curves import evenly, ranked
+from archive.plots.data.curves import evenly, rank_rows
 from archive.plots.data.results import RecordedResults, read
 from archive.queries.hypervolume import ParetoSet, pareto_set
 from archive.queue.successive_halving import Rungs
@@ -111,14 +112,23 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         UnknownNameError: There is no study of this name.
     """
     further = archive.studies.get(name).further
-    (results,) = read(archive, name, [*COLUMNS, *(METRIC + each.name for each in further)])
-    ranking = ranked(results)
+    (results,) = read(
+        archive, name, [*COLUMNS, *(METRIC + objective.name for objective in further)]
+    )
+    ranking = rank_rows(results)
     best = tuple(
-        archive.studies.evaluation(proposal_id(name, int(results.number[at])))
-        for at in ranking[:top]
+        archive.studies.evaluation(proposal_id(name, int(results.number[row])))
+        for row in ranking[:top]
     )
     failures = archive.connection.read(lambda tx: tx.run(_REASONS, study=name).data())
-    saved = next((one for one in best if archive.weights.of_evaluation(one.id) is not None), None)
+    saved = next(
+        (
+            evaluation
+            for evaluation in best
+            if archive.weights.of_evaluation(evaluation.id) is not None
+        ),
+        None,
+    )
     estimates = of_study(archive, results.study)
     return StudyReport(
         results.study,
@@ -128,7 +138,7 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         best,
         pareto_set(archive.studies.snapshot(name)) if further else None,
         None if estimates is None else estimates.ranked[0],
-        tuple(_shown(results, ranking.tolist(), rows)),
+        tuple(_choose_rows(results, ranking.tolist(), rows)),
         environment(results),
         tuple((row["reason"], row["count"]) for row in failures),
         tuple(commands(results.study, archive.studies.sources(name), best, saved)),
@@ -136,9 +146,7 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
 
 
 def environment(results: RecordedResults) -> dict[str, tuple[tuple[str, int], ...]]:
-    """Return what the results may depend on: name to values with their counts, the most frequent
-    first.
-    """
+    """Return what results may depend on: name to values with counts, most frequent first."""
     counted: dict[str, Counter[str]] = {}
     for text, count in Counter(results.columns["environment"]).items():
         for name, value in _entries(text):
@@ -198,32 +206,34 @@ def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
         "budget": study.budget,
         "seed": study.seed,
     }
-    flags = [
-        f"--{name} {shlex.quote(str(value))}"
-        for name, value in options.items()
-        if value is not None
-    ]
+    flags = []
+    for name, value in options.items():
+        if value is not None:
+            flags.append(f"--{name} {shlex.quote(str(value))}")
+
     several = (
-        [f"--objective {shlex.quote(str(each))}" for each in study.objectives]
+        [f"--objective {shlex.quote(str(objective))}" for objective in study.objectives]
         if study.further
         else []
     )
-    limits = [f"--constraint {shlex.quote(str(each))}" for each in study.constraints]
+    limits = [f"--constraint {shlex.quote(str(constraint))}" for constraint in study.constraints]
     return " ".join(["archive search", *flags, *several, *limits])
 
 
 def costs_on_record(results: RecordedResults) -> list[str]:
     """Return the names of the costs that a result has, of `COSTS`."""
-    return [
-        name
-        for name in COSTS
-        if any(value is not None for each in columns_of(name, results) for value in each)
-    ]
+    names = []
+    for name in COSTS:
+        values = chain.from_iterable(columns_of(name, results))
+        if any(value is not None for value in values):
+            names.append(name)
+
+    return names
 
 
 def further_objectives(results: RecordedResults) -> list[str]:
     """Return the names of the objectives beside the first that are none of `COSTS`."""
-    return [each.name for each in results.study.further if each.name not in COSTS]
+    return [objective.name for objective in results.study.further if objective.name not in COSTS]
 
 
 def columns_of(cost: str, results: RecordedResults) -> list[list[Any]]:
@@ -237,14 +247,14 @@ def final_metrics(evaluation: Evaluation) -> dict[str, float]:
     return {name: value for name, value in evaluation.metrics.items() if name not in METRICS}
 
 
-def _shown(results: RecordedResults, ranking: Sequence[int], rows: int) -> list[int]:
+def _choose_rows(results: RecordedResults, ranking: Sequence[int], rows: int) -> list[int]:
     if len(results) <= rows:
-        return [int(at) for at in np.argsort(results.number)]
+        return [int(row) for row in np.argsort(results.number)]
 
     top = ranking[: rows // 2]
     rest = np.setdiff1d(np.arange(len(results)), top)
-    chosen = [*top, *rest[evenly(len(rest), rows - len(top))].tolist()]
-    return sorted(chosen, key=lambda at: int(results.number[at]))
+    listed = [*top, *rest[evenly(len(rest), rows - len(top))].tolist()]
+    return sorted(listed, key=lambda row: int(results.number[row]))
 
 
 @lru_cache(maxsize=1024)

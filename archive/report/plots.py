@@ -1,6 +1,4 @@
-"""Plots of a report, as charts with a caption each; those that a study has no data for are left out
-with the reason.
-"""
+"""Plots of a report as charts with captions; plots without data are left out with a reason."""
 
 from __future__ import annotations
 
@@ -11,18 +9,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import ArchiveError, UsageError
-from archive.plots.data import curves, drawable, gains, network_map, predictions, progress, tradeoff
+from archive.plots.data import curves, gains, network_map, predictions, progress, tradeoff
 from archive.plots.data.curves import evenly
-from archive.plots.data.results import Floats, Integers, check_feasible, floats
+from archive.plots.data.results import (
+    Floats,
+    Integers,
+    RecordedResults,
+    check_feasible,
+    count_undrawable,
+    describe_undrawable,
+    floats,
+    mask_undrawable,
+)
 from archive.plots.figures.style import cost_unit, quantity, robust_limits, spans_orders
-from archive.report import fronts
-from archive.report.charts import MARKS, Chart, ReportPlot, undrawn
+from archive.queries.hypervolume import ParetoSet
+from archive.report.charts import MARKS, AxisScale, Chart, ReportPlot, describe_left_out
 from archive.report.contents import StudyReport, columns_of, costs_on_record
-from archive.report.scales import AxisScale
+from archive.store.properties import METRIC
 from archive.store.records import sign
 
 if TYPE_CHECKING:
     from archive.api import Archive
+
 
 OPERATIONS = 12
 """Most operations of the chart of gains."""
@@ -33,7 +41,7 @@ SHADES = 10
 def plots(archive: Archive, report: StudyReport) -> Iterator[ReportPlot]:
     """Yield the plots of a report."""
     # The plot of an objective has the Pareto set.
-    optimised = {each.name for each in report.study.further} if report.pareto else set()
+    optimised = {objective.name for objective in report.study.further} if report.pareto else set()
     costs = [cost for cost in costs_on_record(report.results) if cost not in optimised]
     makers: list[tuple[str, Callable[[], ReportPlot]]] = [
         ("Best so far", lambda: _progress(report, "evaluations")),
@@ -54,28 +62,27 @@ def plots(archive: Archive, report: StudyReport) -> Iterator[ReportPlot]:
 
 
 def _of_objectives(report: StudyReport) -> list[tuple[str, Callable[[], ReportPlot]]]:
-    """Return the plots of a study with several objectives: the Pareto set in two of them each, and
-    its hypervolume.
-    """
+    """Return the plots of several objectives: Pareto sets in pairs, and the hypervolume."""
     front = report.pareto
     if front is None:
         return []
 
-    pairs = [
-        partial(fronts.pareto_set, report.results, front, at)
-        for at in range(1, len(front.objectives))
-    ]
-    names = [
-        f"Pareto set: {report.study.objective} and {each.name}" for each in front.objectives[1:]
-    ]
-    return [*zip(names, pairs, strict=True), ("Hypervolume", partial(fronts.hypervolume, front))]
+    pairs = []
+    for index in range(1, len(front.objectives)):
+        pairs.append(partial(pareto_set, report.results, front, index))
+
+    names = []
+    for objective in front.objectives[1:]:
+        names.append(f"Pareto set: {report.study.objective} and {objective.name}")
+
+    return [*zip(names, pairs, strict=True), ("Hypervolume", partial(hypervolume, front))]
 
 
 def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
     data = progress.progress(report.results, against)
     if not len(data.improvements):
         check_feasible([report.results])
-        raise UsageError(f"no evaluation has a value yet{drawable.sentence(data.left_out, '; ')}")
+        raise UsageError(f"no evaluation has a value yet{describe_undrawable(data.left_out, '; ')}")
 
     low, high, _ = robust_limits(data.value, sign(data.direction), data.best)
     unit, name = cost_unit(against, float(data.x[-1]))
@@ -87,10 +94,10 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
         labels,
         f"best {data.objective} so far",
     )
-    known = np.flatnonzero(np.isfinite(data.value))
-    at = known[evenly(len(known), MARKS)]
-    titles = (f"#{data.number[one]}: {data.value[one]:.5g}" for one in at)
-    outside = chart.marks(x[at], data.value[at], "other", titles, 2)
+    finite = np.flatnonzero(np.isfinite(data.value))
+    rows = finite[evenly(len(finite), MARKS)]
+    titles = (f"#{data.number[row]}: {data.value[row]:.5g}" for row in rows)
+    outside = chart.marks(x[rows], data.value[rows], "other", titles, 2)
     steps, heights = data.steps
     chart.line(steps / unit, heights, "s0", steps=True)
     best = data.improvements
@@ -98,13 +105,13 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
         x[best],
         data.best[best],
         "s0",
-        (f"#{data.number[one]}: {data.best[one]:.5g}" for one in best),
+        (f"#{data.number[row]}: {data.best[row]:.5g}" for row in best),
     )
     caption = (
-        f"Each mark is an evaluation{_part(len(at), len(known))}; the line is the best so far."
+        f"Each mark is an evaluation{_part(len(rows), len(finite))}; the line is the best so far."
     )
     heading = "Best so far" if against == "evaluations" else "Best so far by training time"
-    return ReportPlot(heading, caption + undrawn(outside, data.left_out), chart.svg())
+    return ReportPlot(heading, caption + describe_left_out(outside, data.left_out), chart.svg())
 
 
 def _cost(report: StudyReport, cost: str) -> ReportPlot:
@@ -119,12 +126,12 @@ def _cost(report: StudyReport, cost: str) -> ReportPlot:
     labels = (f"{quantity(cost)}, smaller is better", f"{data.objective} ({data.direction})")
     chart = Chart(scale, AxisScale(low, high), labels, f"{data.objective} and {quantity(cost)}")
     rest = np.setdiff1d(np.arange(len(data.value)), data.front)
-    at = rest[evenly(len(rest), MARKS)]
+    drawn = rest[evenly(len(rest), MARKS)]
 
     def titles(rows: Integers) -> Iterator[str]:
-        return (f"#{data.number[one]}: {data.value[one]:.5g}, {data.cost[one]:.6g}" for one in rows)
+        return (f"#{data.number[row]}: {data.value[row]:.5g}, {data.cost[row]:.6g}" for row in rows)
 
-    outside = chart.marks(data.cost[at], data.value[at], "other", titles(at), 2.5)
+    outside = chart.marks(data.cost[drawn], data.value[drawn], "other", titles(drawn), 2.5)
     ends = (
         np.append(data.cost[data.front], scale.high),
         np.append(data.value[data.front], data.value[data.front][-1]),
@@ -134,43 +141,45 @@ def _cost(report: StudyReport, cost: str) -> ReportPlot:
     caption = (
         f"Large marks are the Pareto front of {len(data.front)}: no other evaluation is as cheap "
         "and better."
-        f"{undrawn(outside, data.left_out)}"
+        f"{describe_left_out(outside, data.left_out)}"
     )
     return ReportPlot(f"Value and {quantity(cost)}", caption, chart.svg())
 
 
 def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
     data = curves.learning_curves(archive, report.study.name, best=5, others=60)
-    epochs = np.concatenate([one.epochs for one in data.curves])
-    values = np.concatenate([one.values for one in data.curves])
-    known = values[np.isfinite(values)]
+    epochs = np.concatenate([curve.epochs for curve in data.curves])
+    values = np.concatenate([curve.values for curve in data.curves])
+    finite = values[np.isfinite(values)]
     low, high = (
-        np.quantile(known, [0.02, 1.0] if data.direction == "maximise" else [0.0, 0.98])
-        if len(known)
+        np.quantile(finite, [0.02, 1.0] if data.direction == "maximise" else [0.0, 0.98])
+        if len(finite)
         else (0, 1)
     )
     chart = Chart(
         AxisScale.around(epochs, margin=0.02), AxisScale.around(np.array([low, high])), ("epochs", data.metric),
         "learning curves",
     )  # fmt: skip
-    best = [one for one in data.curves if one.role == "best"]
-    for one in data.curves:
-        kind = f"s{best[::-1].index(one)}" if one.role == "best" else one.role
+    best = [curve for curve in data.curves if curve.role == "best"]
+    for curve in data.curves:
+        kind = f"s{best[::-1].index(curve)}" if curve.role == "best" else curve.role
         chart.line(
-            one.epochs,
+            curve.epochs,
             np.where(
-                (one.values >= chart.y.low) & (one.values <= chart.y.high), one.values, np.nan
+                (curve.values >= chart.y.low) & (curve.values <= chart.y.high), curve.values, np.nan
             ),
             kind,
         )
-        if one.role == "best":
-            chart.marks(one.epochs[-1:], one.values[-1:], kind, [f"#{one.number}: {one.value:.5g}"])
+        if curve.role == "best":
+            chart.marks(
+                curve.epochs[-1:], curve.values[-1:], kind, [f"#{curve.number}: {curve.value:.5g}"]
+            )
 
-    ranking = ", ".join(f"#{one.number}" for one in best[::-1])
+    ranking = ", ".join(f"#{curve.number}" for one in best[::-1])
     caption = (
         f"The best trainings in colours ({ranking}), {len(data.curves) - len(best)} others in grey."
     )
-    caption += undrawn(0, data.left_out)
+    caption += describe_left_out(0, data.left_out)
     return ReportPlot("Learning curves", caption, chart.svg())
 
 
@@ -182,18 +191,18 @@ def _predictions(report: StudyReport) -> ReportPlot:
     chart = Chart(scale, scale, labels, "predicted and observed values")
     ends = np.array([scale.low, scale.high])
     chart.line(ends, ends, "running")
-    at = evenly(len(data.observed), MARKS)
+    rows = evenly(len(data.observed), MARKS)
     titles = (
-        f"#{data.number[one]}: predicted {data.predicted[one]:.4g} ± {data.std[one]:.2g}"
-        for one in at
+        f"#{data.number[row]}: predicted {data.predicted[row]:.4g} ± {data.std[row]:.2g}"
+        for row in rows
     )
-    outside = chart.marks(data.predicted[at], data.observed[at], "m0", titles)
-    one, two = data.coverage([0.6827, 0.9545])
+    outside = chart.marks(data.predicted[rows], data.observed[rows], "m0", titles)
+    within_one, two = data.coverage([0.6827, 0.9545])
     caption = (
         f"{len(data.observed):,} predictions, each made before its result. RMSE {data.rmse:.3g}; "
-        f"{one:.0%} of the "
+        f"{within_one:.0%} of the "
         f"results within one standard deviation, {two:.0%} within two (ideal: 68 % and 95 %)."
-        f"{undrawn(outside, data.left_out)}"
+        f"{describe_left_out(outside, data.left_out)}"
     )
     return ReportPlot("Predicted and observed", caption, chart.svg())
 
@@ -201,8 +210,8 @@ def _predictions(report: StudyReport) -> ReportPlot:
 def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     data = gains.operation_gains(archive, report.study.name)
     most = data.operations[:OPERATIONS]
-    quantiles = np.array([np.quantile(one.gains, [0.05, 0.25, 0.5, 0.75, 0.95]) for one in most])
-    names = [f"{one.operation[:20]} ({len(one.gains)})" for one in most]
+    quantiles = np.array([np.quantile(gain.gains, [0.05, 0.25, 0.5, 0.75, 0.95]) for gain in most])
+    names = [f"{gain.operation[:20]} ({len(gain.gains)})" for gain in most]
     label = f"gain of {data.objective} from parent to child"
     chart = Chart(
         AxisScale.around(np.append(quantiles.ravel(), 0.0)),
@@ -215,11 +224,11 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     chart.bars(len(most), quantiles[:, 1], quantiles[:, 3], "box", 0.5)
     titles = (
         (
-            f"{one.operation}: median {middle:.3g}; {one.improved} of {len(one.gains)} better; "
+            f"{gain.operation}: median {middle:.3g}; {gain.improved} of {len(gain.gains)} better; "
             "raise "
-            f"{one.raised:.3g}"
+            f"{gain.raised:.3g}"
         )
-        for one, middle in zip(most, quantiles[:, 2], strict=True)
+        for gain, middle in zip(most, quantiles[:, 2], strict=True)
     )
     chart.marks(quantiles[:, 2], np.arange(float(len(most))), "s1", titles, 5)
     caption = (
@@ -227,7 +236,7 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
         "95 %, over "
         f"{data.steps:,} steps, with the number of uses. An operation of several in one step "
         "counts in full."
-        f"{undrawn(0, data.left_out)}"
+        f"{describe_left_out(0, data.left_out)}"
     )
     return ReportPlot("Gains of operations", caption, chart.svg())
 
@@ -239,13 +248,13 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
         AxisScale.around(data.places[:, 0]), AxisScale.around(data.places[:, 1]), ("first axis", "second axis"),
         "map of the networks", square=_fits(data.places),
     )  # fmt: skip
-    known = np.flatnonzero(np.isfinite(path.value))
-    order = known[np.argsort(sign(data.direction) * path.value[known], kind="stable")]
-    at = order[evenly(len(order), MARKS)]
-    places = data.places[path.at[at]]
-    titles = (f"#{path.number[one]}: {path.value[one]:.5g}" for one in at)
+    finite = np.flatnonzero(np.isfinite(path.value))
+    order = finite[np.argsort(sign(data.direction) * path.value[finite], kind="stable")]
+    rows = order[evenly(len(order), MARKS)]
+    places = data.places[path.at[rows]]
+    titles = (f"#{path.number[row]}: {path.value[row]:.5g}" for row in rows)
     chart.marks(
-        places[:, 0], places[:, 1], _shades(sign(data.direction) * path.value[at]), titles, 3.5
+        places[:, 0], places[:, 1], _shades(sign(data.direction) * path.value[rows]), titles, 3.5
     )
     steps = data.places[path.incumbents]
     chart.line(steps[:, 0], steps[:, 1], "s1")
@@ -254,7 +263,7 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
         f"Similar networks are close; the two axes have {data.kept:.0%} of the variance of their "
         f"{data.distance}s. "
         "Colour is the value, and the line joins the best networks so far."
-        f"{undrawn(0, path.left_out)}"
+        f"{describe_left_out(0, path.left_out)}"
     )
     return ReportPlot("Map of the networks", caption, chart.svg())
 
@@ -271,8 +280,98 @@ def _shades(scores: Floats) -> list[str]:
         (float(np.quantile(scores, 0.05)), float(scores.max())) if len(scores) else (0.0, 1.0)
     )
     share = (scores - low) / ((high - low) or 1.0)
-    return [f"q{int(each)}" for each in np.clip(share * SHADES, 0, SHADES - 1)]
+    return [f"q{int(shade)}" for shade in np.clip(share * SHADES, 0, SHADES - 1)]
 
 
 def _part(drawn: int, count: int) -> str:
     return f" ({drawn:,} of {count:,} are drawn)" if drawn < count else ""
+
+
+def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> ReportPlot:
+    """Return the plot of results in the first and another objective, with the Pareto set.
+
+    Args:
+        results: The results, with the columns of all objectives.
+        front: Their Pareto set.
+        objective: Position of the other objective.
+
+    Raises:
+        UsageError: No result can be drawn.
+    """
+    first = front.objectives[0]
+    other = front.objectives[objective]
+    recorded = floats(results.columns[METRIC + other.name]), results.value
+    x, y = map(mask_undrawable, recorded)
+    left_out = count_undrawable(*recorded)
+    if not np.isfinite(x + y).any():
+        raise UsageError(f"no result can be drawn{describe_undrawable(left_out, '; ')}")
+
+    best = mask_undrawable(np.array(front.values))
+    across = best[:, objective]
+    up = best[:, 0]
+    low, high, _ = robust_limits(y, sign(first.direction), up)
+    scale = AxisScale.around(np.append(x, across), logarithmic=spans_orders(np.append(x, across)))
+    labels = (f"{quantity(other.name)} ({other.direction})", f"{first.name} ({first.direction})")
+    chart = Chart(
+        scale, AxisScale(low, high), labels, f"Pareto set of {first.name} and {other.name}"
+    )
+    members = [view.number for view in front.proposals]
+    rest = np.flatnonzero(np.isfinite(x) & np.isfinite(y) & ~np.isin(results.number, members))
+    rows = rest[evenly(len(rest), MARKS)]
+    titles = (f"#{results.number[row]}: {y[row]:.5g}, {x[row]:.6g}" for row in rows)
+    outside = chart.marks(x[rows], y[rows], "other", titles, 2.5)
+    # With three objectives the set is no line in two of them.
+    if len(front.objectives) == 2:
+        order = np.argsort(-sign(other.direction) * across, kind="stable")
+        chart.line(across[order], up[order], "s0", steps=True)
+
+    named = (
+        f"#{number}: {value:.5g}, {cost:.6g}"
+        for number, value, cost in zip(members, up, across, strict=True)
+    )
+    chart.marks(across, up, "s0", named, 4)
+    caption = (
+        f"Large marks are the Pareto set of {len(members)}: no other result is as good in "
+        "every objective."
+    )
+    caption += describe_left_out(outside, left_out)
+    return ReportPlot(f"Pareto set: {first.name} and {other.name}", caption, chart.svg())
+
+
+def hypervolume(front: ParetoSet) -> ReportPlot:
+    """Return the plot of the hypervolume that the results up to each proposal have reached.
+
+    Raises:
+        UsageError: No hypervolume can be drawn.
+    """
+    number, volume = np.array(front.history, np.float64).T
+    left_out = count_undrawable(volume)
+    finite = np.isfinite(mask_undrawable(volume))
+    if not finite.any():
+        raise UsageError(f"no hypervolume can be drawn{describe_undrawable(left_out, '; ')}")
+
+    number = number[finite]
+    volume = volume[finite]
+    chart = Chart(
+        AxisScale.around(number, margin=0.02),
+        _from_zero(volume),
+        ("proposals", "hypervolume"),
+        "hypervolume",
+    )
+    # It decreases where a replicate lowers a mean.
+    changes = np.flatnonzero(np.diff(volume, prepend=-1.0) != 0)
+    drawn = np.unique(np.append(changes[evenly(len(changes), MARKS)], len(volume) - 1))
+    chart.line(number[drawn], volume[drawn], "s0", steps=True)
+    titles = (f"#{int(number[row])}: {volume[row]:.5g}" for row in drawn)
+    chart.marks(number[drawn], volume[drawn], "s0", titles)
+    reference = ", ".join(f"{coordinate:.6g}" for coordinate in front.reference)
+    caption = (
+        f"Volume between the Pareto set so far and the worst value of each objective ({reference})."
+    )
+    caption += describe_left_out(0, left_out)
+    return ReportPlot("Hypervolume", caption, chart.svg())
+
+
+def _from_zero(volume: Floats) -> AxisScale:
+    high = float(volume.max())
+    return AxisScale(0.0, 1.05 * high or 1.0)

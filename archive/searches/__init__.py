@@ -1,5 +1,4 @@
-"""A search from its request to its outcome: `archive.search(…)`, for the command line, notebooks
-and programs.
+"""A search from request to outcome: `archive.search(…)`, for commands and programs.
 
 It joins agents and trainers, which do not know each other, and imports nothing above `launchers`.
 """

@@ -68,7 +68,7 @@ def search(
         objectives: Metrics to optimise, `METRIC[:minimise|maximise]`; the study's, else the task's.
         constraints: Bounds on metrics and costs, `"params<=0.3M"`.
         direction: Direction of the only objective, where its name does not tell.
-        budget: Total number of evaluations, those of earlier calls included; the study's, else 20.
+        budget: Total number of evaluations, also of earlier calls; the study's, else 20.
         seed: Random seed; the study's, else 0.
         warm_start: Studies to start warm from, or `"all"`.
         batch: Largest number of pending proposals; one for each trainer by default.

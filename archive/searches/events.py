@@ -99,9 +99,7 @@ class SearchProgress:
 
 @dataclass(frozen=True)
 class Stopping:
-    """A first Ctrl-C or SIGTERM has arrived: trainers return what they have not finished, then the
-    search ends.
-    """
+    """A first Ctrl-C or SIGTERM: trainers return unfinished proposals, then the search ends."""
 
 
 @dataclass(frozen=True)

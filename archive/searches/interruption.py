@@ -28,8 +28,7 @@ class InterruptedBySignal(KeyboardInterrupt):
 
 
 class Interruption:
-    """A block in which a first Ctrl-C, SIGTERM or SIGHUP is remembered until `check`; a second one
-    interrupts at once.
+    """A block in which a first signal is remembered until `check`; a second one interrupts.
 
     An exception within a call of the database driver would leave the connection in a state in which
     the next calls fail.
@@ -47,7 +46,7 @@ class Interruption:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interruption:
-        """Install the handlers of the signals;
+        """Install the handlers of the signals.
 
         SIGHUP stays ignored where `nohup` has it ignored.
         """

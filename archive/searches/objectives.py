@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -84,30 +84,37 @@ def _several(
     computed, measured, complete = quantities(options, task, stored)
     declared: Mapping[str, Direction] = {task.objective: task.direction}
     # A recipe may report any metric: its name needs a direction, and no name to choose from.
-    objectives = [
-        parse(text, declared, [*measured, *computed] if complete else ())
-        for text in options.objectives
-    ]
-    for each in objectives:
-        if complete and each.name not in (*measured, *computed):
-            known = [*measured, *computed]
-            owner = f"the task {task.name}"
-            raise UnknownNameError("objective", each.name, known, owner=owner)
-
-    for each in objectives:
-        if each.name == task.objective and each.direction != task.direction:
+    names = [*measured, *computed] if complete else []
+    objectives = [parse(text, declared, names) for text in options.objectives]
+    _check_names(task, "objective", [objective.name for objective in objectives], names)
+    for objective in objectives:
+        if objective.name == task.objective and objective.direction != task.direction:
             raise UsageError(
-                f"the task {task.name!r} has the direction {task.direction}, got {each.direction}"
+                f"the task {task.name!r} has the direction {task.direction}, got "
+                f"{objective.direction}"
             )
 
-    learnt = [each for each in objectives if each.name not in (*computed, *_COSTS)]
-    if not learnt:
-        raise UsageError(
-            f"one objective must be of the training, such as {task.objective}: "
-            f"all of {', '.join(each.name for each in objectives)} are costs of the network"
-        )
+    for objective in objectives:
+        if objective.name not in (*computed, *_COSTS):
+            return [objective, *(other for other in objectives if other is not objective)]
 
-    return [learnt[0], *(each for each in objectives if each is not learnt[0])]
+    raise UsageError(
+        f"one objective must be of the training, such as {task.objective}: "
+        f"all of {', '.join(objective.name for objective in objectives)} are costs of the network"
+    )
+
+
+def _check_names(
+    task: Task | TabularTask, kind: str, requested: Sequence[str], names: Sequence[str]
+) -> None:
+    """Check that a task has the requested quantities; an empty list of names allows any.
+
+    Raises:
+        UnknownNameError: It has no such quantity.
+    """
+    for name in requested:
+        if names and name not in names:
+            raise UnknownNameError(kind, name, names, owner=f"the task {task.name}")
 
 
 def resolve_constraints(
@@ -129,13 +136,8 @@ def resolve_constraints(
 
     constraints = tuple(parse_constraint(text) for text in options.constraints)
     computed, measured, complete = quantities(options, task, stored)
-    names = [*measured, *computed]
-    for constraint in constraints:
-        if complete and constraint.name not in names:
-            raise UnknownNameError(
-                "quantity", constraint.name, names, owner=f"the task {task.name}"
-            )
-
+    names = [*measured, *computed] if complete else []
+    _check_names(task, "quantity", [constraint.name for constraint in constraints], names)
     return constraints
 
 
@@ -146,22 +148,19 @@ _COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
 def quantities(
     options: SearchOptions, task: Task | TabularTask, stored: Study | None
 ) -> tuple[list[str], list[str], bool]:
-    """Return the names of known costs, those of other metrics, and whether results have no
-    others.
-    """
+    """Return the names of known costs and of other metrics, and whether results have no others."""
     from archive.trainer.tasks import known_costs
     from archive.trainer.tasks.tabular import TabularTask
 
     name = options.protocol or (None if stored is None else stored.protocol)
     if isinstance(task, TabularTask):
-        return (
-            [*known_costs.of_task(task, task.protocol(options.protocol).name)],
-            [task.objective],
-            True,
-        )
+        costs = known_costs.of_task(task, task.protocol(options.protocol).name)
+        return [*costs], [task.objective], True
 
     recipe = options.recipe or (DEFAULT_RECIPE if name is None else ProtocolName.parse(name).recipe)
-    own = recipe == DEFAULT_RECIPE
     metrics = dict.fromkeys([task.objective, "valid_loss", "train_loss", f"test_{task.metric}"])
-    costs = [each for each in _COSTS if not (own and each in known_costs.BUILT)]
-    return [*known_costs.BUILT] if own else [], [*metrics, *costs], own
+    if recipe != DEFAULT_RECIPE:
+        return [], [*metrics, *_COSTS], False
+
+    measured = [cost for cost in _COSTS if cost not in known_costs.BUILT]
+    return [*known_costs.BUILT], [*metrics, *measured], True

@@ -106,8 +106,8 @@ class SearchResult:
         space: Name of the space.
         objective: Name of the metric that is optimised.
         evaluations: Proposals with a result.
-        pruned: Those of them that paused at a rung.
-        answered: Those of them that were answered from the archive.
+        pruned: How many of them paused at a rung.
+        answered: How many of them were answered from the archive.
         failed: Proposals without a result.
         budget: Most evaluations; 1000000 or more stands for no limit.
         exhausted: Whether there is nothing left to evaluate.
@@ -147,15 +147,13 @@ class SearchResult:
     nearest: NearestItem | None
 
 
-def evaluated(counts: Mapping[State, int]) -> int:
+def count_evaluated(counts: Mapping[State, int]) -> int:
     """Return the number of proposals with a result, final or of the rung at which they pause."""
     return sum(count for state, count in counts.items() if state.evaluated)
 
 
 def place(archive: Archive) -> str:
-    """Return the place of the archive in words; without the embedded server's port, which
-    changes.
-    """
+    """Return the archive's place in words, without the embedded server's changing port."""
     settings = archive.connection.settings
     return (
         f"the embedded archive in {settings.home}"
@@ -179,23 +177,23 @@ def nothing_left(
     from archive.store.records import State
 
     study = last.study
-    own = evaluated(last.counts)
+    evaluations = count_evaluated(last.counts)
     # A search that leaves a part of its budget has ended because the agent had no proposal.
-    short = searched and own < study.budget
+    short = searched and evaluations < study.budget
     if not short and "table" not in study.space_config:
         # Listing a large space would be wasteful; the networks of a table are already listed.
         return None
 
-    so_far = f"{own} of {counted(study.budget, 'evaluation')}"
-    known = loop.history_of(archive, study).known
+    so_far = f"{evaluations} of {counted(study.budget, 'evaluation')}"
+    observed = loop.history_of(archive, study).known
     members = agent.space.members()
-    if members is not None and all(member.functional_key in known for member in members):
+    if members is not None and all(member.functional_key in observed for member in members):
         n = len(members)
         failed = last.counts[State.FAILED]
         # Networks of a warm start are known, but not evaluations of this study.
         rest = (
             ""
-            if own + failed >= n
+            if evaluations + failed >= n
             else (", the others are of the studies that it started warm from")
         )
         every = (
@@ -232,7 +230,7 @@ def outcome(
         protocol=study.protocol,
         space=study.space,
         objective=study.objective,
-        evaluations=evaluated(last.counts),
+        evaluations=count_evaluated(last.counts),
         pruned=last.counts[State.PRUNED],
         answered=archive.answers.count(study.name),
         failed=last.counts[State.FAILED],
@@ -240,8 +238,8 @@ def outcome(
         exhausted=exhausted is not None,
         warm_started_from=list(archive.studies.sources(study.name)),
         server=place(archive),
-        best=None if best is None else _incumbent(archive, last, best, task),
-        recommended=None if best is None or pareto is not None else _recommended(archive, last),
+        best=None if best is None else _find_incumbent(archive, last, best, task),
+        recommended=None if best is None or pareto is not None else _recommend(archive, last),
         gain=None if gained is None else GainItem.of(gained),
         objectives=objective_items(study),
         pareto=pareto,
@@ -250,36 +248,30 @@ def outcome(
     )
 
 
-def _incumbent(
+def _find_incumbent(
     archive: Archive, last: Snapshot, best: ProposalView, task: Task | TabularTask
 ) -> IncumbentItem:
-    """Return the best network of a study, with its value on test data and the address of its
-    weights.
-    """
+    """Return a study's best network, with its test value and the address of its weights."""
     assert best.value is not None, "an incumbent has a value"
     weights = archive.weights.of_evaluation(best.id)
     return IncumbentItem(
         architecture=best.architecture_key,
         proposal=best.id,
         value=best.value,
-        held_out=best.metrics.get(_held_out(last.study.objective, task)),
+        held_out=best.metrics.get(_estimate(last.study.objective, task)),
         weights=None if weights is None else weights.uri,
         unsaved=None if weights is not None else archive.weights.unsaved(best.id),
     )
 
 
-def _held_out(objective: str, task: Task | TabularTask) -> str:
-    """Return the name of the metric on test data that belongs to an objective on validation
-    data.
-    """
+def _estimate(objective: str, task: Task | TabularTask) -> str:
+    """Return the name of the test metric that belongs to an objective on validation data."""
     validated = objective == task.objective or not objective.startswith("valid_")
     return f"test_{task.metric}" if validated else f"test_{objective.removeprefix('valid_')}"
 
 
-def _recommended(archive: Archive, last: Snapshot) -> RecommendedItem | None:
-    """Return the recommended network of a study whose results have noise, with the proposal of its
-    best value.
-    """
+def _recommend(archive: Archive, last: Snapshot) -> RecommendedItem | None:
+    """Return the recommended network of a study with noisy results, with its best proposal."""
     from archive.agents.recommendation import of_study
 
     ranking = of_study(archive, last.study)

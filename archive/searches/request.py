@@ -1,6 +1,4 @@
-"""The request of a search: the options that describe its study, completed by the study that they
-name.
-"""
+"""The request of a search: options that describe its study, completed by a stored study."""
 
 from __future__ import annotations
 
@@ -83,7 +81,7 @@ class SearchRequest:
     costs: KnownCosts
 
 
-def named(archive: Archive, name: str) -> Study | None:
+def find_study(archive: Archive, name: str) -> Study | None:
     """Return the study of a name; None where the archive has none."""
     try:
         return archive.studies.get(name)
@@ -92,9 +90,7 @@ def named(archive: Archive, name: str) -> Study | None:
 
 
 def agent_of(study: Study | None) -> str:
-    """Return the name of a study's agent, the one that began it; the default agent where there is
-    no study.
-    """
+    """Return the name of the agent that began a study; the default agent without a study."""
     agent = None if study is None else study.config.get("agent")
     return agent if isinstance(agent, str) else AGENT
 
@@ -170,9 +166,7 @@ def request_of(
 
 
 def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
-    """Return an agent with its settings: the one of the options, or of the study, or the default
-    one.
-    """
+    """Return an agent with its settings: of the options, of the study, or the default one."""
     from archive import agents
     from archive.agents.objectives import support
 
@@ -181,9 +175,7 @@ def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:
-    """Return the networks of a space that meet constraints on known costs; raises where there are
-    none.
-    """
+    """Return the networks of a space that meet constraints on known costs; raises if none do."""
     from archive.spaces.constrained import constrain
 
     feasible = constrain(space, constraints, costs)
@@ -200,7 +192,10 @@ def _name(
     further: tuple[Objective, ...],
     constraints: tuple[Constraint, ...],
 ) -> str:
-    names = (*(each.name for each in further), *(each.label for each in constraints))
+    names = (
+        *(constraint.name for constraint in further),
+        *(constraint.label for constraint in constraints),
+    )
     # Names of files and columns may have signs that no name of a study may.
     return (
         "-".join([agent, space.name, task.label, *names])
@@ -247,8 +242,8 @@ def _protocol(
 
     variant = str(replace(ProtocolName.parse(protocol.name), **changes))
     if variant != protocol.name and isinstance(task, TabularTask):
-        own = f"it has no --recipe, and its --objective is {task.objective}"
-        raise UsageError(f"a table answers the task {task.name!r}: {own}")
+        reason = f"it has no --recipe, and its --objective is {task.objective}"
+        raise UsageError(f"a table answers the task {task.name!r}: {reason}")
 
     return task.protocol(variant)
 
@@ -292,7 +287,7 @@ def _space(
     if stored is None or space.name != stored.space or space.config == stored.space_config:
         return space
 
-    # The limits of the space are the study's, which may differ from those of the task.
+    # The limits of the space are the study's, which may differ from the task's.
     return stored_spaces.of_record(stored.space, stored.space_config, home)
 
 
@@ -312,23 +307,22 @@ def _rungs(
         text = ",".join(map(str, rungs.epochs)) if text is None else text
         reduction = rungs.reduction if reduction is None else reduction
 
-    return _chosen_rungs(text, reduction, task, protocol)
+    return _choose_rungs(text, reduction, task, protocol)
 
 
-def _chosen_rungs(
+def _choose_rungs(
     text: str | None,
     reduction: int | None,
     task: Task | TabularTask,
     protocol: TrainingProtocol | TabularProtocol,
 ) -> dict[str, Any]:
-    """Return the entries that the options add to a study's configuration: none where they were left
-    out.
+    """Return the entries that the options add to a study's configuration.
 
     Args:
         text: Numbers of epochs, or one number of rungs.
         reduction: One of this many trainings continues at each rung.
         task: The task of the study.
-        protocol: Its training protocol, whose epochs are those of the top rung.
+        protocol: Its training protocol, with the epochs of the top rung.
 
     Raises:
         UsageError: The rungs do not fit the protocol, or the task has no trainings to pause.

@@ -176,8 +176,7 @@ class RecommendedProposal:
 
 @dataclass(frozen=True)
 class RecommendedPareto:
-    """Networks that no other one dominates in expected values, in a study with several noisy
-    objectives.
+    """Undominated networks by expected values, in a study with several noisy objectives.
 
     Attributes:
         noise: Estimated standard deviation of an evaluation in each objective, by name: 0 without
@@ -224,7 +223,7 @@ def nearest_item(snapshot: Snapshot) -> NearestItem | None:
 
 
 def unmet(snapshot: Snapshot) -> str | None:
-    """Return in one line that no result meets the constraints, with the nearest one;
+    """Return in one line that no result meets the constraints, with the nearest one.
 
     None where one does.
     """
@@ -263,8 +262,7 @@ def estimate_item(study: Study, recommendation: Recommendation) -> EstimateItem:
 def interval_ends(
     better: float, low: float | None, high: float | None
 ) -> tuple[float | None, float | None]:
-    """Return an interval of scores in the unit of the metric, the lower end first; None where there
-    is none.
+    """Return an interval of scores in the metric's unit, the lower end first; None for none.
 
     Args:
         better: The sign of the direction, 1 or -1.
@@ -279,9 +277,7 @@ def interval_ends(
 
 
 def best_views(snapshot: Snapshot) -> dict[str, ProposalView]:
-    """Return the best evaluation of each network of a study by the network's key, the best
-    first.
-    """
+    """Return the best evaluation of each network of a study by key, the best first."""
     views: dict[str, ProposalView] = {}
     for view in snapshot.best(len(snapshot.proposals)):
         views.setdefault(view.architecture_key, view)
@@ -292,7 +288,7 @@ def best_views(snapshot: Snapshot) -> dict[str, ProposalView]:
 def best_view(
     views: Mapping[str, ProposalView], recommendation: Recommendation
 ) -> ProposalView | None:
-    """Return the best evaluation of a recommended network in the study;
+    """Return the best evaluation of a recommended network in the study.
 
     None if it is newer than the snapshot.
     """
@@ -347,7 +343,7 @@ def recommended_item(
 
     home = archive.connection.settings.home
     recommended = recommendation.of_snapshot(
-        archive, snapshot, lambda study: _known_costs(study, home), unknown
+        archive, snapshot, lambda study: _costs_on_record(study, home), unknown
     )
     if recommended is None:
         return None
@@ -367,7 +363,7 @@ def recommended_item(
     return RecommendedPareto(dict(zip(signs, recommended.noises, strict=True)), proposals)
 
 
-def _known_costs(study: Study, home: Path) -> KnownCosts:
+def _costs_on_record(study: Study, home: Path) -> KnownCosts:
     from archive.constraints import NO_COSTS
     from archive.errors import ArchiveError
     from archive.trainer.tasks import known_costs

@@ -1,5 +1,4 @@
-"""The run of a search: it opens a study, starts trainers, and lets an agent propose to the end of
-the budget.
+"""The run of a search: it opens a study, starts trainers, and runs the agent to the end.
 
     request -> study -> trainers start -> loop of the agent -> trainers end -> outcome
 
@@ -27,7 +26,7 @@ from archive.searches.events import (
     StudyOpened,
     WarmSource,
 )
-from archive.searches.request import SearchOptions, SearchRequest, named, request_of
+from archive.searches.request import SearchOptions, SearchRequest, find_study, request_of
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
@@ -193,7 +192,7 @@ class Search:
         agent = request.agent
         counts = archive.studies.counts(study.name)
         evaluations = evaluated(counts)
-        self.notify(_opened(archive, study, request, evaluations))
+        self.notify(_describe_opening(archive, study, request, evaluations))
         pending = counts[State.WAITING] + counts[State.RUNNING]
         left = evaluations < study.budget or pending > 0
         trainers = SearchTrainers(
@@ -238,7 +237,7 @@ class Search:
         return snapshot
 
 
-def _opened(
+def _describe_opening(
     archive: Archive, study: Study, request: SearchRequest, evaluations: int
 ) -> StudyOpened:
     from archive.agents import loop
@@ -273,13 +272,11 @@ def _source_uses(sources: Sequence[SourceStudy], agent: Agent) -> tuple[WarmSour
 
 
 def _request_of_named(archive: Archive, options: SearchOptions) -> SearchRequest:
-    """Return the search of a study that the options name, which supplies those that were left
-    out.
-    """
+    """Return the search of a study that the options name, completed by the study."""
     from archive.trainer.tasks.file_access import FileAccess
 
     access = FileAccess.of(archive.connection.settings.home)
-    return request_of(options, named(archive, options.study or ""), access)
+    return request_of(options, find_study(archive, options.study or ""), access)
 
 
 def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) -> None:
@@ -296,7 +293,7 @@ def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
     """Return whether a study has more evaluations than a budget; such a search changes nothing."""
     from archive.searches.outcome import evaluated
 
-    if budget is None or budget < 1 or named(archive, name) is None:
+    if budget is None or budget < 1 or find_study(archive, name) is None:
         return False
 
     return evaluated(archive.studies.counts(name)) > budget
@@ -329,7 +326,7 @@ def open_study_of(
     """
     from archive.agents.study_setup import open_study
 
-    _check_file(request, options, named(archive, request.study.name))
+    _check_file(request, options, find_study(archive, request.study.name))
     try:
         return open_study(
             archive, request.study, budget=budget, seed=seed, sources=sources, agent=request.agent
@@ -343,9 +340,7 @@ def open_study_of(
 
 
 def _check_file(request: SearchRequest, options: SearchOptions, stored: Study | None) -> None:
-    """Check that a file of the user is still the one of the study: its digest is the protocol that
-    no option names.
-    """
+    """Check that a user's file still has the digest that the study's protocol records."""
     from archive.trainer.tasks.file_access import check_content, reference_of
 
     reference = reference_of(request.task.name)
@@ -359,4 +354,9 @@ def _check_file(request: SearchRequest, options: SearchOptions, stored: Study | 
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
-    return next(each for at in count(2) if (each := f"{name}-{at}") not in taken)
+    for number in count(2):
+        free = f"{name}-{number}"
+        if free not in taken:
+            return free
+
+    raise AssertionError("unreachable")

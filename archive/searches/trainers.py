@@ -111,9 +111,7 @@ class SearchTrainers:
         self._attended = ExitStack()
 
     def __enter__(self) -> SearchTrainers:
-        """Save the fleet, and start the trainers of this machine; those of an engine wait for
-        `keep_alive`.
-        """
+        """Save the fleet, and start trainers of this machine; an engine's wait for `keep_alive`."""
         if self.fleet.upper:
             _forget_killed(self.fleet.settings)
             records.save(self.fleet)
@@ -130,9 +128,7 @@ class SearchTrainers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop the trainers, and wait while they return the proposals that they have not
-        finished.
-        """
+        """Stop the trainers, and wait while they return their unfinished proposals."""
         if not self.fleet.upper:
             return
 
@@ -193,7 +189,7 @@ class SearchTrainers:
 
 
 def limit_arguments(limits: Mapping[str, float | None]) -> list[str]:
-    """Return the options of `archive trainer` that set limits, by the names of `LIMIT_OPTIONS`;
+    """Return the options of `archive trainer` that set limits, by the names of `LIMIT_OPTIONS`.
 
     None for no limit.
     """
@@ -234,8 +230,7 @@ def await_proxies(
     interruption: Interruption,
     notify: Listener,
 ) -> None:
-    """Wait until the trainers have measured the sample of a new study's space, for an agent that
-    uses proxies.
+    """Wait until trainers have measured a new study's sample, for an agent that uses proxies.
 
     Args:
         archive: The archive.
@@ -291,14 +286,14 @@ def _wait(
     interruption: Interruption,
     notify: Listener,
 ) -> None:
-    from archive.trainer.proxies.measurement import unmeasured
+    from archive.trainer.proxies.measurement import find_unmeasured
 
     evaluated = sum(
         count for state, count in archive.studies.counts(study.name).items() if state.evaluated
     )
     end = time.monotonic() + MOST_SECONDS
     task, protocol, left = subject
-    left = [] if evaluated else unmeasured(archive, task, protocol, left)
+    left = [] if evaluated else find_unmeasured(archive, task, protocol, left)
     if left:
         notify(
             Notice(
@@ -312,7 +307,7 @@ def _wait(
         interruption.wait(PAUSE)
         interruption.check()
         trainers.keep_alive(0, study.budget)
-        left = unmeasured(archive, task, protocol, left)
+        left = find_unmeasured(archive, task, protocol, left)
 
     if left:
         notify(Notice(f"the search begins while {len(left)} networks are left to measure"))

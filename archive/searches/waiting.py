@@ -85,9 +85,7 @@ class ClaimWatch:
         return self._reason
 
     def _full_disk(self) -> str | None:
-        """Return the reason why an embedded archive stores nothing, in the same words until there
-        is space.
-        """
+        """Return why an embedded archive stores nothing, in the same words until there is space."""
         try:
             self._archive.connection.require_space()
         except StoreError as error:
@@ -99,8 +97,10 @@ class ClaimWatch:
 
     def _found(self, view: ProposalView) -> str:
         statuses = workers.statuses(self._archive.connection)
-        serving = [one for one in statuses if one.alive and one.study in (None, self._study)]
-        resting = [one for one in serving if one.state == "resting"]
+        serving = [
+            status for status in statuses if status.alive and status.study in (None, self._study)
+        ]
+        resting = [worker for worker in serving if worker.state == "resting"]
         waiting = f"#{view.number} waits:"
         if not serving:
             if self._absence is not None and view.reason is not None:
@@ -114,24 +114,24 @@ class ClaimWatch:
         if len(resting) == len(serving):
             last = resting[-1]
             return (
-                f"{waiting} {_named(resting, 'rests', 'rest')} for up to a minute, because "
+                f"{waiting} {_name_trainers(resting, 'rests', 'rest')} for up to a minute, because "
                 "trials failed for reasons "
                 f"that another machine might not have; the last reason: {last.rest_reason}"
             )
 
-        idle = [one for one in serving if one.state == "idle"]
+        idle = [worker for worker in serving if worker.state == "idle"]
         if not idle:
-            return f"{waiting} {_named(serving, 'is', 'are')} busy with other studies"
+            return f"{waiting} {_name_trainers(serving, 'is', 'are')} busy with other studies"
 
         why = "; see the log of the trainer" if view.reason is None else f": {view.reason}"
-        return f"{waiting} {_named(idle, 'is idle and does', 'are idle and do')} not claim it{why}"
+        return f"{waiting} {_name_trainers(idle, 'is idle and does', 'are idle and do')} not claim it{why}"
 
 
-def _named(trainers: list[workers.WorkerStatus], one: str, several: str) -> str:
+def _name_trainers(trainers: list[workers.WorkerStatus], singular: str, plural: str) -> str:
     if len(trainers) == 1:
-        return f"the trainer {trainers[0].id} {one}"
+        return f"the trainer {trainers[0].id} {singular}"
 
-    return f"{len(trainers)} trainers {several}"
+    return f"{len(trainers)} trainers {plural}"
 
 
 ENOUGH = 3

@@ -1,6 +1,6 @@
 """Schedule of automatic dumps, kept by the supervisor.
 
-A separate process of low priority makes them (`archive.exchange.automatic_dumps`), so that no
+A separate process of low priority makes them (`archive.exchange.dump`), so that no
 command waits.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from archive.server.run_file import DATABASE, Folder
 
-DUMPER = "archive.exchange.automatic_dumps"
+DUMPER = "archive.exchange.dump"
 """Module that makes one automatic dump."""
 FIRST_SECONDS = 120.0
 """Time after the start of the server before which no dump begins: most commands are over by

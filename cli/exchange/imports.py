@@ -98,8 +98,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     every result. The other columns become metrics. Networks without a finite value are left out,
     and one line says how many.
     """
-    from archive.exchange.importers.external import add
-    from archive.exchange.importers.table import external_results, left_out
+    from archive.exchange.importers.external import add, external_results, left_out
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.tabular import TabularTask
 
@@ -310,7 +309,7 @@ def optuna(
     from archive import spaces
     from archive.agents.encodings import decisions_of, from_choices
     from archive.exchange.importers.optuna import import_study, objective_names, open_study
-    from archive.exchange.importers.optuna.networks import by_function, reader
+    from archive.exchange.importers.optuna.trials import by_function, reader
     from archive.store.records import Objective, Study
 
     search_space = spaces.get(space)

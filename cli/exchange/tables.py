@@ -120,7 +120,7 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
     their code. Each row is the mean over the trainings of a network.
     """
     from archive import files
-    from archive.exchange.releases.tables import RELEASES, encoded
+    from archive.exchange.releases.tables import RELEASES, encode
     from archive.spaces.tables import reader
     from archive.user_paths import data_folders
 
@@ -132,7 +132,7 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
     folder = data_folders()[-1] if present is None else Path(present).parent
     target = path or folder / reader.NAMED[name].files[0]
     files.check_free(target, force=force)
-    content, rows = encoded(RELEASES[name].rows(file), compress=target.suffix == ".gz")
+    content, rows = encode(RELEASES[name].rows(file), compress=target.suffix == ".gz")
     if not rows:
         raise UsageError(f"{file} has no networks of {name}")
 

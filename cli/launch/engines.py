@@ -390,7 +390,7 @@ def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
 
 def _follow(archive: Archive, keeper: FleetKeeper, fleet: TrainerFleet) -> None:
     from archive.launchers import records
-    from archive.launchers.keeper import TRUST_SECONDS, passed_over, queue_length
+    from archive.launchers.keeper import TRUST_SECONDS, find_passed_over, queue_length
     from archive.searches.interruption import Interruption
 
     shown: list[str] = []
@@ -401,7 +401,7 @@ def _follow(archive: Archive, keeper: FleetKeeper, fleet: TrainerFleet) -> None:
             # next one.
             left = keeper.left_seconds
             recent = left is not None and left < TRUST_SECONDS and work > 0
-            lacking = passed_over(archive, fleet) if recent else []
+            lacking = find_passed_over(archive, fleet) if recent else []
             with records.adjusting(fleet) as kept:
                 if not kept:
                     print_message(

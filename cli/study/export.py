@@ -263,7 +263,7 @@ def plot(
     """  # noqa: D301 - click reads \b as: keep the lines
     from archive.files import check_free, write_export
     from archive.plots import kinds
-    from archive.plots.figures.files import check_format, rendered
+    from archive.plots.figures.files import check_format, render
 
     path = path or Path(f"{as_file(names[0])}-{kind}.png")
     form = check_format(path)
@@ -273,7 +273,7 @@ def plot(
     with open_archive(ctx) as archive:
         figure = kinds.draw(archive, kind, names, **options)
 
-    content = rendered(figure, form)
+    content = render(figure, form)
     write_export(path, content, force=force)
     if as_json:
         print_json(PlotFile(list(names), kind, str(path), form, len(content)))

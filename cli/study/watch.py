@@ -50,13 +50,13 @@ def watch(ctx: click.Context, name: str) -> None:
 
 def is_done(snapshot: Snapshot) -> bool:
     """Return whether nothing more can come of a study, unless its budget is raised."""
-    from archive.searches.outcome import evaluated
+    from archive.searches.outcome import count_evaluated
     from archive.store.records import State
 
     counts = snapshot.counts
     return (
         not (counts[State.WAITING] or counts[State.RUNNING])
-        and evaluated(counts) >= snapshot.study.budget
+        and count_evaluated(counts) >= snapshot.study.budget
     )
 
 
@@ -64,12 +64,12 @@ def _view(archive: Archive, study: Study) -> LiveView:
     """Return the view that the search itself has, as far as the study tells about it."""
     from archive.agents import loop
     from archive.cli.search.live import LiveView
-    from archive.searches.outcome import evaluated, place
+    from archive.searches.outcome import count_evaluated, place
 
     warm = 0
     if archive.studies.sources(study.name):
         observations = len(loop.history_of(archive, study).observations)
-        warm = observations - evaluated(archive.studies.counts(study.name))
+        warm = observations - count_evaluated(archive.studies.counts(study.name))
 
     protocol = study.config.get("protocol")
     agent = study.config.get("agent")

@@ -73,7 +73,7 @@ def draw(pictures: Iterable[str]) -> None:
 
     import archive
     from archive.plots import kinds
-    from archive.plots.figures.files import rendered
+    from archive.plots.figures.files import render
 
     FOLDER.mkdir(exist_ok=True)
     with archive.connect() as store:
@@ -81,7 +81,7 @@ def draw(pictures: Iterable[str]) -> None:
             kind, studies, options = PICTURES[name]
             path = FOLDER / f"{name}.png"
             picture = Image.open(
-                io.BytesIO(rendered(kinds.draw(store, kind, studies, **options), "png", DPI))
+                io.BytesIO(render(kinds.draw(store, kind, studies, **options), "png", DPI))
             )
             # A third of the bytes, for a difference that is hard to see.
             picture.convert("RGB").quantize(64).save(path, optimize=True)

@@ -10,7 +10,6 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.constraints import Constraint
-from archive.dashboard import jobs
 from archive.dashboard.endpoints import maps
 from archive.dashboard.wire import dumps
 from archive.errors import UsageError
@@ -573,10 +572,10 @@ def test_a_job_ends_after_its_limit_or_when_nobody_waits(monkeypatch):
             report(0.5)
 
     with pytest.raises(UsageError, match=r"takes longer than 0.01 seconds, 50% is done: try less"):
-        jobs.Job(endless, 0.01, "try less").outcome(30)
+        maps.Job(endless, 0.01, "try less").outcome(30)
 
-    monkeypatch.setattr(jobs, "LEFT_SECONDS", 0.01)
-    left = jobs.Job(endless, 1000, "")
+    monkeypatch.setattr(maps, "LEFT_SECONDS", 0.01)
+    left = maps.Job(endless, 1000, "")
     wait_until(lambda: left.failed, what="the end of a job that nobody asks for")
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from archive.api import Archive
 from archive.cli.serving import language_models
-from archive.dashboard import application, stream
+from archive.dashboard import application, news
 from archive.dashboard.application import Options
 from archive.dashboard.endpoints import changes
 from archive.dashboard.server import DashboardServer
@@ -347,7 +347,7 @@ def read_answer(connection):
 
 
 def test_no_request_leaves_a_trace(archive, address, monkeypatch, caplog, capfd):
-    monkeypatch.setattr(stream, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(news, "BEAT_SECONDS", 0.1)
     keys = [key for (key,) in archive.query("MATCH (a:Architecture) RETURN a.key").rows]
     client = RoughClient(address, SEED, keys)
     with caplog.at_level(logging.WARNING):

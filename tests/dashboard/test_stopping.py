@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from archive.dashboard.stopping import STOPPED, stop
+from archive.dashboard.endpoints.changes import STOPPED, stop_study
 from archive.errors import UnknownNameError
 from archive.store.records import Result, State
 from tests.support.stores import cells, propose, suggest
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.every_server
 
 def ended(archive):
     """Stop the study, and return what that changed."""
-    return stop(archive.studies, archive.proposals, "study")
+    return stop_study(archive.studies, archive.proposals, "study")
 
 
 def counts(archive):
@@ -34,7 +34,7 @@ def test_what_waits_is_cancelled_and_the_budget_is_what_is_evaluated_or_runs(arc
     assert propose(archive, cells(8)[6:]) == []
     assert ended(archive).cancelled == 0
     with pytest.raises(UnknownNameError):
-        stop(archive.studies, archive.proposals, "none")
+        stop_study(archive.studies, archive.proposals, "none")
 
 
 def test_a_search_refills_no_place_of_a_cancelled_proposal(archive, monkeypatch):

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, svg
-from archive.drawing.crossings import _crossings, ordered
-from archive.drawing.layout import Box, placed
-from archive.drawing.ranks import ranked
+from archive.drawing.layout import Box, arrange
+from archive.drawing.ranks import _crossings, order_rows, rank_nodes
 from tests.support import examples
 
 
@@ -40,7 +39,7 @@ def apart(one: Box, other: Box) -> bool:
 @given(graphs())
 @examples(2)
 def test_boxes_lie_apart_and_lines_pass_beside_them(diagram: Diagram) -> None:
-    at = placed(diagram)
+    at = arrange(diagram)
     assert all(apart(one, other) for one, other in combinations(at.boxes, 2))
     assert len(at.routes) == len(diagram.links)
     for route in at.routes:
@@ -68,8 +67,8 @@ def test_boxes_lie_apart_and_lines_pass_beside_them(diagram: Diagram) -> None:
 
 @given(graphs())
 def test_crossings_are_counted_as_by_hand(diagram: Diagram) -> None:
-    graph = ranked(len(diagram.nodes), diagram.links)
-    rows = ordered(graph)
+    graph = rank_nodes(len(diagram.nodes), diagram.links)
+    rows = order_rows(graph)
     assert sorted(vertex for row in rows for vertex in row) == list(range(len(graph.rank)))
     by_hand = 0
     for upper, lower in pairwise(rows):
@@ -81,13 +80,13 @@ def test_crossings_are_counted_as_by_hand(diagram: Diagram) -> None:
 
 def test_two_branches_that_need_not_cross_do_not() -> None:
     links = [Link(0, 1), Link(0, 2), Link(1, 4), Link(2, 3), Link(3, 5), Link(4, 5)]
-    graph = ranked(6, links)
-    assert _crossings(graph, ordered(graph)) == 0
+    graph = rank_nodes(6, links)
+    assert _crossings(graph, order_rows(graph)) == 0
 
 
 def test_a_chain_with_a_skip_is_straight_and_the_skip_passes_at_its_side() -> None:
     nodes = tuple(DiagramNode("layer", channels=units) for units in (8, 512, 64, 8))
-    at = placed(Diagram(nodes, (Link(0, 1), Link(1, 2), Link(2, 3), Link(0, 3))))
+    at = arrange(Diagram(nodes, (Link(0, 1), Link(1, 2), Link(2, 3), Link(0, 3))))
     assert len({box.left + box.width / 2 for box in at.boxes}) == 1
     assert at.boxes[1].width > at.boxes[2].width > at.boxes[0].width
     skip = at.routes[3].stations
@@ -100,7 +99,7 @@ def test_frames_contain_their_nodes_and_panels_stand_side_by_side() -> None:
     inner = Frame("× 3", frozenset({1, 2}))
     outer = Frame("× 2", frozenset({1, 2, 3}))
     panels = (Panel("one", frozenset(range(4))), Panel("other", frozenset(range(4, 8))))
-    at = placed(Diagram(nodes, links, (outer, inner), panels))
+    at = arrange(Diagram(nodes, links, (outer, inner), panels))
     (_, around), (_, within) = at.frames
     for place, inside in ((around, {1, 2, 3}), (within, {1, 2})):
         for u, box in enumerate(at.boxes):

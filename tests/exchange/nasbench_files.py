@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-from archive.exchange.releases.tfrecord import masked_crc
+from archive.exchange.releases.nasbench101 import masked_crc
 
 MATRIX = [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
 LABELS = ["input", "conv3x3-bn-relu", "maxpool3x3", "output"]

@@ -13,7 +13,7 @@ from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange import export_queries
 from archive.exchange.dump import dump
 from archive.exchange.load import load, verify
-from archive.exchange.merge import merged
+from archive.exchange.merge import merge_records
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from tests.conftest import wipe
@@ -566,6 +566,6 @@ def test_a_promotion_that_is_tried_again_is_later_than_the_one_that_was_given_up
         (given_up, done, "PRUNED"),
     ):
         for pair in ((first, second), (second, first)):
-            assert merged("proposal", *pair)["properties"]["state"] == later
+            assert merge_records("proposal", *pair)["properties"]["state"] == later
 
-    assert merged("proposal", given_up, done)["properties"]["rung_values"] == [0.5, 0.75]
+    assert merge_records("proposal", given_up, done)["properties"]["rung_values"] == [0.5, 0.75]

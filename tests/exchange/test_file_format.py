@@ -24,7 +24,7 @@ from archive.errors import ArchiveError, UsageError
 from archive.exchange import file_format
 from archive.exchange.file_format import DumpReader, DumpWriter, contents
 from archive.exchange.load import verify
-from archive.exchange.merge import merged
+from archive.exchange.merge import merge_records
 from archive.store.registered_agents import agent_id
 from tests.support import examples
 from tests.support.dumped import forged, records
@@ -539,7 +539,7 @@ def test_merging_is_commutative_and_associative(drawn):
     kind, a, b, c = drawn
 
     def both(one, other):
-        return merged(kind, one, other)
+        return merge_records(kind, one, other)
 
     def text(record):
         return file_format.text_of(record)
@@ -560,10 +560,12 @@ def test_merged_results_must_agree(first, second):
         for value in (first, second)
     )
     if first == second:
-        assert file_format.text_of(merged("evaluation", one, other)) == file_format.text_of(one)
+        assert file_format.text_of(merge_records("evaluation", one, other)) == file_format.text_of(
+            one
+        )
     else:
         with pytest.raises(ArchiveError, match="two copies of the study 'one' diverged"):
-            merged("evaluation", one, other)
+            merge_records("evaluation", one, other)
 
 
 def test_lines_are_what_other_programs_can_read(path):

@@ -15,8 +15,8 @@ from archive.architecture import codec
 from archive.errors import UsageError
 from archive.exchange.importers.external import add
 from archive.exchange.importers.nasbench101 import external_results
-from archive.exchange.releases import tfrecord
-from archive.exchange.releases.tfrecord import crc32c
+from archive.exchange.releases import nasbench101
+from archive.exchange.releases.nasbench101 import crc32c
 from archive.store.records import Evaluation
 from tests.exchange.nasbench_files import LABELS, MATRIX, framed, message, row
 from tests.support import examples
@@ -53,9 +53,9 @@ def test_the_checksum_is_castagnolis():
 @given(st.binary(max_size=300))
 def test_the_compiled_checksum_is_the_plain_one(data):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tfrecord, "_LONG", 300)
+        patched.setattr(nasbench101, "_LONG", 300)
         plain = crc32c(data)
-        patched.setattr(tfrecord, "_LONG", -1)
+        patched.setattr(nasbench101, "_LONG", -1)
         assert crc32c(data) == plain
 
 

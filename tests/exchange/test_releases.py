@@ -39,7 +39,7 @@ def published(shared_data, file: str, count: int) -> list[dict[str, str]]:
 
 def made(name, release, folder):
     """Make a table of a release, and return it with its rows."""
-    content, count = tables.encoded(tables.RELEASES[name].rows(release))
+    content, count = tables.encode(tables.RELEASES[name].rows(release))
     path = folder / f"{name}.csv.gz"
     path.write_bytes(content)
     rows = list(csv.DictReader(io.StringIO(gzip.decompress(content).decode())))

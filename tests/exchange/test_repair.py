@@ -18,7 +18,7 @@ import pytest
 from archive import settings
 from archive.api import connect
 from archive.errors import DamagedError, ServerStartError
-from archive.exchange import automatic_dumps, repair
+from archive.exchange import dump, repair
 from archive.exchange.load import load
 from archive.server import data_files, embedded
 from archive.server.dump_schedule import DumpSchedule, dumps
@@ -42,7 +42,7 @@ def intact(tmp_path_factory):
         evaluate(archive, [0.5] * 110, "many")
         content = dumped(archive, home / "whole.jsonl.gz", distances=False)
 
-    automatic_dumps.make(own, 3, 0.5)
+    dump.make(own, 3, 0.5)
     embedded.stop(own)
     return home, content
 
@@ -205,11 +205,11 @@ def test_automatic_dumps_are_kept_in_number_and_within_a_share_of_the_disk(
     for day in range(1, 5):
         stamp = f"2026010{day}T000000Z"
         monkeypatch.setattr("time.strftime", lambda *_, stamp=stamp: stamp)
-        assert stamp in automatic_dumps.make(store_settings, 3, 0.5)
+        assert stamp in dump.make(store_settings, 3, 0.5)
 
     kept = [path.name for path in dumps(folder)]
     assert kept == [f"automatic-2026010{day}T000000Z.jsonl.gz" for day in (4, 3, 2)]
-    assert "the disk is short" in automatic_dumps.make(store_settings, 3, 1e-12)
+    assert "the disk is short" in dump.make(store_settings, 3, 1e-12)
     assert sorted(path.name for path in folder.dumps.iterdir()) == sorted(kept)
     shutil.rmtree(folder.dumps)
 

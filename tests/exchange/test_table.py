@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from archive.api import Archive
 from archive.architecture import codec
 from archive.errors import ArchiveError
-from archive.exchange.importers.external import add
-from archive.exchange.importers.table import external_results, left_out
+from archive.exchange.importers.external import add, external_results, left_out
 from archive.store.properties import result_properties
 from archive.trainer.tasks import registry
 from tests.support import data_lines, examples

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from archive.launchers.fleet import TrainerFleet
-from archive.launchers.keeper import passed_over
+from archive.launchers.keeper import find_passed_over
 from archive.queue import workers
 from tests.support.stores import cells, propose
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.every_server
 
 def test_what_no_trainer_of_a_fleet_can_run(archive, store_settings):
     def lines(**changes):
-        return [str(each) for each in passed_over(archive, replace(fleet, **changes))]
+        return [str(each) for each in find_passed_over(archive, replace(fleet, **changes))]
 
     workers.arrive(archive.connection, "before")
     time.sleep(0.5)

@@ -10,7 +10,8 @@ import pytest
 
 from archive import plots, report
 from archive.errors import UsageError
-from archive.plots.data import drawable, hyperparameters
+from archive.plots.data import hyperparameters
+from archive.plots.data.results import LARGEST, describe_undrawable
 from archive.plots.figures import files, style
 from archive.store.records import Objective, Result
 from tests.support.stores import Suggestion, cells, study
@@ -72,7 +73,7 @@ def notes(figure):
     return figure.get_supxlabel()
 
 
-@pytest.mark.parametrize("large", [1e308, drawable.LARGEST])
+@pytest.mark.parametrize("large", [1e308, LARGEST])
 def test_plots_leave_out_what_cannot_be_drawn(filled, large):
     archive = filled(large)
     for kind, count in KINDS.items():
@@ -80,7 +81,7 @@ def test_plots_leave_out_what_cannot_be_drawn(filled, large):
         assert notes(figure) == (
             f"{count} numbers are left out, beyond 1e150" if large == 1e308 else ""
         ), kind
-        assert files.rendered(figure, "png")
+        assert files.render(figure, "png")
 
     (axes,) = plots.best_so_far(archive, "study", against="seconds").axes
     assert notes(axes.figure) == ("3 numbers are left out, beyond 1e150" if large == 1e308 else "")
@@ -148,5 +149,5 @@ def test_costs_next_to_zero_have_a_linear_axis():
 
 
 def test_one_number_is_counted_as_one():
-    assert drawable.sentence(1) == "1 number is left out, beyond 1e150"
-    assert drawable.sentence(0, "; ") == ""
+    assert describe_undrawable(1) == "1 number is left out, beyond 1e150"
+    assert describe_undrawable(0, "; ") == ""

@@ -172,11 +172,11 @@ def test_the_map_has_every_network_and_a_path(filled):
 
 def test_names_of_others_stay_text(filled):
     figure = plots.best_so_far(filled, ["study", ODD])
-    picture = files.rendered(figure, "svg")
+    picture = files.render(figure, "svg")
     assert " _$\\frac{$ <b>?" in labels(figure)
     assert b"<b>" not in picture
-    assert files.rendered(plots.best_so_far(filled, ["study", ODD]), "svg") == picture
-    assert style.shown("x" * 100) == "x" * 47 + "…"
+    assert files.render(plots.best_so_far(filled, ["study", ODD]), "svg") == picture
+    assert style.shorten("x" * 100) == "x" * 47 + "…"
 
 
 def test_studies_without_a_common_axis_are_refused(filled):
@@ -193,11 +193,9 @@ def test_studies_without_a_common_axis_are_refused(filled):
 def test_every_kind_has_a_function_with_its_options():
     import inspect
 
-    from archive.plots.figures import functions
-
     assert sorted(kind.replace("-", "_") for kind in kinds.KINDS) == plots.__all__
     for kind, about in kinds.KINDS.items():
-        parameters = inspect.signature(getattr(functions, kind.replace("-", "_"))).parameters
+        parameters = inspect.signature(getattr(plots, kind.replace("-", "_"))).parameters
         assert set(about.options) <= set(parameters)
         assert ("studies" in parameters) == about.several
 

@@ -17,12 +17,11 @@ from archive.plots.data import (
     hyperparameters,
     network_map,
     predictions,
-    profiles,
     progress,
     timeline,
     tradeoff,
 )
-from archive.plots.data.landmarks import Plane, oriented, place_all
+from archive.plots.data.landmarks import Plane, orient, place_all
 from archive.plots.data.results import RecordedResults
 from archive.queries import pareto
 from tests.support.stores import cells, study
@@ -272,21 +271,21 @@ def test_points_of_a_plane_keep_their_distances():
 
 def test_larger_networks_lie_to_the_right_and_to_the_top():
     size = np.array([1.0, 2.0, 3.0])
-    turned = oriented(np.array([[3.0, 0.0], [2.0, 1.0], [1.0, 0.5]]), size)
+    turned = orient(np.array([[3.0, 0.0], [2.0, 1.0], [1.0, 0.5]]), size)
     assert turned[:, 0].tolist() == [-3.0, -2.0, -1.0]
     assert (turned[:, 1] - turned[:, 1].mean()) @ size > 0
-    assert oriented(np.array([[-1.0, 0.0], [1.0, 0.0]]), np.ones(2))[:, 0].tolist() == [1.0, -1.0]
+    assert orient(np.array([[-1.0, 0.0], [1.0, 0.0]]), np.ones(2))[:, 0].tolist() == [1.0, -1.0]
 
 
 def test_profiles_count_operations_and_joined_pairs():
     plain = '[["ip",["conv3",16],["conv3",60,2],["fc",null,2],"op"],[[0,1],[1,2],[2,3],[3,4]]]'
-    assert profiles.profile(plain) == {
+    assert network_map.profile(plain) == {
         "ip@": 1, "conv3@4": 1, "conv3@6": 1, "fc@": 1, "op@": 1,
         "ip>conv3": 1, "conv3>conv3": 1, "conv3>fc": 1, "fc>op": 1,
     }  # fmt: skip
     whole = '[[["ip",null,1,{}],["relu",null,1,{}]],[0,1,1],[[0,1,0],[1,2,0]]]'
-    assert profiles.profile(whole) == {"ip@": 1, "relu@": 2, "ip>relu": 1, "relu>relu": 1}
-    dense = profiles.matrix([whole, plain, whole]).toarray()
+    assert network_map.profile(whole) == {"ip@": 1, "relu@": 2, "ip>relu": 1, "relu>relu": 1}
+    dense = network_map.profile_matrix([whole, plain, whole]).toarray()
     assert dense[0].tolist() == dense[2].tolist()
     assert dense[0][:2].tolist() == [1.0, math.sqrt(2.0)]
 

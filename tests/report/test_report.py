@@ -22,11 +22,10 @@ from archive.cli.main import archive as root
 from archive.cli.study.export import ReportFile
 from archive.constraints import parse
 from archive.queries.hypervolume import pareto_set
-from archive.report.charts import Chart
+from archive.report.charts import AxisScale, Chart, round_step, short
 from archive.report.contents import commands, contents
-from archive.report.page.rendering import rendered
+from archive.report.page.rendering import render
 from archive.report.plots import plots
-from archive.report.scales import AxisScale, round_step, short
 from archive.store.records import Objective, Result, Weights
 from tests.support.commands import shell
 from tests.support.json_documents import faults
@@ -140,19 +139,17 @@ def test_a_report_is_one_file_that_loads_nothing(filled):
     network = read.best[0].architecture
     twice = tuple(Observation(network, score, str(score)) for score in (-0.25, -0.75))
     guessed = Page(
-        rendered(
-            replace(read, recommended=Recommendation(network, -0.5, -0.625, -0.375, twice)), []
-        )
+        render(replace(read, recommended=Recommendation(network, -0.5, -0.625, -0.375, twice)), [])
     )
     assert (
         f"{network.key[:8]}, expected 0.5, 95 %: 0.375 to 0.625 (2 evaluations)"
         in guessed.texts["dd"]
     )
-    assert "recommended" not in rendered(replace(read, recommended=None), [])
+    assert "recommended" not in render(replace(read, recommended=None), [])
     many = replace(
         read, results=read.results.at(np.resize(np.arange(60), 1000)), shown=tuple(range(1000))
     )
-    whole = rendered(many, list(plots(filled, many)))
+    whole = render(many, list(plots(filled, many)))
     assert whole.count("<tr>") == 1001
     assert len(whole.encode()) < 1_500_000
 

@@ -177,8 +177,7 @@ def _onnx(program: ExportedProgram, example: Tensor, about: ModelSummary) -> byt
 
 
 def _check(content: bytes, form: str, module: nn.Module, example: Tensor) -> None:
-    """Compare the outputs of an exported model with those of the network; of ONNX only if its
-    runtime is installed.
+    """Compare the outputs of an exported model and the network; of ONNX only with its runtime.
 
     Raises:
         TrainingError: They differ.
@@ -208,9 +207,7 @@ def _check(content: bytes, form: str, module: nn.Module, example: Tensor) -> Non
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporters' remarks on packages that no network here needs out of the user's
-    terminal.
-    """
+    """Hide the exporters' remarks on packages that no network here needs."""
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
     exporter.setLevel(logging.ERROR)

@@ -49,7 +49,7 @@ class TrainedWeights:
         """Return the tensors by name, on the CPU, and what the trial wrote beside them.
 
         Raises:
-            WeightsError: The file holds no weights, or those of another architecture.
+            WeightsError: The file holds no weights, or weights of another architecture.
         """
         from archive.trainer.storage import weights_file
 
@@ -213,9 +213,9 @@ def module(archive: Archive, evaluation: str, weights_from: Sequence[str | Path]
 
 
 def _form(archive: Archive, record: Evaluation, saved: SavedWeights) -> NetworkForm:
-    known = saved.metadata.get("form")
-    if known is not None:
-        return NetworkForm(**{**known, "input_shape": tuple(known["input_shape"])})
+    form = saved.metadata.get("form")
+    if form is not None:
+        return NetworkForm(**{**form, "input_shape": tuple(form["input_shape"])})
 
     # Weights of a release that did not write it.
     task = _task(archive, record)

@@ -1,7 +1,6 @@
-"""Network morphism of trained weights: a grown network starts with the function of the network that
-it grew from.
+"""Network morphism of trained weights: a grown network starts with its parent's function.
 
-    match, demand, channels      which layers and channels of the child continue those of the parent
+    match, demand, channels      which layers and channels of the child continue the parent's
     feasibility                  whether the function can be kept
     tensors, transfer            the child's weights
     checking                     whether an ancestor's weights can be used: those of its network, and finite

@@ -1,5 +1,4 @@
-"""Channels of a child network: which of the parent's values each carries, and the source of each
-layer's weights.
+"""Channels of a child network: the parent's values that they carry, and their weights' source.
 
 symbol   meaning
 u, v     layers of the parent and of the child; v continues u, or is new
@@ -26,11 +25,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, product
 from typing import Any
 
 from archive.errors import InvalidArchitectureError
-from archive.trainer.morphism.demand import Demand, demands, token_of
-from archive.trainer.morphism.match import Matching, SizedNetwork, can_be_negative, passed
+from archive.trainer.morphism.match import (
+    Matching,
+    SizedNetwork,
+    Token,
+    can_be_negative,
+    emit_tokens,
+    pass_token,
+    possible,
+)
 
 Value = Any
 """Hashable; see the table above."""
@@ -79,9 +86,7 @@ class ContinuedLayer:
 
 @dataclass(frozen=True)
 class PassThrough:
-    """A new layer that passes channels through: for each unit, its terms as (input channel, 1 or
-    -1).
-    """
+    """A new layer that passes channels through: for each unit, (input channel, 1 or -1) terms."""
 
     sums: list[list[tuple[int, int]]]
 
@@ -118,11 +123,11 @@ class _Planner:
         self.parts: list[LayerPlan] = []
         self.demands = demands(matching)
         for v, u in enumerate(matching.of):
-            part, made = self._planned(v, u)
+            part, made = self._plan(v, u)
             self.parts.append(part)
             self.values.append(made)
 
-    def _planned(self, v: int, u: int | None) -> tuple[LayerPlan, list[Value]]:
+    def _plan(self, v: int, u: int | None) -> tuple[LayerPlan, list[Value]]:
         """Return the plan of a layer, and the values of its output channels."""
         if v == 0:
             return None, self.of_parent[0]
@@ -130,17 +135,25 @@ class _Planner:
         if self.child.groups[v] == "output":
             return None, []
 
-        entering = [value for p in self.child.architecture.parents[v] for value in self.values[p]]
+        entering = []
+        for p in self.child.architecture.parents[v]:
+            for value in self.values[p]:
+                entering.append(value)
+
         if u is not None:
-            return self._continued(v, u, entering)
+            return self._continue(v, u, entering)
 
         if self.child.groups[v] == "pool":
-            return None, [self._passed(v, value)[0] for value in entering]
+            return None, [self._pass_value(v, value)[0] for value in entering]
 
         return self._new(v, entering)
 
-    def _continued(self, v: int, u: int, entering: list[Value]) -> tuple[LayerPlan, list[Value]]:
-        needed = [value for p in self.parent.architecture.parents[u] for value in self.of_parent[p]]
+    def _continue(self, v: int, u: int, entering: list[Value]) -> tuple[LayerPlan, list[Value]]:
+        needed = []
+        for p in self.parent.architecture.parents[u]:
+            for value in self.of_parent[p]:
+                needed.append(value)
+
         columns = _columns(needed, entering, v)
         old = self.parent.architecture.layers[u]
         new = self.child.architecture.layers[v]
@@ -150,7 +163,7 @@ class _Planner:
         units: list[int | None] = [k % old.units for k in range(new.units)]
         identity = self.child.residual(v) and not self.parent.projects(u)
         if identity and not self.child.projects(v):
-            units = _aligned(needed, entering, v)
+            units = _align(needed, entering, v)
 
         inner = [k % old.units for k in range(new.units)] if self.child.residual(v) else []
         made: list[Value] = [None if j is None else (u, j) for j in units]
@@ -160,31 +173,33 @@ class _Planner:
         return ContinuedLayer(u, units, inner, columns, identity and self.child.projects(v)), made
 
     def _new(self, v: int, entering: list[Value]) -> tuple[LayerPlan, list[Value]]:
-        """Pass the input channels through in order; with too few units, the most needed ones
-        first.
-        """
+        """Pass input channels through in order; with too few units, the most needed first."""
         op = self.child.architecture.layers[v].op
         units = self.child.architecture.layers[v].units or 0
         sums = (
-            _joined(entering)
+            _join(entering)
             if op == "crelu"
             else [(value, [(k, 1)]) for k, value in enumerate(entering)]
         )
-        emitted = [self._passed(v, value) for value, _ in sums]
-        if all(value is None for made in emitted for value in made):
+        emitted = [self._pass_value(v, value) for value, _ in sums]
+        if all(value is None for value in chain.from_iterable(emitted)):
             return None, [None] * self.child.widths[v]
 
         unprojected = self.child.residual(v) and not self.child.projects(v)
-        chosen = list(range(units)) if unprojected else _chosen(emitted, units, self.demands[v])
+        chosen = list(range(units)) if unprojected else _choose(emitted, units, self.demands[v])
         # All first values; for a crelu, then all second ones.
-        made = [emitted[k][at] for at in range(len(emitted[0])) for k in chosen]
+        made = []
+        for index in range(len(emitted[0])):
+            for k in chosen:
+                made.append(emitted[k][index])
+
         return PassThrough([sums[k][1] for k in chosen]), made
 
-    def _passed(self, v: int, value: Value) -> tuple[Value, ...]:
+    def _pass_value(self, v: int, value: Value) -> tuple[Value, ...]:
         if value is None:
             return (None, None) if self.child.architecture.layers[v].op == "crelu" else (None,)
 
-        return passed(self.child, v, value, can_be_negative(self.parent, value))
+        return pass_token(self.child, v, value, can_be_negative(self.parent, value))
 
 
 def _values_of(parent: SizedNetwork) -> list[list[Value]]:
@@ -192,7 +207,11 @@ def _values_of(parent: SizedNetwork) -> list[list[Value]]:
     values: list[list[Value]] = []
     for u, layer in enumerate(parent.architecture.layers):
         if parent.groups[u] == "pool":
-            entering = [value for p in parent.architecture.parents[u] for value in values[p]]
+            entering = []
+            for p in parent.architecture.parents[u]:
+                for value in values[p]:
+                    entering.append(value)
+
             values.append([(layer.op, value) for value in entering])
         else:
             values.append([(u, j) for j in range(parent.widths[u])])
@@ -216,19 +235,17 @@ def _columns(needed: Sequence[Value], entering: Sequence[Value], v: int) -> Colu
 
         for sign, carriers in signed:
             first = len(columns.group)
-            for at, carrier in enumerate(carriers):
+            for index, carrier in enumerate(carriers):
                 columns.into.append(carrier)
-                columns.out_of.append(sources[at if one_by_one else 0])
+                columns.out_of.append(sources[index if one_by_one else 0])
                 columns.sign.append(sign)
-                columns.group.append(first + at if one_by_one else first)
+                columns.group.append(first + index if one_by_one else first)
 
     return columns
 
 
 def _carriers(present: dict[Value, list[int]], value: Value, v: int) -> list[tuple[int, list[int]]]:
-    """Return the input channels that carry a value, with the sign 1, or those of its two parts,
-    with 1 and -1.
-    """
+    """Return the input channels that carry a value, with the sign 1, or its two parts, with 1, -1."""
     if value in present:
         return [(1, present[value])]
 
@@ -244,16 +261,15 @@ def _carriers(present: dict[Value, list[int]], value: Value, v: int) -> list[tup
 def _positions(values: Iterable[Value]) -> dict[Value, list[int]]:
     """Return the channels of each value, without new values."""
     positions: dict[Value, list[int]] = defaultdict(list)
-    for at, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None:
-            positions[value].append(at)
+            positions[value].append(index)
 
     return dict(positions)
 
 
-def _aligned(needed: Sequence[Value], entering: Sequence[Value], v: int) -> list[int | None]:
-    """Return the units of a residual block without projection, each aligned with the channel that
-    is added to it.
+def _align(needed: Sequence[Value], entering: Sequence[Value], v: int) -> list[int | None]:
+    """Return the units of a residual block without projection, aligned with the added channels.
 
     Raises:
         InvalidArchitectureError: A unit of the parent would be lost.
@@ -267,16 +283,14 @@ def _aligned(needed: Sequence[Value], entering: Sequence[Value], v: int) -> list
                 "the block adds its input unprojected, which differs from its parent's", v
             )
 
-        for at, carrier in enumerate(carriers):
-            units[carrier] = sources[at % len(sources)]
+        for index, carrier in enumerate(carriers):
+            units[carrier] = sources[index % len(sources)]
 
     return units
 
 
-def _joined(entering: Sequence[Value]) -> list[tuple[Value, list[tuple[int, int]]]]:
-    """Return the values that a crelu can pass through, with their terms: a value, not its two
-    parts, if both arrive.
-    """
+def _join(entering: Sequence[Value]) -> list[tuple[Value, list[tuple[int, int]]]]:
+    """Return the values that a crelu can pass, with their terms; whole values before parts."""
     present = _positions(entering)
     joined: list[tuple[Value, list[tuple[int, int]]]] = []
     for k, value in enumerate(entering):
@@ -292,7 +306,7 @@ def _joined(entering: Sequence[Value]) -> list[tuple[Value, list[tuple[int, int]
     return joined
 
 
-def _chosen(emitted: Sequence[tuple[Value, ...]], units: int, demand: Demand) -> list[int]:
+def _choose(emitted: Sequence[tuple[Value, ...]], units: int, demand: Demand) -> list[int]:
     """Return the input that each unit of a new layer passes through."""
     useful = [k for k, made in enumerate(emitted) if any(value is not None for value in made)]
     if units < len(useful):
@@ -303,8 +317,65 @@ def _chosen(emitted: Sequence[tuple[Value, ...]], units: int, demand: Demand) ->
 
 
 def _urgency(made: tuple[Value, ...], demand: Demand) -> int:
-    """Return 3 for a value that the layer must pass through, 1 for one that a later layer needs,
-    and 0 for others.
-    """
+    """Return a value's urgency: 3 if the layer must pass it, 1 if a later one needs it, else 0."""
     tokens = [token_of(value) for value in made if value is not None]
     return max(2 * (token in demand.required) + (token in demand.useful) for token in tokens)
+
+
+@dataclass
+class Demand:
+    """The demand on one layer of the child.
+
+    Attributes:
+        required: Tokens that it must pass through.
+        useful: Tokens that it should pass through, the required ones among them.
+    """
+
+    required: set[Token] = field(default_factory=set)
+    useful: set[Token] = field(default_factory=set)
+
+
+def demands(matching: Matching) -> list[Demand]:
+    """Return the demand on each layer of the child, computed from the output to the input."""
+    child = matching.child.architecture
+    tokens = possible(matching)
+    result = [Demand() for _ in child.layers]
+    for v in reversed(range(1, len(child.layers))):
+        needs = _needs(matching, v, set().union(*(tokens[p] for p in child.parents[v])), result[v])
+        for p in child.parents[v]:
+            elsewhere = set().union(*(tokens[other] for other in child.parents[v] if other != p))
+            elsewhere |= _parts(elsewhere)
+            result[p].useful |= needs.useful & tokens[p]
+            result[p].required |= (needs.required & tokens[p]) - elsewhere
+
+    return result
+
+
+def token_of(value: Any) -> Token:
+    """Return the token of the layer that a channel's value belongs to."""
+    what, of = value
+    return (what, token_of(of)) if isinstance(what, str) else what
+
+
+def _needs(matching: Matching, v: int, entering: set[Token], demand: Demand) -> Demand:
+    """Return the tokens that a layer needs of its input, for its weights or later layers."""
+    u = matching.of[v]
+    if u is not None:
+        numbers = emit_tokens(matching.parent)
+        tokens = set().union(*(numbers[p] for p in matching.parent.architecture.parents[u]))
+        return Demand(tokens | _parts(tokens), tokens | _parts(tokens))
+
+    needs = Demand()
+    for token in entering:
+        made = set(pass_token(matching.child, v, token, can_be_negative(matching.parent, token)))
+        if made & demand.useful:
+            needs.useful.add(token)
+
+        if made & demand.required:
+            needs.required.add(token)
+
+    return needs
+
+
+def _parts(tokens: set[Token]) -> set[Token]:
+    return set(product("+-", tokens))

@@ -1,10 +1,9 @@
-"""Inherited weights: an ancestor's weights, found in the archive by the daemon and adapted in the
-trial's process.
+"""Inherited weights: an ancestor's weights, found by the daemon, adapted in the trial.
 
     find_ancestor ── lineage ──> nearest ancestor with usable weights ──> InheritedWeights       in the daemon, no torch
     InheritedWeights() ── weights file ──> the ancestor's weights ──> the network's weights      in the trial
 
-The rules are those of `archive.trainer.protocols.morph`.
+`archive.trainer.protocols.morph` has the rules.
 """
 
 from __future__ import annotations
@@ -15,22 +14,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch import Tensor
+
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, InvalidArchitectureError, WeightsError
 from archive.store.lineage import Ancestor
 from archive.store.protocol_names import ProtocolName
 from archive.store.records import Weights
-from archive.trainer.morphism.feasibility import operations_between
+from archive.trainer.morphism.transfer import operations_between
+from archive.trainer.nn import builders
 from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.storage import weights_store
 from archive.trainer.storage.locations import local_folder
 from archive.trainer.storage.timeouts import CircuitBreaker
 from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from archive.api import Archive
+
 
 log = logging.getLogger("archive.trainer")
 
@@ -72,12 +75,11 @@ class InheritedWeights:
         Raises:
             WeightsError: They cannot be read, do not fit, or are not finite.
         """
-        from archive.trainer.morphism import checking
         from archive.trainer.storage import weights_file
 
         saved = weights_file.load(self.weights)
         try:
-            checking.check(
+            check(
                 self.weights.uri, saved.architecture, saved.weights, self.task.form(self.protocol)
             )
             return adapt(
@@ -104,8 +106,7 @@ def adapt(
     protocol: TrainingProtocol,
     seed: int,
 ) -> StateDict:
-    """Return weights, in the canonical order of the child's layers, with which it has its parent's
-    function.
+    """Return weights, in the canonical order of layers, that give a child its parent's function.
 
     New normalisations are calibrated on the first training inputs.
 
@@ -139,8 +140,7 @@ def find_ancestor(
     *,
     maximise: bool | None = None,
 ) -> tuple[InheritedWeights, dict[str, Any]] | None:
-    """Return the weights that a network can inherit, and their record for the evaluation; None
-    without an ancestor.
+    """Return a network's inheritable weights and their record; None without an ancestor.
 
     The weights are reserved, so that no collection deletes them meanwhile, and the store records
     that the ancestor was morphed into the network.
@@ -207,3 +207,49 @@ def _record_of(ancestor: Ancestor, operations: tuple[str, ...]) -> dict[str, Any
         "uri": ancestor.weights.uri,
         "sha256": ancestor.weights.sha256,
     }
+
+
+_SHOWN = 3
+
+
+def check(
+    uri: str, architecture: Architecture, weights: Mapping[str, Tensor], form: NetworkForm
+) -> None:
+    """Check that weights have all tensors of their network, with finite numbers.
+
+    Args:
+        uri: Address of the weights, for the error.
+        architecture: The network, in the order of layers that names the weights.
+        weights: Tensors by name.
+        form: Form of the network.
+
+    Raises:
+        WeightsError: A tensor is missing, has another shape, or has NaN or infinity.
+    """
+    tensors = builders.build(architecture, form).state_dict()
+    # Counters of batches are no weights: nothing depends on them.
+    needed = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
+    if missing := [name for name in needed if name not in weights]:
+        unexpected = [name for name in weights if name not in tensors]
+        further = f"; unexpected: {_list(unexpected)}" if unexpected else ""
+        raise WeightsError(
+            f"the weights of {uri} do not fit its network: missing: {_list(missing)}{further}"
+        )
+
+    for name, tensor in needed.items():
+        if weights[name].shape != tensor.shape:
+            raise WeightsError(
+                f"the weights of {uri} do not fit its network: {name} must have the shape "
+                f"{tuple(tensor.shape)}, "
+                f"got {tuple(weights[name].shape)}"
+            )
+
+    if infinite := [name for name in needed if not torch.isfinite(weights[name].float()).all()]:
+        raise WeightsError(
+            f"the weights of {uri} are not finite: NaN or infinity in {_list(infinite)}"
+        )
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"

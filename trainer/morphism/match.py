@@ -1,4 +1,4 @@
-"""Matching of a child network's layers with those of its parent, from the two graphs alone.
+"""Matching of a child network's layers with its parent's, from the two graphs alone.
 
 symbol   meaning                                                           here
 u        layer of the parent                                               position
@@ -8,7 +8,7 @@ token    output of a layer, expressed by the parent's layers               u, or
 
 A layer continues u if it has u's operation and stride, at least u's units, and at least the inputs
 of u. Pools have no weights and continue nothing: they turn tokens into tokens of pooled images. A
-new layer passes its input through where it can be the identity (`passed`). Several layers may
+new layer passes its input through where it can be the identity (`pass_token`). Several layers may
 continue one, after the duplication of a path.
 
 The matching determines the destination of weights (`archive.trainer.morphism.transfer`) and, read
@@ -23,6 +23,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, product
 from typing import Any
 
 from archive.architecture.graph import Architecture
@@ -32,7 +33,7 @@ Token = Any
 """Hashable: a position in the parent, or a pair of an operation on a token and the token."""
 
 NEVER_NEGATIVE = frozenset({"relu", "crelu", "logistic", "softplus", "fc"})
-"""Operations whose outputs are never negative, beside those of the group `conv`."""
+"""Operations whose outputs are never negative, beside the operations of the group `conv`."""
 
 _VISITS = 20_000
 """Most layers that one search visits."""
@@ -55,9 +56,7 @@ class SizedNetwork:
 
     @cached_property
     def widths(self) -> list[int]:
-        """Output channels or features of each layer; for decisions and the output, those of their
-        input.
-        """
+        """Output channels or features of each layer; decisions and output have their input's."""
         widths: list[int] = []
         for u, layer in enumerate(self.architecture.layers):
             if self.groups[u] == "input":
@@ -120,7 +119,7 @@ class Matching:
     @property
     def operations(self) -> tuple[str, ...]:
         """The operations from the parent to the child, in words, with positions in the child."""
-        return tuple(_described(self))
+        return tuple(_describe(self))
 
 
 def matchings(
@@ -142,7 +141,7 @@ def matchings(
     yield from _MatchingSearch(parent, child, visits).run()
 
 
-def passed(
+def pass_token(
     sized: SizedNetwork, v: int, entering: Token, negative: bool
 ) -> tuple[Token | None, ...]:
     """Return the outputs of a new layer for one token of its input, one for each output channel.
@@ -183,10 +182,8 @@ def can_be_negative(parent: SizedNetwork, token: Token) -> bool:
     return parent.groups[u] != "conv" and parent.architecture.layers[u].op not in NEVER_NEGATIVE
 
 
-def emitted(sized: SizedNetwork) -> list[frozenset[Token]]:
-    """Return the tokens of each layer of a network by its own positions: itself, or the pooled
-    tokens of a pool.
-    """
+def emit_tokens(sized: SizedNetwork) -> list[frozenset[Token]]:
+    """Return the tokens of each layer by its own positions; a pool has the tokens it pools."""
     tokens: list[frozenset[Token]] = []
     for u, layer in enumerate(sized.architecture.layers):
         if sized.groups[u] == "pool":
@@ -214,9 +211,10 @@ class _MatchingSearch:
         self.parent = parent
         self.child = child
         self.left = visits
-        own = emitted(parent)
+        numbers = emit_tokens(parent)
         self.needed = [
-            frozenset().union(*(own[p] for p in parents)) for parents in parent.architecture.parents
+            frozenset().union(*(numbers[p] for p in parents))
+            for parents in parent.architecture.parents
         ]
         self.inner = {
             u for u, group in enumerate(parent.groups) if group not in ("input", "output", "pool")
@@ -245,7 +243,9 @@ class _MatchingSearch:
 
         for choice in self._choices(v, open_):
             self.of[v] = choice
-            self.tokens[v] = frozenset((choice,)) if choice is not None else self._passed_tokens(v)
+            self.tokens[v] = (
+                frozenset((choice,)) if choice is not None else self._tokens_passed_by(v)
+            )
             yield from self._from(v + 1)
 
         self.of[v] = None
@@ -281,11 +281,11 @@ class _MatchingSearch:
     def _entering(self, v: int) -> frozenset[Token]:
         return frozenset().union(*(self.tokens[p] for p in self.child.architecture.parents[v]))
 
-    def _passed_tokens(self, v: int) -> frozenset[Token]:
+    def _tokens_passed_by(self, v: int) -> frozenset[Token]:
         made = (
-            passed(self.child, v, t, can_be_negative(self.parent, t)) for t in self._entering(v)
+            pass_token(self.child, v, t, can_be_negative(self.parent, t)) for t in self._entering(v)
         )
-        return frozenset(token for outputs in made for token in outputs if token is not None)
+        return frozenset(token for token in chain.from_iterable(made) if token is not None)
 
     def _decides_alike(self) -> bool:
         """Return whether the mean of the decisions is kept: each is present, and equally often."""
@@ -294,7 +294,7 @@ class _MatchingSearch:
         return len(set(counts.values())) == 1 and 0 not in counts.values()
 
 
-def _described(matching: Matching) -> Iterator[str]:
+def _describe(matching: Matching) -> Iterator[str]:
     child = matching.child
     for v, (layer, u) in enumerate(zip(child.architecture.layers, matching.of, strict=True)):
         if u is not None:
@@ -312,10 +312,10 @@ def _described(matching: Matching) -> Iterator[str]:
 
 def _skips(matching: Matching, v: int, u: int) -> Iterator[int]:
     """Yield the inputs of a layer that carry nothing of the layer that it continues."""
-    own = emitted(matching.parent)
+    numbers = emit_tokens(matching.parent)
     architecture = matching.parent.architecture
-    needed = frozenset().union(*(own[p] for p in architecture.parents[u]))
-    needed |= {(sign, token) for token in needed for sign in "+-"}
+    needed = frozenset().union(*(numbers[p] for p in architecture.parents[u]))
+    needed |= set(product("+-", needed))
     present = possible(matching)
     yield from (p for p in matching.child.architecture.parents[v] if not present[p] & needed)
 
@@ -330,11 +330,9 @@ def possible(matching: Matching) -> list[frozenset[Token]]:
 
         entering = frozenset().union(*(tokens[p] for p in matching.child.architecture.parents[v]))
         made = (
-            passed(matching.child, v, token, can_be_negative(matching.parent, token))
+            pass_token(matching.child, v, token, can_be_negative(matching.parent, token))
             for token in entering
         )
-        tokens.append(
-            frozenset(token for outputs in made for token in outputs if token is not None)
-        )
+        tokens.append(frozenset(token for token in chain.from_iterable(made) if token is not None))
 
     return tokens

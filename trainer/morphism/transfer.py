@@ -1,5 +1,4 @@
-"""Network morphism of trained weights: a child network starts with the function that its parent has
-learned.
+"""Network morphism of trained weights: a child starts with the function of its parent.
 
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow,
 Shlens: Net2Net (2016). Wei, Wang, Rui, Chen: Network Morphism (2016).
@@ -24,20 +23,29 @@ The shares are random, and differ between the next layer's units, so that copies
 gradients and diverge from the first step on. Net2Net adds noise for that, which changes the
 function; `noise` does the same on request.
 
-`archive.trainer.morphism.feasibility` lists what cannot be inherited.
+`archive.trainer.morphism.transfer` lists what cannot be inherited.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import torch
 from torch import Tensor, nn
 
 from archive.architecture.graph import Architecture
-from archive.trainer.morphism.feasibility import planned
-from archive.trainer.morphism.tensors import TransferSources, filled
+from archive.errors import InvalidArchitectureError
+from archive.trainer.morphism.channels import (
+    ColumnSources,
+    ContinuedLayer,
+    LayerPlan,
+    PassThrough,
+    plan,
+)
+from archive.trainer.morphism.match import Matching, SizedNetwork, matchings
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 
@@ -74,30 +82,29 @@ def inherit(
         child: Architecture, in the order of layers that names the result.
         form: Form of both networks.
         seed: Seed of the undetermined weights, and of the shares of copies.
-        noise: Standard deviation, relative to that of a layer's weights, of noise on the weights of
+        noise: Standard deviation, relative to the deviation of a layer's weights, of noise on the weights of
             copied units and of new layers. The function is then the parent's up to the noise.
 
     Raises:
         InvalidArchitectureError: The search finds no way for the child to keep the parent's
             function.
     """
-    matching, parts = planned(parent, child, form.input_shape)
-    drawn = {
-        name: tensor.detach()
-        for name, tensor in builders.build(child, form, seed).state_dict().items()
-    }
+    matching, parts = plan_transfer(parent, child, form.input_shape)
+    drawn = {}
+    for name, tensor in builders.build(child, form, seed).state_dict().items():
+        drawn[name] = tensor.detach()
+
     generator = torch.Generator().manual_seed(seed)
-    made, identities = filled(TransferSources(matching, parts, weights, drawn), generator, noise)
+    made, identities = fill(TransferSources(matching, parts, weights, drawn), generator, noise)
     return TransferredWeights(made, matching.operations, tuple(identities))
 
 
 @torch.no_grad()
 def calibrate(network: nn.Module, identities: Sequence[str], inputs: Tensor) -> None:
-    """Calibrate normalisations that are the identity in evaluation to be nearly the identity in
-    training, too.
+    """Calibrate identity normalisations to be nearly the identity in training, too.
 
     In training, a normalisation uses the mean and the deviation of its batch, which would change
-    the function. Here its running statistics become those of the inputs, and its factor and offset
+    the function. Here its running statistics become the inputs', and its factor and offset
     invert them: in evaluation it stays the identity.
 
     Args:
@@ -127,3 +134,273 @@ def _recalibrate(norm: nn.Module, entering: tuple[Tensor, ...]) -> None:
 
     norm.weight.copy_((variance + norm.eps).sqrt())
     norm.bias.copy_(mean)
+
+
+_MATCHINGS = 64
+
+
+def preserving(parent: Architecture, child: Architecture, input_shape: Sequence[int]) -> bool:
+    """Return whether, for any weights of the parent, the child has weights with the same function.
+
+    Args:
+        parent: Architecture of the space `cnn` or `mlp`.
+        child: Architecture of the same space.
+        input_shape: (channels, height, width) or (features,) of one input.
+    """
+    try:
+        plan_transfer(parent, child, input_shape)
+    except InvalidArchitectureError:
+        return False
+
+    return True
+
+
+def operations_between(
+    parent: Architecture, child: Architecture, input_shape: Sequence[int]
+) -> tuple[str, ...]:
+    """Return the operations from the parent to the child, in words, with positions in the child.
+
+    Raises:
+        InvalidArchitectureError: No operations keep the function.
+    """
+    return plan_transfer(parent, child, input_shape)[0].operations
+
+
+def plan_transfer(
+    parent: Architecture, child: Architecture, input_shape: Sequence[int]
+) -> tuple[Matching, list[LayerPlan]]:
+    """Return the first matching that keeps the function.
+
+    Raises:
+        InvalidArchitectureError: None does, or the networks are not of `cnn` or `mlp`.
+    """
+    if child.space not in ("cnn", "mlp"):
+        raise InvalidArchitectureError(f"networks of the space {child.space} inherit no weights")
+
+    problem = InvalidArchitectureError(
+        "some layers of the parent are missing, or lack a part of their input"
+    )
+    for matching in islice(
+        matchings(SizedNetwork(parent, input_shape), SizedNetwork(child, input_shape)), _MATCHINGS
+    ):
+        try:
+            return matching, plan(matching)
+        except InvalidArchitectureError as error:
+            problem = error
+
+    raise InvalidArchitectureError(
+        f"{child!r} cannot inherit from {parent!r}: {problem.reason}", problem.layer
+    )
+
+
+_NORM = ("weight", "bias", "running_mean", "running_var")
+_EPSILON = 1e-5
+"""Torch's addend of a variance before the division."""
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class TransferSources:
+    """Sources of a child's weights.
+
+    Attributes:
+        matching: The layers that it continues.
+        parts: Plan of each of its layers.
+        weights: The parent's weights.
+        drawn: Initial weights of the child, drawn from a seed.
+    """
+
+    matching: Matching
+    parts: list[LayerPlan]
+    weights: Mapping[str, Tensor]
+    drawn: Mapping[str, Tensor]
+
+
+def fill(
+    sources: TransferSources, generator: torch.Generator, noise: float
+) -> tuple[Tensors, list[str]]:
+    """Return the child's weights, and the names of the normalisations that must be the identity.
+
+    Args:
+        sources: Sources of the weights.
+        generator: Generator of the shares and the noise.
+        noise: Standard deviation relative to the deviation of a layer's weights; 0 for none.
+    """
+    like = next(iter(sources.weights.values()))
+    made: Tensors = {}
+    identities: list[str] = []
+    for v, part in enumerate(sources.parts):
+        drawn = _of_layer(sources.drawn, v, like.dtype)
+        if part is not None:
+            layer = _LayerTensors(drawn, sources.matching.child.entering(v), generator, noise)
+            if isinstance(part, ContinuedLayer):
+                layer.copy_from_parent(part, _of_layer(sources.weights, part.layer, like.dtype))
+            else:
+                layer.pass_through(part)
+
+            identities += [f"layers.{v}.{name}" for name in layer.identities]
+
+        made.update({f"layers.{v}.{name}": tensor for name, tensor in drawn.items()})
+
+    return made, identities
+
+
+def _of_layer(weights: Mapping[str, Tensor], layer: int, dtype: torch.dtype) -> Tensors:
+    start = f"layers.{layer}."
+    fresh = {}
+    for name, tensor in weights.items():
+        if name.startswith(start):
+            fresh[name.removeprefix(start)] = tensor
+
+    return {
+        name: tensor.to(dtype, copy=True) if tensor.is_floating_point() else tensor
+        for name, tensor in fresh.items()
+    }
+
+
+class _LayerTensors:
+    """One layer's tensors by their names in the layer, changed in place.
+
+    The names of a layer's only weights begin with `""`, `affine.` or `filter.`; a residual block
+    has `first.`, `second.` and perhaps `projection.`.
+    """
+
+    def __init__(
+        self, drawn: Tensors, channels: int, generator: torch.Generator, noise: float
+    ) -> None:
+        self.own = drawn
+        self.channels = channels
+        self.generator = generator
+        self.noise = noise
+        self.identities: list[str] = []
+
+    def copy_from_parent(self, part: ContinuedLayer, old: Tensors) -> None:
+        """Copy the weights of the layer that this one continues."""
+        if "first.weight" not in self.own:
+            start = self._start()
+            units: Sequence[int | None] = part.units or range(len(self.own[f"{start}weight"]))
+            self._copy(start, old, units, part.columns)
+            return
+
+        self._copy("first.", old, part.inner, part.columns)
+        inner = ColumnSources(
+            [*range(len(part.inner))], part.inner, [1] * len(part.inner), part.inner
+        )
+        self._copy("second.", old, part.units, inner)
+        if part.identity:
+            count = len(old["first.weight"][0])
+            identity = torch.eye(count, dtype=old["first.weight"].dtype)[..., None, None]
+            self._set(
+                "projection.weight",
+                _mix(_rows(identity, part.units), part.columns, self.channels, self.generator),
+            )
+            self._neutralise("projection.")
+        elif "projection.weight" in self.own:
+            self._copy("projection.", old, part.units, part.columns)
+
+    def pass_through(self, part: PassThrough) -> None:
+        """Set the weights to the identity on the plan's channels."""
+        if "first.weight" in self.own:
+            # Zero weights in front of a normalisation would have unbounded gradients.
+            silent = "second.norm.weight" if "second.norm.weight" in self.own else "second.weight"
+            self.own[silent].zero_()
+            if "projection.weight" not in self.own:
+                return
+
+        start = "projection." if "first.weight" in self.own else self._start()
+        weight = self.own[f"{start}weight"]
+        centre = [side // 2 for side in weight.shape[2:]]
+        weight.zero_()
+        for unit, terms in enumerate(part.sums):
+            for channel, sign in terms:
+                weight[(unit, channel, *centre)] = sign
+
+        self._add_noise(weight, range(len(weight)), 1 / math.sqrt(weight[0].numel()))
+        self._neutralise(start)
+
+    def _start(self) -> str:
+        return next(start for start in ("", "affine.", "filter.") if f"{start}weight" in self.own)
+
+    def _copy(
+        self, start: str, old: Tensors, units: Sequence[int | None], columns: ColumnSources
+    ) -> None:
+        weight = old[f"{start}weight"]
+        # A dense layer on an image has one column for each pixel of each channel.
+        entering = 1 + max(chain(columns.out_of, *columns.merged))
+        shaped = weight if weight.ndim > 2 else weight.reshape(len(weight), entering, -1)
+        channels = self.channels if not start.startswith("second") else len(columns.into)
+        mixed = _mix(_rows(shaped, units), columns, channels, self.generator)
+        copies = [k for k, unit in enumerate(units) if unit is not None and unit in units[:k]]
+        self._add_noise(mixed, copies, float(weight.std()) if weight.numel() > 1 else 0.0)
+        self._set(f"{start}weight", mixed, units)
+        for name in (f"{start}bias", *(_normalisation(start) + name for name in _NORM)):
+            if name in self.own:
+                self._set(name, _rows(old[name], units), units)
+
+    def _set(self, name: str, tensor: Tensor, units: Sequence[int | None] = ()) -> None:
+        """Set a tensor, except for the rows of new units."""
+        target = self.own[name]
+        new = [k for k, unit in enumerate(units) if unit is None]
+        tensor = tensor.reshape(target.shape)
+        tensor[new] = target[new]
+        self.own[name] = tensor.contiguous()
+
+    def _neutralise(self, start: str) -> None:
+        """Set bias and normalisation behind these weights to the identity."""
+        norm = _normalisation(start)
+        if f"{start}bias" in self.own:
+            self.own[f"{start}bias"].zero_()
+
+        if f"{norm}weight" in self.own:
+            for name, value in zip(_NORM, (math.sqrt(1 + _EPSILON), 0.0, 0.0, 1.0), strict=True):
+                self.own[norm + name].fill_(value)
+
+            self.identities.append(norm.removesuffix("."))
+
+    def _add_noise(self, weight: Tensor, rows: Sequence[int], scale: float) -> None:
+        if self.noise and len(rows):
+            drawn = torch.randn(weight[rows].shape, generator=self.generator, dtype=weight.dtype)
+            weight[rows] += self.noise * scale * drawn
+
+
+def _normalisation(start: str) -> str:
+    """Return the prefix of the normalisation that follows these weights."""
+    return "norm." if start == "affine." else f"{start}norm."
+
+
+def _rows(tensor: Tensor, units: Sequence[int | None]) -> Tensor:
+    """Return the rows of the parent's units; new units get arbitrary ones, replaced later."""
+    return tensor[[0 if unit is None else unit for unit in units]]
+
+
+def _mix(
+    weight: Tensor, columns: ColumnSources, channels: int, generator: torch.Generator
+) -> Tensor:
+    """Return the weights of a child's layer from its parent's, with the planned inputs.
+
+    Args:
+        weight: (units, entering, …), the parent's weights in the order of the child's units.
+        columns: Source of each input channel.
+        channels: Number of the child's input channels.
+        generator: Generator of the shares, of which each is between a half and one and a half
+            before the division.
+
+    Returns:
+        (units, channels, …).
+    """
+    weight = weight.clone()
+    for positions in columns.merged:
+        weight[:, positions[0]] = weight[:, positions].sum(dim=1)
+
+    mixed = weight.new_zeros((len(weight), channels, *weight.shape[2:]))
+    drawn = 0.5 + torch.rand(
+        (len(weight), len(columns.into)), generator=generator, dtype=weight.dtype
+    )
+    group = torch.tensor(columns.group)
+    total = drawn.new_zeros((len(weight), int(group.max()) + 1)).index_add_(1, group, drawn)
+    share = drawn / total[:, group] * torch.tensor(columns.sign, dtype=weight.dtype)
+    mixed[:, columns.into] = weight[:, columns.out_of] * share.reshape(
+        *share.shape, *[1] * (weight.ndim - 2)
+    )
+    return mixed

@@ -2,7 +2,7 @@
 
 `digits/1+morph` is `digits/1` with one more rule; every protocol has such a variant. A network that
 descends from another one in the archive (`archive.store.lineage`) by operations that keep its
-function (`archive.trainer.morphism.feasibility`) inherits the weights of the nearest such ancestor
+function (`archive.trainer.morphism.transfer`) inherits the weights of the nearest such ancestor
 that was trained on the same task, under the same protocol with or without `+morph`. It then trains
 for a fifth of the epochs, which the schedule spans, with a seed of its own (`seed_of`). All other
 networks start from the study's seed, and train under `digits/1`.

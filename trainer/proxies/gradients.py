@@ -21,7 +21,7 @@ from archive.trainer.proxies.probe import (
     Intercepting,
     NetworkProbe,
     argument,
-    skipped,
+    skip,
     weights,
 )
 
@@ -60,7 +60,9 @@ def fisher(probe: NetworkProbe) -> float:
     if not saliencies:
         return float("nan")
 
-    return float(sum(0.5 * count * each.square().mean(0).sum() for each, count in saliencies))
+    return float(
+        sum(0.5 * count * saliency.square().mean(0).sum() for saliency, count in saliencies)
+    )
 
 
 _LOG_SOFTMAX = frozenset(["log_softmax"])
@@ -73,7 +75,7 @@ def _mean(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
     return argument(args, kwargs, 0, "input", "self").mean(dim)
 
 
-_LINEAR = {NORMALISATIONS: skipped, _LOG_SOFTMAX: skipped, _LOG_SUMS: _mean}
+_LINEAR = {NORMALISATIONS: skip, _LOG_SOFTMAX: skip, _LOG_SUMS: _mean}
 
 
 @proxy(
@@ -106,10 +108,9 @@ def synflow(probe: NetworkProbe) -> float:
             return float("nan")
 
         gradients = torch.autograd.grad(network(ones).sum(), parameters, allow_unused=True)
-        flows = [
-            (w.detach() * g).sum()
-            for w, g in zip(parameters, gradients, strict=True)
-            if g is not None
-        ]
+        flows = []
+        for w, g in zip(parameters, gradients, strict=True):
+            if g is not None:
+                flows.append((w.detach() * g).sum())
 
     return float(torch.stack(flows).sum().log()) if flows else float("nan")

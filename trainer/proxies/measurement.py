@@ -73,8 +73,7 @@ class ProxyMeasurement:
         self._targets = torch.from_numpy(part.targets[rows]).to(device)
 
     def __call__(self, architecture: Architecture) -> Mapping[str, float]:
-        """Return the scores of a network by proxy, with its costs; NaN for a proxy that is not
-        defined for it.
+        """Return a network's scores by proxy, with its costs; NaN for an undefined proxy.
 
         Raises:
             InvalidArchitectureError: The architecture cannot have the task's form.
@@ -153,7 +152,7 @@ def measure(
         UsageError: The protocol has a recipe.
         SettingsError: The data are missing.
     """
-    new = unmeasured(archive, task, protocol, networks)
+    new = find_unmeasured(archive, task, protocol, networks)
     if not new:
         return 0
 
@@ -163,8 +162,8 @@ def measure(
     for begin in range(0, len(new), STORE_BATCH):
         scores: dict[str, Mapping[str, float]] = {}
         for done, network in enumerate(new[begin : begin + STORE_BATCH], begin + 1):
-            if (own := measured(network)) is not None:
-                scores[network.key] = own
+            if (new_scores := measured(network)) is not None:
+                scores[network.key] = new_scores
 
             progress(done, len(new))
 
@@ -176,23 +175,22 @@ def measure(
     return count
 
 
-def unmeasured(
+def find_unmeasured(
     archive: Archive, task: Task, protocol: TrainingProtocol, networks: Iterable[Architecture]
 ) -> list[Architecture]:
     """Return the networks, sorted by key, of which the archive lacks a proxy."""
     by_key = {network.key: network for network in networks}
-    known = archive.proxies.of_networks(task.name, protocol.name, SOURCE, by_key)
+    stored = archive.proxies.of_networks(task.name, protocol.name, SOURCE, by_key)
     # A package may have added a proxy since.
     return [
         network
         for key, network in sorted(by_key.items())
-        if {*registry.names()} - known.get(key, {}).keys()
+        if {*registry.names()} - stored.get(key, {}).keys()
     ]
 
 
 def subject_of(study: Study, access: FileAccess) -> tuple[Task, TrainingProtocol]:
-    """Return the task of a study, and the protocol without what comes after the initialisation of a
-    network.
+    """Return a study's task, and its protocol without choices after the initialisation.
 
     Inherited weights and objectives do.
 
@@ -224,9 +222,7 @@ def with_inputs(task: Task | TabularTask) -> Task:
 
 
 def sample_of(space: Space, count: int) -> list[Architecture]:
-    """Return random networks of a space: everywhere the same ones, and the first ones of any larger
-    count.
-    """
+    """Return random networks of a space: always the same, and a prefix of any larger count."""
     import numpy as np
 
     from archive.spaces.base import distinct_sample

@@ -62,7 +62,9 @@ class Intercepting(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self._seen = seen
-        self._handlers = {name: handler for names, handler in handlers.items() for name in names}
+        self._handlers: dict[str, Handler] = {}
+        for names, handler in handlers.items():
+            self._handlers |= dict.fromkeys(names, handler)
 
     def __torch_function__(
         self,
@@ -80,10 +82,12 @@ class Intercepting(TorchFunctionMode):
         return value
 
 
-def argument(args: Sequence[Any], kwargs: Mapping[str, Any], at: int, *names: str) -> Tensor:
+def argument(args: Sequence[Any], kwargs: Mapping[str, Any], position: int, *names: str) -> Tensor:
     """Return an argument of a call by its position or its name."""
     tensor: Tensor = (
-        args[at] if len(args) > at else next(kwargs[name] for name in names if name in kwargs)
+        args[position]
+        if len(args) > position
+        else next(kwargs[name] for name in names if name in kwargs)
     )
     return tensor
 
@@ -104,7 +108,7 @@ def by_channel(func: Callable[..., Any], values: Tensor) -> Tensor:
     return values.flatten(2).transpose(1, 2)
 
 
-def skipped(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+def skip(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
     """Return the input of a call instead of its value: a handler."""
     return argument(args, kwargs, 0, "input", "self")
 
@@ -135,8 +139,7 @@ class Passes:
 @final
 @dataclass(frozen=True, eq=False)
 class NetworkProbe:
-    """An untrained network with one batch, both unchanged by proxies; the shared passes are
-    computed once.
+    """An untrained network with one batch; the passes that proxies share are computed once.
 
     Attributes:
         network: The network, on the device of the batch.
@@ -160,9 +163,7 @@ class NetworkProbe:
 
     @contextmanager
     def copied(self) -> Iterator[nn.Module]:
-        """Give a copy of the network in training mode, which may be changed, while torch's
-        generators are seeded.
-        """
+        """Give a copy of the network in training mode while torch's generators are seeded."""
         devices = [self.inputs.device] if self.inputs.device.type == "cuda" else []
         with torch.random.fork_rng(devices):
             torch.manual_seed(self.seed)
@@ -233,14 +234,12 @@ class _Recorder:
         out: Tensor = func(*args, **kwargs)
         if out.requires_grad:
             # A copy: the network may overwrite the outputs.
-            self._salient(func, out, weight[0].numel())
+            self._saliency(func, out, weight[0].numel())
 
         return out
 
-    def _salient(self, func: Callable[..., Any], out: Tensor, count: int) -> None:
-        """Record the saliencies of a layer's channels when the gradient of the loss passes its
-        outputs.
-        """
+    def _saliency(self, func: Callable[..., Any], out: Tensor, count: int) -> None:
+        """Record the saliencies of a layer's channels when the gradient passes its outputs."""
         values = out.detach().clone()
 
         def record(gradient: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The registry of proxies, by name: built-in ones and those of other packages."""
+"""The registry of proxies by name: built-in ones and proxies of other packages."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class FitResult:
         metrics: Final metrics by name, the study's objective among them. A metric that was reported
             and is missing here has its last reported value.
         weights: Trained weights by name, as tensors or arrays, to be kept; empty keeps none.
-        ended: Why the training ended, where the recipe has a rule of its own (`patience`). Without
+        ended: Why the training ended, where the recipe has its own rule (`patience`). Without
             it, the result of a trial that was told to stop is not a final one, and the trial is
             resumed later.
         environment: What the result may depend on besides the architecture and the protocol, as
@@ -63,8 +63,8 @@ class Resources:
         threads: Number of CPU threads; None leaves it to OMP_NUM_THREADS.
         seconds: Time limit of the trial, after which it is killed; None for no limit.
         scratch_bytes: Limit of the files in the scratch folder; None for no limit.
-        memory_bytes: Limit of the memory of all processes of the trial, without that of GPUs; None
-            for no limit.
+        memory_bytes: Limit of the memory of all processes of the trial, without memory of GPUs;
+            None for no limit.
     """
 
     devices: tuple[str, ...] = ("cpu",)

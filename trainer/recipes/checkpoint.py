@@ -104,9 +104,7 @@ class CheckpointSlot:
         self._upload: Upload | None = None
 
     def due(self) -> bool:
-        """Whether to save now: enough time has passed, or the trial must stop
-        (`TrialContext.stop`).
-        """
+        """Whether to save now: enough time has passed, or the trial must stop."""
         interrupted = self._trial.beat()
         if interrupted or self.path is None or time.monotonic() - self._saved_at < self.seconds:
             return interrupted
@@ -120,8 +118,7 @@ class CheckpointSlot:
         tensors: Mapping[str, Any] | None = None,
         folder: Path | None = None,
     ) -> bool:
-        """Replace the checkpoint, and return whether that succeeded; a failure is logged, and the
-        trial continues.
+        """Replace the checkpoint; return whether that succeeded, as failures are only logged.
 
         A recipe that continues beyond its rung saves nothing more: the training continues from the
         rung.
@@ -159,9 +156,7 @@ class CheckpointSlot:
         return True
 
     def _save_remotely(self, uri: str, content: bytes) -> bool:
-        """Start an upload, after the end of the previous one; wait for its end if the trial stops
-        here.
-        """
+        """Start an upload after the previous one; wait for its end if the trial stops here."""
         reports = self._trial.reports
         trial = self._trial
         if self._upload is not None and not self._upload.wait(UPLOAD_SECONDS, trial.beat):
@@ -183,10 +178,9 @@ class CheckpointSlot:
         log.info("checkpoint saved epoch=%d bytes=%d seconds=%.4f", reports, size, seconds)
 
     def load(self, also: Mapping[str, Any] | None = None) -> SavedState | None:
-        """Return what this trial has saved; None, with a reason in the log, where it must start
-        from scratch.
+        """Return the saved state of this trial; None, with a logged reason, to start afresh.
 
-        The curve of the trial then goes on after the reports that the checkpoint knows. Later
+        The curve of the trial then continues after the reports that the checkpoint knows. Later
         calls, and those after a save of this attempt, return the state alone: a recipe may return
         to its best epoch and keep its curve.
 
@@ -263,7 +257,7 @@ class CheckpointSlot:
 
 
 def _tensors(values: Mapping[str, Any], folder: Path | None) -> dict[str, Tensor]:
-    """Return the tensors of a checkpoint: those of the recipe, and the bytes of its files."""
+    """Return the tensors of a checkpoint: the recipe's, and the bytes of its files."""
     import numpy as np
     import torch
 
@@ -323,9 +317,9 @@ def as_tensors(named: Mapping[str, Any]) -> dict[str, Tensor]:
             _dense(name, value) if isinstance(value, torch.Tensor) else _from_array(name, value)
         )
         # The file format refuses tied weights.
-        place = tensor.untyped_storage().data_ptr()
-        tensors[name] = tensor.clone() if place in places else tensor
-        places.add(place)
+        address = tensor.untyped_storage().data_ptr()
+        tensors[name] = tensor.clone() if address in places else tensor
+        places.add(address)
 
     return tensors
 

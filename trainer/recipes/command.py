@@ -74,7 +74,7 @@ class CommandRecipe:
         if (saved := trial.checkpoint.load()) is not None:
             saved.extract(checkpoint)
 
-        data = _written_data(trial) if self.data else None
+        data = _write_data(trial) if self.data else None
         with _input(trial, description(trial, checkpoint, data)) as about:
             try:
                 process = subprocess.Popen(
@@ -277,9 +277,7 @@ class _Conversation:
 
 
 def _input(trial: TrialContext, about: dict[str, Any]) -> IO[bytes]:
-    """Return the description as an open file; a pipe would block where the command does not read
-    it.
-    """
+    """Return the description as an open file; a pipe could block an idle reader."""
     file = tempfile.TemporaryFile(dir=trial.scratch)
     file.write(json.dumps(about).encode() + b"\n")
     file.seek(0)
@@ -295,19 +293,17 @@ def _mapping(environment: Any) -> Mapping[str, Any]:
     return environment
 
 
-def _written_data(trial: TrialContext) -> Path:
-    """Write the data to a file with `train_inputs`, `train_targets`, `valid_inputs` and so on, and
-    return its path.
-    """
+def _write_data(trial: TrialContext) -> Path:
+    """Write the data to a file with `train_inputs`, `valid_inputs`, …, and return its path."""
     import numpy as np
 
     splits = trial.data()
     path = trial.scratch / "data.npz"
     parts = {"train": splits.train, "valid": splits.valid, "test": splits.test}
-    arrays = {
-        f"{name}_{what}": getattr(part, what)
-        for name, part in parts.items()
-        for what in ("inputs", "targets")
-    }
+    arrays = {}
+    for name, part in parts.items():
+        for what in ("inputs", "targets"):
+            arrays[f"{name}_{what}"] = getattr(part, what)
+
     np.savez(path, **arrays)
     return path

@@ -85,8 +85,8 @@ class TrialContext:
         hyperparameters: Training settings of this proposal.
         objective: Name of the metric that is optimised.
         direction: `maximise` or `minimise` it.
-        epochs: Number of reports after which to stop: those of the protocol, or of a rung of
-            successive halving.
+        epochs: Number of reports after which to stop, by the protocol or a rung of successive
+            halving.
         precision: As requested from the trainer.
         resources: Devices, threads and limits.
         checkpoint: Saves and loads the state to resume from.
@@ -97,8 +97,8 @@ class TrialContext:
             at once.
         told_to_stop: Whether the recipe has been told of an interruption.
         overran: Whether the recipe has continued beyond its rung: the result is that at the rung.
-        built: Whether the recipe has asked for the module, so that its costs are those of the
-            trained network.
+        built: Whether the recipe has asked for the module, so that its costs are the
+            trained network's.
     """
 
     def __init__(
@@ -167,9 +167,7 @@ class TrialContext:
 
     @property
     def curve(self) -> Mapping[str, list[float]]:
-        """Reports so far, with those before a resumption: one list for `epoch`, each metric and
-        `seconds`.
-        """
+        """Reports of the whole trial: one list for `epoch`, each metric and `seconds`."""
         return self._curve.columns
 
     @property
@@ -193,8 +191,7 @@ class TrialContext:
         return folder
 
     def data(self) -> Splits:
-        """Return the training, validation and test parts of the task's data, as the protocol splits
-        them.
+        """Return training, validation and test parts of the data, as the protocol splits them.
 
         Raises:
             SettingsError: The data are not on this machine, and cannot be fetched.
@@ -202,8 +199,7 @@ class TrialContext:
         return self.task.load(self.protocol)
 
     def module(self) -> nn.Module:
-        """Return the torch module of the architecture on the CPU, with weights that are drawn from
-        the seed.
+        """Return the architecture's torch module on the CPU, with weights drawn from the seed.
 
         It maps inputs (n, *task.input_shape) to (n, task.outputs): logits of the classes, or
         predictions in a regression (`archive.trainer.nn.base`).
@@ -219,8 +215,7 @@ class TrialContext:
         return module
 
     def inherited_weights(self) -> Mapping[str, Tensor] | None:
-        """Return the weights of an ancestor, adapted to `module()`; None where the weights come
-        from the seed.
+        """Return an ancestor's weights, adapted to `module()`; None for weights from the seed.
 
         Call it where no checkpoint is resumed. A recipe lets the error pass: the trial then starts
         again without inherited weights, by the rules for such trials.
@@ -251,7 +246,7 @@ class TrialContext:
         Reports beyond a rung are not recorded.
 
         Args:
-            step: Number of the epoch, larger than that of the report before.
+            step: Number of the epoch, larger than in the report before.
             metrics: Finite numbers by name; any number of them, and not always the same.
 
         Raises:
@@ -310,9 +305,7 @@ class TrialContext:
         return self._cancelled.is_set()
 
     def progress(self) -> dict[str, Any]:
-        """Return the part of a checkpoint that belongs to the trial and not to its recipe, as JSON
-        values.
-        """
+        """Return the trial's part of a checkpoint, without its recipe's, as JSON values."""
         return {
             "curve": self.curve,
             "seconds": self.seconds,

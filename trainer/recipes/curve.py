@@ -51,14 +51,18 @@ class Curve:
         """Add a report, and return its entries.
 
         Args:
-            step: Number of the epoch, larger than that of the report before.
+            step: Number of the epoch, larger than in the report before.
             metrics: Values by name.
             seconds: Time since the start of the trial.
 
         Raises:
             TrainingError: A step, a name or a value cannot be recorded.
         """
-        row = {STEP: self._step(step), **checked(metrics, f" in step {step}"), SECONDS: seconds}
+        row = {
+            STEP: self._step(step),
+            **check_metrics(metrics, f" in step {step}"),
+            SECONDS: seconds,
+        }
         if len(self) >= MOST_REPORTS:
             raise TrainingError(
                 f"a trial may report {MOST_REPORTS} times: report once an epoch, "
@@ -98,13 +102,13 @@ class Curve:
 
     def last(self) -> Metrics:
         """Return the last value of each metric."""
-        known = {
-            name: [value for value in values if not math.isnan(value)]
-            for name, values in self.columns.items()
-        }
+        reported = {}
+        for name, values in self.columns.items():
+            reported[name] = [value for value in values if not math.isnan(value)]
+
         return {
             name: values[-1]
-            for name, values in known.items()
+            for name, values in reported.items()
             if values and name not in (STEP, SECONDS)
         }
 
@@ -122,7 +126,7 @@ class Curve:
         return float(number)
 
 
-def checked(metrics: Mapping[str, Any], where: str = "") -> Metrics:
+def check_metrics(metrics: Mapping[str, Any], where: str = "") -> Metrics:
     """Return metrics as floats.
 
     Args:

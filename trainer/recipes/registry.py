@@ -69,14 +69,13 @@ class RecipeAccess:
 
     @cached_property
     def sources(self) -> Mapping[str, RecipeSource]:
-        """Recipes of this machine by name: built-in ones, those of packages, those of
-        `recipes.toml`.
+        """Recipes of this machine by name: built-in, from packages, or from `recipes.toml`.
 
         Raises:
             SettingsError: `recipes.toml` cannot be used.
         """
         by_name = {DEFAULT_RECIPE: DEFAULT_SOURCE} | {
-            source.name: source for source in _installed()
+            source.name: source for source in _find_installed()
         }
         # A package replaces no built-in recipe, and the file replaces none at all: names in studies
         # keep their meaning.
@@ -149,7 +148,7 @@ class RecipeAccess:
         return self.sources[name]
 
 
-def _installed() -> Iterable[RecipeSource]:
+def _find_installed() -> Iterable[RecipeSource]:
     for name in registry.plug_ins():
         # A name of two packages is left out.
         with suppress(SettingsError):

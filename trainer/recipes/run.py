@@ -1,4 +1,4 @@
-"""Outcome of a trial, from what its recipe reported and returned:
+"""Outcome of a trial from its recipe's reports and result: `run(fit, TrialContext(…))`.
 
 `run(fit, TrialContext(architecture, task))`.
 """
@@ -17,14 +17,14 @@ from archive.errors import TrainingError
 from archive.trainer.recipes.base import Fit, FitResult, Stop
 from archive.trainer.recipes.checkpoint import as_tensors
 from archive.trainer.recipes.context import TrialContext
-from archive.trainer.recipes.curve import Metrics, checked
+from archive.trainer.recipes.curve import Metrics, check_metrics
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 class Cancelled(Exception):  # noqa: N818 - no error, and never seen outside the process of a trial
-    """The trial was interrupted;
+    """The trial was interrupted.
 
     `saved` tells whether there is a checkpoint, `epoch` the number of reports.
     """
@@ -86,10 +86,10 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
     afterwards.
 
     Raises:
-        TrainingError: The recipe failed, or returned what is no result.
+        TrainingError: The recipe failed, or did not return a result.
         Cancelled: The trial was interrupted.
     """
-    with _seeded(trial.seed):
+    with _seed_generators(trial.seed):
         returned = fit(trial)
 
     result = _result(returned)
@@ -105,7 +105,7 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
         epochs=trial.reports,
         seconds=trial.seconds,
         weights={name: tensor.cpu() for name, tensor in as_tensors(result.weights).items()},
-        ended=str(Stop.RUNG) if trial.overran else _ended(result, stop),
+        ended=str(Stop.RUNG) if trial.overran else _reason_of_end(result, stop),
         resumed=trial.resumed,
         environment=_json_values(result.environment),
         inherited=trial.inherited,
@@ -118,7 +118,7 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def _seed_generators(seed: int) -> Iterator[None]:
     import numpy as np
     import torch
 
@@ -151,16 +151,14 @@ def _result(returned: object) -> FitResult:
 
 
 def _metrics(trial: TrialContext, result: FitResult) -> Metrics:
-    """Return the final metrics; beyond a rung, a recipe returns those of a longer training."""
+    """Return the final metrics; beyond a rung, a recipe returns metrics of a longer training."""
     reported = trial._curve.last()
-    returned = checked(result.metrics, " in the result")
+    returned = check_metrics(result.metrics, " in the result")
     return {**returned, **reported} if trial.overran else {**reported, **returned}
 
 
-def _ended(result: FitResult, stop: Stop | None) -> str:
-    """Return why a trial ended; a recipe's own rule comes first: a training that converged at a
-    rung is complete.
-    """
+def _reason_of_end(result: FitResult, stop: Stop | None) -> str:
+    """Return why a trial ended; a recipe's own rule comes first: it converged, even at a rung."""
     if result.ended and result.ended != Stop.RUNG:
         return str(result.ended)
 

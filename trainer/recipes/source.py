@@ -49,8 +49,7 @@ class RecipeSource:
     command: CommandRecipe | None = None
 
     def check_file(self) -> None:
-        """Check that the file of the recipe, if it has one, is no other user's to write, and can be
-        a module.
+        """Check that the recipe's file can be a module, and that others may not write to it.
 
         Nothing is imported. Of a command, the program is checked if it is given by its path.
 
@@ -89,7 +88,7 @@ class RecipeSource:
 
         module, _, attribute = self.target.rpartition(":")
         try:
-            target: Any = _imported(module)
+            target: Any = _import(module)
             for name in attribute.split("."):
                 target = getattr(target, name)
         except SettingsError:
@@ -110,7 +109,7 @@ class RecipeSource:
         return fit
 
     def file_of(self, fit: Fit) -> str | None:
-        """Return the file of its imported function;
+        """Return the file of its imported function.
 
         None for the built-in recipe, a command and a callable object.
         """
@@ -148,9 +147,7 @@ class RecipeSource:
 
 
 def _check_writers(name: str, file: Path) -> None:
-    """Refuse a file that all users may write to; its owner and group are trusted by the user that
-    named it.
-    """
+    """Refuse a file that all users may write to; its owner and group are trusted."""
     if file.is_file() and file.stat().st_mode & stat.S_IWOTH:
         raise SettingsError(
             f"the recipe {name!r} cannot be loaded: all users may write to {file}, which a "
@@ -159,7 +156,7 @@ def _check_writers(name: str, file: Path) -> None:
         )
 
 
-def _imported(module: str) -> Any:
+def _import(module: str) -> Any:
     """Return a module by its name or its file.
 
     A file is imported by its name, with its folder first on the path, so that it may import the
@@ -181,7 +178,7 @@ def _imported(module: str) -> Any:
 
 
 def version_of(module: str) -> str | None:
-    """Return `package version`, or the digest of a module that no package installed;
+    """Return `package version`, or the digest of a module that no package installed.
 
     None if it has no file.
     """
@@ -194,7 +191,7 @@ def version_of(module: str) -> str | None:
 
 
 def digest_of(file: Path) -> str | None:
-    """Return a digest of a file, whose content is private to the machine;
+    """Return a digest of a file, whose content is private to the machine.
 
     None if it cannot be read.
     """

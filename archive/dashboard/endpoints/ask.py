@@ -1,7 +1,7 @@
 """Questions: saved queries, and Cypher that can only read.
 
 Every query passes the guard of `archive.database.user_query`, also on a page that may write: the
-page's own changes have endpoints of their own. A query ends after the server's limit of time, and
+page's own changes have separate endpoints. A query ends after the server's limit of time, and
 only a few run at once, so that no browser can keep the database busy.
 """
 
@@ -37,12 +37,12 @@ def _catalogue(request: Request) -> Response:
         {
             "queries": [
                 {
-                    "name": each.name,
-                    "summary": each.summary,
-                    "cypher": each.cypher,
-                    "parameters": [vars(parameter) for parameter in each.parameters.values()],
+                    "name": query.name,
+                    "summary": query.summary,
+                    "cypher": query.cypher,
+                    "parameters": [vars(parameter) for parameter in query.parameters.values()],
                 }
-                for each in queries
+                for query in queries
             ]
         }
     )

@@ -1,12 +1,12 @@
-"""Changes from the page, with `--write` only: stop a study; cancel, retry, prioritise or enqueue a
-proposal; notes.
+"""Changes from the page, with `--write` only: of studies, proposals and notes.
 
-Each function takes the JSON of a request, and returns that of its answer.
+Each function takes the JSON of a request, and returns the JSON of its answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -15,16 +15,19 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.constraints import NO_COSTS
-from archive.dashboard import stopping
 from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_of
 from archive.dashboard.wire import json_response
-from archive.errors import UsageError
+from archive.errors import ProposalStateError, UnknownNameError, UsageError
 from archive.queue import lookups
+from archive.queue.proposals import Proposals
 from archive.store import notes
 from archive.store.properties import study_of
+from archive.store.records import State
+from archive.store.studies.studies import Studies
 
 if TYPE_CHECKING:
     from archive.api import Archive
+
 
 AGENT = "dashboard"
 """Kind of the agent that makes a user's proposals."""
@@ -36,9 +39,9 @@ Change = Callable[["Archive", dict[str, Any]], dict[str, Any]]
 
 
 def stop(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """End a study (`archive.dashboard.stopping`)."""
+    """End a study (`stop_study`)."""
     study = text_of(document, "study")
-    stopped = stopping.stop(archive.studies, archive.proposals, study)
+    stopped = stop_study(archive.studies, archive.proposals, study)
     return {"study": study, "cancelled": stopped.cancelled, "budget": stopped.budget}
 
 
@@ -59,9 +62,7 @@ def retry(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def prioritise(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """Set the priority of a proposal, or, with `first`, one above those of all other waiting
-    proposals.
-    """
+    """Set the priority of a proposal, or, with `first`, put it before all other proposals."""
     id_ = text_of(document, "proposal")
     if document.get("first") is True:
         lookups.put_first(archive.connection, id_)
@@ -102,9 +103,7 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """Set the note and the tags of a study, or of a network; with `seen`, only in place of that
-    note.
-    """
+    """Set note and tags of a study or network; with `seen`, only in place of that note."""
     note = _note(document)
     seen = None if document.get("seen") is None else _note(document["seen"])
     if "network" in document:
@@ -158,6 +157,64 @@ def _endpoint(change: Change) -> Callable[..., Any]:
         return json_response(done)
 
     return answer
+
+
+STOPPED = "the study was stopped"
+"""Reason of the cancelled proposals."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedStudy:
+    """What the end of a study changed.
+
+    Attributes:
+        cancelled: Number of cancelled proposals.
+        budget: The budget: the number of proposals that are evaluated or running.
+    """
+
+    cancelled: int
+    budget: int
+
+
+def stop_study(studies: Studies, proposals: Proposals, name: str) -> StoppedStudy:
+    """End a study: cancel waiting proposals, and lower the budget to the other ones.
+
+    Its searches end when the running trials have ended; a larger budget continues it.
+
+    Args:
+        studies: The studies of the archive.
+        proposals: Its queue.
+        name: Name of the study.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    cancelled = 0
+    while True:
+        # In each round, as another process may have raised it.
+        studies.set_budget(name, _count_evaluated(studies.counts(name)))
+        waiting = proposals.list(name, [State.WAITING])
+        if not waiting:
+            break
+
+        cancelled += sum(_cancel_if_open(proposals, proposal.id) for proposal in waiting)
+
+    counts = studies.counts(name)
+    budget = _count_evaluated(counts) + counts[State.RUNNING]
+    studies.set_budget(name, budget)
+    return StoppedStudy(cancelled, budget)
+
+
+def _count_evaluated(counts: Mapping[State, int]) -> int:
+    return sum(count for state, count in counts.items() if state.evaluated)
+
+
+def _cancel_if_open(proposals: Proposals, id_: str) -> bool:
+    try:
+        return proposals.cancel(id_, STOPPED)
+    except (ProposalStateError, UnknownNameError):
+        # It has ended meanwhile, or a user has deleted it.
+        return False
 
 
 ROUTES = [

@@ -1,5 +1,4 @@
-"""Comparison of two networks: their difference as a picture and in parts, and their distances by
-each kernel.
+"""Comparison of two networks: differences as a picture and in parts, and distances.
 
 Studies are compared by their points.
 """
@@ -53,25 +52,25 @@ def _networks(request: Request) -> Response:
 
 
 def _difference(request: Request) -> Response:
-    """Return the parts of a distance: layers matched, changed, inserted and removed, with their
-    costs.
-    """
-    explained = _explained(request)
-    parts = [
-        {
-            "subject": part.subject,
-            "change": part.change,
-            "first": _words(explained.first, part.first),
-            "second": _words(explained.second, part.second),
-            "cost": part.cost,
-            "reason": part.reason,
-        }
-        for part in explained.parts
-    ]
-    totals = [
-        {"subject": subject, "change": change, "parts": count, "cost": cost}
-        for subject, change, count, cost in explained.totals()
-    ]
+    """Return the parts of a distance with their costs: layers matched, changed, new, removed."""
+    explained = _explain(request)
+    parts = []
+    for part in explained.parts:
+        parts.append(
+            {
+                "subject": part.subject,
+                "change": part.change,
+                "first": _words(explained.first, part.first),
+                "second": _words(explained.second, part.second),
+                "cost": part.cost,
+                "reason": part.reason,
+            }
+        )
+
+    totals = []
+    for subject, change, count, cost in explained.totals():
+        totals.append({"subject": subject, "change": change, "parts": count, "cost": cost})
+
     about = {
         "kernel": explained.kernel,
         "component": explained.component,
@@ -83,13 +82,13 @@ def _difference(request: Request) -> Response:
 def _picture(request: Request) -> Response:
     from archive.kernels.differences.picture import difference_diagram
 
-    drawn = drawing.svg(difference_diagram(_explained(request)), theme=theme_of(request))
+    drawn = drawing.svg(difference_diagram(_explain(request)), theme=theme_of(request))
     return Response(
         drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml"
     )
 
 
-def _explained(request: Request) -> Difference:
+def _explain(request: Request) -> Difference:
     from archive.kernels.differences import difference
 
     first, second = _pair(request)

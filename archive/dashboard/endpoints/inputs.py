@@ -69,15 +69,15 @@ def integer(request: Request, name: str, default: int, *, least: int = 0, most: 
     return value
 
 
-def choice(request: Request, name: str, known: Collection[str], default: str) -> str:
+def choice(request: Request, name: str, choices: Collection[str], default: str) -> str:
     """Return one of some words of the address.
 
     Raises:
         UsageError: It is none of them.
     """
     text = request.query_params.get(name, default)
-    if text not in known:
-        raise UsageError(f"{name} must be one of {', '.join(known)}, got {text!r}")
+    if text not in choices:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, got {text!r}")
 
     return text
 

@@ -1,5 +1,4 @@
-"""The map of the networks of a space, with searches as paths over it
-(`archive.plots.data.network_map`).
+"""Map of the networks of a space, with searches as paths (`archive.plots.data.network_map`).
 
 The places of all networks of a space are computed once for each distance, and again when the
 archive has further networks. A kernel may take minutes for many networks: the answer is then its
@@ -8,11 +7,15 @@ progress, with the status 202.
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from starlette.requests import Request
@@ -21,14 +24,15 @@ from starlette.routing import Route
 
 from archive import kernels
 from archive.dashboard.endpoints.inputs import archive_of, choice, options_of
-from archive.dashboard.jobs import Job
 from archive.dashboard.wire import binary_response, json_response, table
+from archive.errors import ArchiveError, UsageError
 from archive.plots.data.network_map import PROFILE, NetworkMap, network_map, with_paths
 from archive.store.studies import studies
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.plots.data.network_map import Report
+
 
 SPACES = """
 MATCH (a:Architecture)
@@ -105,7 +109,7 @@ def _map(request: Request) -> Response:
         return json_response({"share": job.share, "seconds": job.seconds, "limit": job.limit}, 202)
 
     made.shown = True
-    # Results are read at each call; the places are those of the networks.
+    # Results are read at each call; the places depend on the networks only.
     drawn = with_paths(archive, places, names)
     count = len(drawn.architecture)
     owner = np.zeros(count)
@@ -129,7 +133,7 @@ def _map(request: Request) -> Response:
     columns: dict[str, Any] = {"x": ("f4", drawn.places[:, 0]), "y": ("f4", drawn.places[:, 1])}
     columns |= {"study": ("u1", owner), "value": ("f8", values)}
     return binary_response(
-        table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}})
+        table(head, {**columns, **{f"key{index}": ("u4", keys[:, index]) for index in range(4)}})
     )
 
 
@@ -147,7 +151,7 @@ def _current(archive: Archive, space: str | None, distance: str, limit: float) -
         made = _made.get(key)
         if made is None or made.job.failed or (made.shown and made.networks != count):
             _made[key] = _Made(
-                count, Job(partial(_placed, archive, space, distance), limit, TOO_LONG)
+                count, Job(partial(_place_networks, archive, space, distance), limit, TOO_LONG)
             )
             while len(_made) > KEPT:
                 _made.popitem(last=False)
@@ -156,13 +160,95 @@ def _current(archive: Archive, space: str | None, distance: str, limit: float) -
         return _made[key]
 
 
-def _placed(archive: Archive, space: str | None, distance: str, report: Report) -> NetworkMap:
+def _place_networks(
+    archive: Archive, space: str | None, distance: str, report: Report
+) -> NetworkMap:
     return network_map(archive, space=space, distance=distance, report=report)
 
 
 def _words(key: str) -> list[int]:
     """Return the four words of a key, a digest of 128 bits."""
-    return [int(key[at : at + 8], 16) for at in range(0, 32, 8)]
+    return [int(key[index : index + 8], 16) for index in range(0, 32, 8)]
 
 
 ROUTES = [Route("/api/map/choices", _choices), Route("/api/map", _map)]
+
+
+log = logging.getLogger("archive.dashboard")
+
+T = TypeVar("T")
+
+LEFT_SECONDS = 15.0
+"""Time without a request after which the work ends, since no page waits for its result."""
+
+
+class Job(Generic[T]):
+    """A running or finished piece of work. Threads may share it.
+
+    Args:
+        work: Does the work. It calls its argument with the share that is done; that call may raise,
+            to end the work.
+        limit: Seconds after which the work is ended.
+        too_long: Remedy, as part of the error of a job that takes longer.
+    """
+
+    def __init__(
+        self, work: Callable[[Callable[[float], None]], T], limit: float, too_long: str
+    ) -> None:
+        """Start a thread."""
+        self.limit = limit
+        self.share = 0.0
+        self._work = work
+        self._too_long = too_long
+        self._begin = self._asked = time.monotonic()
+        self._done = threading.Event()
+        self._result: list[T] = []
+        self._error: ArchiveError | None = None
+        threading.Thread(target=self._run, daemon=True, name="dashboard job").start()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._begin
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended without a result; a new job may do better."""
+        return self._done.is_set() and self._error is not None
+
+    def outcome(self, patience: float) -> T | None:
+        """Return the result; None if the job still runs after a wait of `patience` seconds.
+
+        Raises:
+            ArchiveError: The work failed, or took too long.
+        """
+        self._asked = time.monotonic()
+        if not self._done.wait(patience):
+            return None
+
+        if self._error is not None:
+            raise self._error
+
+        return self._result[0]
+
+    def _run(self) -> None:
+        try:
+            self._result.append(self._work(self._report))
+        except ArchiveError as error:
+            self._error = error
+        except Exception:
+            log.exception("a job of the page failed")
+            self._error = ArchiveError("the dashboard failed to answer; its log says why")
+
+        self._done.set()
+
+    def _report(self, share: float) -> None:
+        self.share = share
+        if self.seconds > self.limit:
+            raise UsageError(
+                f"this takes longer than {self.limit:g} seconds, {share:.0%} is "
+                f"done: {self._too_long}"
+            )
+
+        if time.monotonic() - self._asked > LEFT_SECONDS:
+            raise UsageError("the work was ended, since no page waited for it: try again")

@@ -88,11 +88,11 @@ def _network(request: Request) -> Response:
         }
 
     proposed = archive.connection.read(lambda tx: tx.run(PROPOSED, key=key).data())
-    about = {
-        name: value
-        for name, value in details.items()
-        if name not in ("revision", "parents", "children")
-    }
+    about = {}
+    for name, value in details.items():
+        if name not in ("revision", "parents", "children"):
+            about[name] = value
+
     return json_response(
         {
             **about,
@@ -107,30 +107,29 @@ def _network(request: Request) -> Response:
 
 def _relatives(archive: Archive, key: str) -> dict[str, Any]:
     steps = archive.connection.read(lambda tx: tx.run(STEPS, key=key).single(strict=True).data())
-    parents, children = (_named(steps[side]) for side in ("parents", "children"))
+    parents, children = (_pair_with_operations(steps[side]) for side in ("parents", "children"))
     keys = sorted({key for key, _ in (*parents, *children)})
-    known = archive.connection.read(
+    networks = archive.connection.read(
         lambda tx: {row["key"]: row.data() for row in tx.run(RELATIVES, keys=keys)}
     )
-    for row in known.values():
+    for row in networks.values():
         # A network without evaluations has one range without a task.
         named = (
-            dict(zip(("task", "objective", "lowest", "largest"), each, strict=True))
-            for each in row.pop("ranges")
+            dict(zip(("task", "objective", "lowest", "largest"), span, strict=True))
+            for span in row.pop("ranges")
         )
-        row["values"] = [each for each in named if each["task"] is not None]
+        row["values"] = [value for value in named if value["task"] is not None]
 
-    return {
-        side: [
-            {**known[each], "operations": operations}
-            for each, operations in relatives
-            if each in known
-        ]
-        for side, relatives in (("parents", parents), ("children", children))
-    }
+    sides: dict[str, list[dict[str, Any]]] = {"parents": [], "children": []}
+    for side, relatives in (("parents", parents), ("children", children)):
+        for relative, operations in relatives:
+            if relative in networks:
+                sides[side].append({**networks[relative], "operations": operations})
+
+    return sides
 
 
-def _named(pairs: Iterable[Any]) -> list[tuple[str, list[str]]]:
+def _pair_with_operations(pairs: Iterable[Any]) -> list[tuple[str, list[str]]]:
     # A network without relatives has one pair without a key.
     named = sorted((key, list(operations or ())) for key, operations in pairs if key is not None)
     return named[:MOST_RELATIVES]
@@ -152,9 +151,7 @@ def _nearest(request: Request) -> Response:
 
 
 def _usual_kernel(network: Architecture) -> str:
-    """Return OTMANN where it is defined, which is for networks with units; else a kernel that is
-    defined anywhere.
-    """
+    """Return OTMANN for networks with units, where it is defined, else a general kernel."""
     from archive import kernels
 
     try:

@@ -1,7 +1,6 @@
-"""Plots that read more than the points of a study: hyperparameters, gains of operations, the time
-line of workers.
+"""Plots that need more than a study's points: hyperparameters, gains, time line, objectives.
 
-The numbers are those of `archive.plots.data`, which `archive study plot` draws.
+The numbers come from `archive.plots.data`, which `archive study plot` draws.
 """
 
 from __future__ import annotations
@@ -17,6 +16,11 @@ from archive.dashboard.endpoints.inputs import archive_of, integer, named_study
 from archive.dashboard.wire import json_response
 from archive.errors import UnknownNameError, UsageError
 from archive.plots.data import gains, hyperparameters, timeline
+from archive.plots.data.curves import evenly
+from archive.queries.hypervolume import ParetoSet, pareto_set
+from archive.store.ranking.pareto_front import values_of
+from archive.store.records import State, sign
+from archive.store.snapshots import ProposalView, Snapshot, violation_of
 
 LINES = 300
 MOST_LINES = 1000
@@ -26,9 +30,7 @@ LONGEST = 10 * 365 * 86_400
 
 
 def _parallel(request: Request) -> Response:
-    """Return hyperparameters, decisions or sizes of the networks beside the value; places on an
-    axis are in [0, 1].
-    """
+    """Return the axes of parallel coordinates; places on an axis are in [0, 1]."""
     most = integer(request, "most", LINES, least=1, most=MOST_LINES)
     study = named_study(request)
     names = request.query_params.getlist("axis")
@@ -37,16 +39,18 @@ def _parallel(request: Request) -> Response:
     except UsageError as error:
         return _nothing(error)
 
-    axes = [
-        {
-            "name": axis.name,
-            "kind": axis.kind,
-            "scaling": axis.scaling,
-            "ticks": axis.ticks,
-            "places": np.round(axis.places, 4).tolist(),
-        }
-        for axis in data.axes
-    ]
+    axes = []
+    for axis in data.axes:
+        axes.append(
+            {
+                "name": axis.name,
+                "kind": axis.kind,
+                "scaling": axis.scaling,
+                "ticks": axis.ticks,
+                "places": np.round(axis.places, 4).tolist(),
+            }
+        )
+
     about = {name: getattr(data, name) for name in ("objective", "direction", "results", "known")}
     return json_response(
         {**about, "number": data.number.tolist(), "value": data.value.tolist(), "axes": axes}
@@ -54,39 +58,37 @@ def _parallel(request: Request) -> Response:
 
 
 def _gains(request: Request) -> Response:
-    """Return the gains of each operation of the agents: quantiles, and the share of the raises of
-    the best.
-    """
+    """Return the gains of each operation: quantiles, and its share of the new best values."""
     study = named_study(request)
     try:
         data = gains.operation_gains(archive_of(request), study)
     except UsageError as error:
         return _nothing(error)
 
-    operations: list[dict[str, Any]] = [
-        {
-            "operation": one.operation,
-            "uses": len(one.gains),
-            "improved": one.improved,
-            "quantiles": one.quantiles.tolist(),
-            "raised": one.raised,
-        }
-        for one in data.operations
-    ]
+    operations: list[dict[str, Any]] = []
+    for operation in data.operations:
+        operations.append(
+            {
+                "operation": operation.operation,
+                "uses": len(operation.gains),
+                "improved": operation.improved,
+                "quantiles": operation.quantiles.tolist(),
+                "raised": operation.raised,
+            }
+        )
+
     return json_response(
         {"objective": data.objective, "steps": data.steps, "operations": operations}
     )
 
 
 def _timeline(request: Request) -> Response:
-    """Return which worker held which proposal: of one study or of all, of so many seconds up to now
-    or of all time.
-    """
+    """Return which worker held which proposal, of one study or all, in the last seconds or ever."""
     seconds = integer(request, "seconds", 0, most=LONGEST)
     most = integer(request, "most", timeline.MOST, least=1, most=timeline.MOST)
     study = [named_study(request)] if "study" in request.query_params else []
     data = timeline.worker_timeline(archive_of(request), study, seconds=seconds or None, most=most)
-    trials = [vars(one) for one in data.trials]
+    trials = [vars(trial) for trial in data.trials]
     workers = [{"id": worker, "lanes": lanes} for worker, lanes in data.workers.items()]
     return json_response({"now": data.now, "workers": workers, "trials": trials, "cut": data.cut})
 
@@ -99,8 +101,86 @@ def _nothing(reason: UsageError) -> Response:
     return json_response({"nothing": str(reason)})
 
 
+RESULTS = 4000
+"""Most results beside the Pareto set."""
+STEPS = 1000
+"""Most steps of the hypervolume."""
+
+
+def _objectives(request: Request) -> Response:
+    """Return the objectives with best results, Pareto set, other results and hypervolume."""
+    snapshot = archive_of(request).studies.snapshot(named_study(request))
+    objectives: list[dict[str, Any]] = [
+        {"name": objective.name, "direction": objective.direction}
+        for objective in snapshot.study.objectives
+    ]
+    pareto = pareto_set(snapshot) if len(objectives) > 1 else None
+    if pareto is None:
+        return json_response({"objectives": objectives})
+
+    for index, objective in enumerate(objectives):
+        objective["best"] = _best(pareto, index)
+
+    front = [
+        _result(view, values) for view, values in zip(pareto.proposals, pareto.values, strict=True)
+    ]
+    others = _others(snapshot, {view.number for view in pareto.proposals})
+    return json_response(
+        {
+            "objectives": objectives,
+            "front": front,
+            "others": [others[index] for index in evenly(len(others), RESULTS)],
+            "results": len(pareto.history),
+            "left_out": pareto.left_out,
+            "reference": pareto.reference,
+            "hypervolume": pareto.hypervolume,
+            "history": _steps(pareto.history),
+        }
+    )
+
+
+def _best(pareto: ParetoSet, objective: int) -> dict[str, Any]:
+    """Return the best result in one objective; the Pareto set has it."""
+    better = sign(pareto.objectives[objective].direction)
+    best_row = max(
+        range(len(pareto.values)), key=lambda row: better * pareto.values[row][objective]
+    )
+    return _result(pareto.proposals[best_row], pareto.values[best_row])
+
+
+def _result(view: ProposalView, values: tuple[float, ...]) -> dict[str, Any]:
+    return {"number": view.number, "architecture": view.architecture_key, "values": values}
+
+
+def _others(snapshot: Snapshot, front: set[int]) -> list[dict[str, Any]]:
+    """Return the other results that the hypervolume is of."""
+    study = snapshot.study
+    others = []
+    for view in snapshot.proposals:
+        if view.state is State.COMPLETE and view.number not in front:
+            others.append(view)
+
+    usable = (
+        (view, values_of(view, study.objectives))
+        for view in others
+        if not violation_of(study, view)
+    )
+    return [
+        {"number": view.number, "values": values} for view, values in usable if values is not None
+    ]
+
+
+def _steps(history: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
+    """Return the results at which the hypervolume changes, some in even steps, and the last."""
+    volumes = np.array([volume for _, volume in history])
+    changes = np.flatnonzero(np.diff(volumes, prepend=-1.0) != 0)
+    kept = changes[evenly(len(changes), STEPS)].tolist()
+    return [history[index] for index in dict.fromkeys([*kept, len(history) - 1])]
+
+
 ROUTES = [
     Route("/api/study/parallel", _parallel),
     Route("/api/study/gains", _gains),
+    Route("/api/study/objectives", _objectives),
     Route("/api/timeline", _timeline),
 ]

@@ -1,6 +1,4 @@
-"""Studies: the list, the points of one, its proposals as a table, curves, and the lineage of its
-best network.
-"""
+"""Studies: list, points, proposals as a table, curves, lineage of the best network, queue."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from archive.dashboard.feeds.fields import (
 from archive.dashboard.feeds.study import ABOUT, RUNS, StudyFeed
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import UsageError
-from archive.queue import event_log
+from archive.queue import event_log, reachability, workers
 from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
 from archive.store.records import sign
 from archive.store.snapshots import read_view
@@ -76,7 +74,9 @@ RETURN key, p.number AS number, p.agent AS agent, e.value AS value
 
 def _studies(request: Request) -> Response:
     feed = news_of(request).fresh("studies")
-    return json_response({"studies": [each for each in feed.since(0).values() if each is not None]})
+    return json_response(
+        {"studies": [study for study in feed.since(0).values() if study is not None]}
+    )
 
 
 def _points(request: Request) -> Response:
@@ -89,16 +89,16 @@ def _points(request: Request) -> Response:
 
 def _table_of(feed: StudyFeed, version: str) -> bytes:
     rows = list(feed.rows.values())
-    places = {name: at for at, name in enumerate(FIELDS)}
+    places = {name: index for index, name in enumerate(FIELDS)}
 
     def column(name: str) -> list[Any]:
-        at = places[name]
-        return [row[at] for row in rows]
+        index = places[name]
+        return [row[index] for row in rows]
 
     of_agents = column("agent")
     agents = sorted({name for name in of_agents if name is not None})
-    numbers = {name: at for at, name in enumerate(agents)} | {None: 0}
-    states = {name: at for at, name in enumerate(STATES)}
+    numbers = {name: index for index, name in enumerate(agents)} | {None: 0}
+    states = {name: index for index, name in enumerate(STATES)}
     kinds = {**NUMBERS, **dict.fromkeys([*OF_OBJECTIVES][: len(feed.study.further)], "f8")}
     return table(
         {
@@ -148,14 +148,14 @@ _SEARCHED = [
 
 
 def _found(rows: Iterable[Row], state: str, find: str) -> list[Row]:
-    chosen = [row for row in rows if state in ("", row[STATE])]
+    matches = [row for row in rows if state in ("", row[STATE])]
     if not find:
-        return chosen
+        return matches
 
     return [
         row
-        for row in chosen
-        if any(find in str(row[at]).lower() for at in _SEARCHED if row[at] is not None)
+        for row in matches
+        if any(find in str(row[column]).lower() for column in _SEARCHED if row[column] is not None)
     ]
 
 
@@ -166,19 +166,19 @@ def _part(
 
     Rows without a value come last in either order.
     """
-    at = list(FIELDS).index(by)
-    known = [row for row in rows if row[at] is not None and row[at] == row[at]]
-    if 10 * end < len(known):
+    column = list(FIELDS).index(by)
+    present = [row for row in rows if row[column] is not None and row[column] == row[column]]
+    if 10 * end < len(present):
         # The first rows of many are found in a fraction of the time that it takes to sort all.
-        first = (heapq.nlargest if descending else heapq.nsmallest)(end, known, key=itemgetter(at))[
-            begin:
-        ]
+        first = (heapq.nlargest if descending else heapq.nsmallest)(
+            end, present, key=itemgetter(column)
+        )[begin:]
     else:
-        first = sorted(known, key=itemgetter(at), reverse=descending)[begin:end]
+        first = sorted(present, key=itemgetter(column), reverse=descending)[begin:end]
 
-    if end > len(known):
-        missing = [row for row in rows if row[at] is None or row[at] != row[at]]
-        first += missing[max(0, begin - len(known)) : end - len(known)]
+    if end > len(present):
+        missing = [row for row in rows if row[column] is None or row[column] != row[column]]
+        first += missing[max(0, begin - len(present)) : end - len(present)]
 
     return first, len(rows)
 
@@ -216,10 +216,10 @@ def _numbers(text: str) -> list[int]:
 
 def _best(feed: StudyFeed, count: int) -> list[int]:
     better = sign(feed.study.direction)
-    known = (
+    recorded = (
         row for row in feed.rows.values() if row[VALUE] is not None and math.isfinite(row[VALUE])
     )
-    rows = [row for row in known if row[FEASIBLE_AT]]
+    rows = [row for row in recorded if row[FEASIBLE_AT]]
     whole = [row for row in rows if row[STATE] == "COMPLETE"] or rows
     return [
         row[NUMBER]
@@ -237,23 +237,23 @@ def _proposal(request: Request) -> Response:
     details = archive.connection.read(lambda tx: tx.run(DETAILS, id=id_).single(strict=True).data())
     entries = event_log.read(archive.connection, named_study(request), id_)
     details["hyperparameters"] = from_json(details["hyperparameters"]) or {}
-    events: list[dict[str, Any]] = [
-        {
-            "at": each.at,
-            "event": each.event,
-            "who": each.who,
-            "log": each.log,
-            **{name: each.details.get(name) for name in ("reason", "cause")},
-        }
-        for each in entries
-    ]
+    events: list[dict[str, Any]] = []
+    for entry in entries:
+        events.append(
+            {
+                "at": entry.at,
+                "event": entry.event,
+                "who": entry.who,
+                "log": entry.log,
+                **{name: entry.details.get(name) for name in ("reason", "cause")},
+            }
+        )
+
     return json_response({**vars(view), "state": view.state.value, **details, "events": events})
 
 
 def _lineage(request: Request) -> Response:
-    """Return the steps that led to a study's best network, or to another one, with the values on
-    the way.
-    """
+    """Return the steps to a study's best network, or to another one, with values on the way."""
     archive = archive_of(request)
     name = named_study(request)
     key = request.query_params.get("network")
@@ -272,6 +272,52 @@ def _lineage(request: Request) -> Response:
     return json_response({"key": key, "steps": [vars(step) for step in steps], "networks": rows})
 
 
+QUEUE_SHOWN = 200
+
+WAITING = """
+MATCH (s:Study)
+WITH s.name AS study
+MATCH (p:Proposal {open: study})
+WHERE p.state = 'WAITING'
+RETURN p.id AS id, study, p.number AS number, p.architecture AS architecture, p.agent AS agent,
+       coalesce(p.priority, 0.0) AS priority, p.attempts AS attempts, p.created AS created, p.reason AS reason,
+       p.cause AS cause
+ORDER BY priority DESC, created, id LIMIT $shown
+"""
+
+FAILED = """
+MATCH (p:Proposal {state: 'FAILED'})
+RETURN p.id AS id, p.study AS study, p.number AS number, p.architecture AS architecture, p.reason AS reason,
+       p.cause AS cause, p.worker AS worker, p.attempts AS attempts, p.finished AS finished
+ORDER BY finished DESC, id LIMIT $shown
+"""
+
+
+def _queue(request: Request) -> Response:
+    connection = archive_of(request).connection
+    waiting, failed = connection.read(
+        lambda tx: (
+            tx.run(WAITING, shown=QUEUE_SHOWN).data(),
+            tx.run(FAILED, shown=QUEUE_SHOWN).data(),
+        )
+    )
+    blocked = reachability.unreachable(connection, workers.statuses(connection))
+    unreachable = []
+    for study in blocked:
+        unreachable.append(
+            {
+                "study": study.study,
+                "proposals": study.proposals,
+                "first": study.first,
+                "why": str(study),
+            }
+        )
+
+    return json_response(
+        {"waiting": waiting, "failed": failed, "unreachable": unreachable, "shown": QUEUE_SHOWN}
+    )
+
+
 ROUTES = [
     Route("/api/studies", _studies),
     Route("/api/study/points", _points),
@@ -279,4 +325,5 @@ ROUTES = [
     Route("/api/study/proposals", _proposals),
     Route("/api/study/curves", _curves),
     Route("/api/study/lineage", _lineage),
+    Route("/api/queue", _queue),
 ]

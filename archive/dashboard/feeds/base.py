@@ -61,8 +61,7 @@ class Feed(ABC):
 
     @abstractmethod
     def look(self) -> Entries | None:
-        """Read the archive, and return entries that may have changed; a value of None removes an
-        entry.
+        """Read the archive, and return entries that may have changed; None removes an entry.
 
         One thread at a time calls this. The first call returns all entries.
 
@@ -79,9 +78,7 @@ class Feed(ABC):
         """Return changed entries as the JSON that the page's modules expect."""
 
     def take(self, entries: Entries, version: int) -> bool:
-        """Store the entries that changed, under the number of the version; return whether any
-        did.
-        """
+        """Store changed entries under the number of the version; return whether there are any."""
         changed = False
         for key, value in entries.items():
             if (key in self._entries or value is not None) and self._entries.get(key, (0, None))[
@@ -112,8 +109,8 @@ class Feed(ABC):
     def since(self, version: int) -> dict[Any, Any]:
         """Return the entries that changed after a version, the latest change last."""
         changed: list[tuple[Any, Any]] = []
-        for key, (at, value) in reversed(self._entries.items()):
-            if at <= version:
+        for key, (number, value) in reversed(self._entries.items()):
+            if number <= version:
                 break
 
             changed.append((key, value))
@@ -131,8 +128,7 @@ class Feed(ABC):
         self.began = version
 
     def postpone(self, begin: float, *, failed: bool = False) -> None:
-        """Set the time of the next look, after one that began at `begin`: looks take a tenth of the
-        time at most.
+        """Set the time of the next look: looks take a tenth of the time at most.
 
         The shorter of the last two looks counts. One look alone may have waited for a server that
         was starting again, or have read everything for the first time; a failed one has only

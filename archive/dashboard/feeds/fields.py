@@ -10,7 +10,8 @@ from archive.store.studies.creation import FEASIBLE, MOST_OBJECTIVES, WHOLE
 Row = tuple[Any, ...]
 
 OF_OBJECTIVES = {
-    f"objective_{at + 1}": f"e['metric_' + $objectives[{at}]]" for at in range(1, MOST_OBJECTIVES)
+    f"objective_{index + 1}": f"e['metric_' + $objectives[{index}]]"
+    for index in range(1, MOST_OBJECTIVES)
 }
 """Values of the objectives beside the first one, whose value is `value`; a study that has fewer
 reads null."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
+from archive.queue import workers
 from archive.store.properties import study_from
 from archive.store.records import CANCELLED, Study
 from archive.store.registered_agents import agent_names
@@ -21,6 +22,7 @@ from archive.store.studies.summary import best_of
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
+
 
 STUDIES = """
 MATCH (s:Study)-[:ON]->(t:Task)
@@ -102,15 +104,15 @@ class StudiesFeed(Feed):
                 # Another study of this name, which may have as many proposals.
                 self._forget(study.name)
 
-            known = self._known.get(study.name, {})
+            counts = self._known.get(study.name, {})
             if signature != self._signatures.get(study.name) and time.monotonic() >= self._due.get(
                 study.name, 0.0
             ):
-                known = self._counted(study)
+                counts = self._count(study)
                 self._signatures[study.name] = signature
 
             entries[study.name] = self._known[study.name] = {
-                **known,
+                **counts,
                 **_settings(study, self._agents.get(study.name, ())),
                 "tags": stored.get("tags") or [],
             }
@@ -129,7 +131,7 @@ class StudiesFeed(Feed):
         for entries in (self._known, self._signatures, self._due, self._agents):
             entries.pop(name, None)
 
-    def _counted(self, study: Study) -> dict[str, Any]:
+    def _count(self, study: Study) -> dict[str, Any]:
         begin = time.monotonic()
         rows = self._connection.read(lambda tx: tx.run(COUNTS, study=study.name).data())
         self._due[study.name] = time.monotonic() + SECONDS_OF_REST * (time.monotonic() - begin)
@@ -164,9 +166,64 @@ def _settings(study: Study, agents: Iterable[str | None]) -> dict[str, Any]:
         "created",
     )
     settings = {name: getattr(study, name) for name in names}
-    constraints = [str(each) for each in study.constraints]
+    constraints = [str(constraint) for constraint in study.constraints]
     return {
         **settings,
         "agent": ", ".join(agent_names(study, agents)) or None,
         "constraints": constraints,
     }
+
+
+GRAIN = 5
+"""Seconds to which the time of a heartbeat is rounded, so that a healthy worker is not news every
+second."""
+
+
+class WorkersFeed(Feed):
+    """Feed of the workers with a recent heartbeat, by id.
+
+    Args:
+        connection: Connection to the archive.
+    """
+
+    pause = 2.0
+
+    def __init__(self, connection: Connection) -> None:
+        """Start without entries."""
+        super().__init__("workers")
+        self._connection = connection
+        self._known: set[str] = set()
+
+    def look(self) -> Entries:
+        """Return all workers; those that are listed no longer as None."""
+        entries: dict[str, Any] = {}
+        for status in workers.statuses(self._connection):
+            seen = GRAIN * round((time.time() - status.silent_seconds) / GRAIN)
+            about = {}
+            for name in ("id", "state", "host", "pid", "device", "slots", "study"):
+                about[name] = getattr(status, name)
+
+            trials = []
+            for trial in status.trials:
+                trials.append(
+                    {
+                        name: getattr(trial, name)
+                        for name in ("proposal", "study", "architecture_key", "attempt", "epochs")
+                    }
+                )
+
+            entries[status.id] = {
+                **about,
+                "rest_reason": status.rest_reason,
+                "devices": list(status.devices),
+                "seen": seen,
+                "trials": trials,
+            }
+
+        gone = self._known - set(entries)
+        self._known = set(entries)
+        return {**entries, **dict.fromkeys(gone)}
+
+    def message(self, entries: Entries) -> dict[str, Any]:
+        """Return `{"workers": {id: worker or null}}`."""
+        return {"workers": dict(entries)}

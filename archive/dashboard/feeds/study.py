@@ -20,7 +20,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
@@ -169,12 +169,12 @@ class StudyFeed(Feed):
             )
             whole = whole or count != len(self.rows)
 
-        self._study, known = study, self._extent.get("next") or 0
+        self._study, start = study, self._extent.get("next") or 0
         running = self._connection.read(lambda tx: tx.run(RUNNING, study=self.name).data())
         rows = (
             self._read_all(extent.get("next"))
             if whole
-            else self._read_some(extent.get("next"), known)
+            else self._read_some(extent.get("next"), start)
         )
         self._extent = extent
         for number in sorted(rows):
@@ -211,15 +211,17 @@ class StudyFeed(Feed):
 
     def _read_all(self, free: int | None) -> dict[int, Row | None]:
         begin = time.monotonic()
-        read = {
-            row[NUMBER]: row
-            for row in self._rows(ALL if free is None else EVALUATED, study=self.name)
-        }
+        read = {}
+        for row in self._rows(ALL if free is None else EVALUATED, study=self.name):
+            read[row[NUMBER]] = row
+
         missing = [
             proposal_id(self.name, number) for number in range(free or 0) if number not in read
         ]
-        for at in range(0, len(missing), AT_ONCE):
-            read |= {row[NUMBER]: row for row in self._rows(SOME, ids=missing[at : at + AT_ONCE])}
+        for index in range(0, len(missing), AT_ONCE):
+            read |= {
+                row[NUMBER]: row for row in self._rows(SOME, ids=missing[index : index + AT_ONCE])
+            }
 
         changed: dict[int, Row | None] = {}
         changed |= (
@@ -237,13 +239,13 @@ class StudyFeed(Feed):
         self._whole_due = time.monotonic() + max(WHOLE_SECONDS, 50 * (time.monotonic() - begin))
         return changed
 
-    def _read_some(self, free: int | None, known: int) -> dict[int, Row | None]:
+    def _read_some(self, free: int | None, start: int) -> dict[int, Row | None]:
         rows = self._rows(OPEN, study=self.name)
         now = {int(row[NUMBER]) for row in rows}
         numbers = (
-            set().union(*self._lately, range(known, free or known), self._some_doubtful()) - now
+            set().union(*self._lately, range(start, free or start), self._some_doubtful()) - now
         )
-        self._lately.append(now | set(range(known, free or known)))
+        self._lately.append(now | set(range(start, free or start)))
         ids = [proposal_id(self.name, number) for number in sorted(numbers)]
         rows += self._rows(SOME, ids=ids) if ids else []
         changed: dict[int, Row | None] = {}
@@ -277,9 +279,9 @@ class StudyFeed(Feed):
 
         parameters |= {**constraint_lists(self.study), "objectives": objective_names(self.study)}
         read = self._connection.read(
-            lambda tx: [row for part in tx.run(query, **parameters) for row in part["rows"]]
+            lambda tx: [part["rows"] for part in tx.run(query, **parameters)]
         )
-        return [tuple(row) for row in read]
+        return [tuple(row) for row in chain.from_iterable(read)]
 
     def _improve(self, rows: Iterable[Row]) -> None:
         better = sign(self.study.direction)
@@ -288,15 +290,15 @@ class StudyFeed(Feed):
             best = None
             rows = self.rows.values()  # its value was corrected, say: all are candidates
 
-        known = [
-            row
-            for row in rows
-            if row[VALUE] is not None and row[VALUE] == row[VALUE] and row[FEASIBLE_AT]
-        ]
+        changed = []
+        for row in rows:
+            if row[VALUE] is not None and row[VALUE] == row[VALUE] and row[FEASIBLE_AT]:
+                changed.append(row)
+
         # Results of rungs, and those that lack an objective, count only without others. Of equal
         # ones, the first.
         self._best = max(
-            known if best is None else [best, *known],
+            changed if best is None else [best, *changed],
             key=lambda row: (
                 row[STATE] == "COMPLETE",
                 row[WHOLE_AT],
@@ -319,13 +321,14 @@ class StudyFeed(Feed):
             "direction": study.direction,
             "unit": units_of(study),
             "objectives": [
-                {"name": each.name, "direction": each.direction} for each in study.objectives
+                {"name": objective.name, "direction": objective.direction}
+                for objective in study.objectives
             ],
             "budget": study.budget,
             "seed": study.seed,
             "agent": ", ".join(agents) or None,
             "created": study.created,
-            "constraints": [str(each) for each in study.constraints],
+            "constraints": [str(constraint) for constraint in study.constraints],
             "note": self._extent.get("note") or "",
             "tags": self._extent.get("tags") or [],
             "counts": {name: count for name, count in sorted(self._counts.items()) if count},

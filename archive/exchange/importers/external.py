@@ -7,12 +7,14 @@ new results only. A batch is one transaction. Repeating an interrupted import co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from archive.architecture.graph import Architecture
+from archive.errors import TrainingError
+from archive.spaces.tables.costs import is_cost, is_count
 from archive.store import costs
 from archive.store.architectures import batched, store
 from archive.store.evaluations import Evaluations
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
     from archive.api import Archive
+    from archive.spaces.tables.reader import Table
+
 
 BATCH = 250
 """Results of one transaction."""
@@ -77,16 +81,16 @@ def add(
     evaluations = Evaluations(archive.connection, archive.architectures)
     for part in batched((_usable(result, left_out) for result in results), BATCH):
         networks = [external.architecture for external in part]
-        sizes = {
-            external.architecture.key: {"params": external.params, "flops": external.flops}
-            for external in part
-        }
-        known = [
-            {"key": key, **sizes[key]}
-            for key in sorted(sizes)
-            if set(sizes[key].values()) != {None}
-        ]
-        archive.connection.write(partial(_networks, networks=networks, rows=known), alone=True)
+        sizes = {}
+        for external in part:
+            sizes[external.architecture.key] = {"params": external.params, "flops": external.flops}
+
+        stored = []
+        for key in sorted(sizes):
+            if set(sizes[key].values()) != {None}:
+                stored.append({"key": key, **sizes[key]})
+
+        archive.connection.write(partial(_networks, networks=networks, rows=stored), alone=True)
         rows = [(external.id, external.architecture.key, external.result) for external in part]
         evaluations.add(task, protocol, rows, direction=direction)
         count += len(part)
@@ -108,9 +112,7 @@ _FORMS = {
 
 
 def _usable(external: ExternalResult, left_out: Counter[str]) -> ExternalResult:
-    """Return a result without quantities that the store does not take, which are counted by
-    name.
-    """
+    """Return a result without unstorable quantities, which are counted by name."""
     seconds = external.result.seconds
     if seconds is not None and not is_duration(seconds):
         left_out["seconds"] += 1
@@ -133,3 +135,75 @@ def _networks(
     store(tx, networks)
     if rows:
         costs.add(tx, rows)
+
+
+class TableSource(Protocol):
+    """Protocol of a task with a table of results."""
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+
+    def answer(self, architecture: Architecture, protocol: str | None = None) -> Result:
+        """Return the result of a network.
+
+        Raises:
+            TrainingError: The table has none.
+        """
+
+
+def external_results(task: TableSource, protocol: str) -> Iterator[ExternalResult]:
+    """Yield the result of each network of a table; every other column of numbers becomes a metric.
+
+    Args:
+        task: Task with the table.
+        protocol: Name of the training protocol.
+    """
+    table = task.table
+    columns = {
+        name: table.costs(name) if is_cost(name) else table.column(name) for name in table.columns
+    }
+    for index, network in enumerate(table.architectures):
+        try:
+            result = task.answer(network, protocol)
+        except TrainingError:
+            continue  # no value in the table
+
+        row = {}
+        for name, values in columns.items():
+            if values[index] == values[index]:
+                row[name] = float(values[index])
+
+        whole = replace(result, metrics={**row, **result.metrics})
+        size = {name: _size(row, name) for name in ("params", "flops")}
+        yield ExternalResult(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
+
+
+def left_out(table: Table, value: str = "") -> Iterator[str]:
+    """Yield a line for each cost with invalid entries: networks with such an entry lack it.
+
+    Args:
+        table: The table.
+        value: Column of the values, which is read as it is.
+    """
+    for name, entries in table.impossible.items():
+        if name == value:
+            continue
+
+        what = "a size from 0 to 2^63 - 1" if is_count(name) else "a finite number >= 0"
+        yield (
+            f"the column {name!r} is left out for {counted(len(entries.classes), 'network')} of "
+            f"{table.origin}: "
+            f"{entries.first}, which is not {what}"
+        )
+
+
+def _size(row: Mapping[str, float], name: str) -> int | None:
+    exact = row.get(name)
+    millions = row.get(f"{name}_millions")
+    size = exact if exact is not None else None if millions is None else 1e6 * millions
+    return round(size) if size is not None and is_size(size) else None

@@ -110,7 +110,7 @@ def add_model(
 
     token = _token(architecture, place, result)
     if place.study is not None:
-        return _proposed(archive, architecture, place, place.study, token, result)
+        return _propose(archive, architecture, place, place.study, token, result)
 
     if result is None:
         raise UsageError("a task needs a result, or a study in which the model is to be trained")
@@ -127,7 +127,7 @@ def _token(architecture: Architecture, place: Place, result: Result | None) -> s
     return f"{place.task}/{place.protocol}/{architecture.key}/{digest}"
 
 
-def _proposed(
+def _propose(
     archive: Archive,
     architecture: Architecture,
     place: Place,

@@ -33,11 +33,11 @@ def external_results(path: Path, epochs: int) -> Iterator[ExternalResult]:
 
 def _result(training: CellTraining) -> ExternalResult:
     last = training.stages[-1]
-    curve = {
-        name: [stage[name] for stage in training.stages]
-        for name in last
-        if name not in ("seconds", "epoch")
-    }
+    curve = {}
+    for name in last:
+        if name not in ("seconds", "epoch"):
+            curve[name] = [stage[name] for stage in training.stages]
+
     try:
         epochs = [round(stage["epoch"]) for stage in training.stages]
     except (ValueError, OverflowError) as error:

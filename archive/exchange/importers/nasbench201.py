@@ -96,11 +96,11 @@ def _result(result: Mapping[str, Any], split: Split, epochs: int, seed: int) -> 
 
 
 def _curve(result: Mapping[str, Any], split: Split, epochs: int) -> dict[str, list[float]]:
-    steps = [
-        step
-        for step in range(epochs)
-        if step in result["train_acc1es"] and step in result["train_losses"]
-    ]
+    steps = []
+    for step in range(epochs):
+        if step in result["train_acc1es"] and step in result["train_losses"]:
+            steps.append(step)
+
     curve = {
         "epoch": [float(step + 1) for step in steps],
         "train_accuracy": [float(result["train_acc1es"][step]) / 100 for step in steps],

@@ -24,7 +24,7 @@ class ProxyTask(NamedTuple):
         name: Its name.
         protocol: Name of its protocol.
         settings: Settings of its space: options of `choices` are found by their names, and the file
-            may have one of a decision. Without settings, those of the file hold.
+            may have one of a decision. Without settings, the settings of the file hold.
         spaces: Names of the spaces whose networks suit the task.
     """
 
@@ -37,8 +37,7 @@ class ProxyTask(NamedTuple):
 def import_proxies(
     archive: Archive, file: Path, tasks: Iterable[ProxyTask], names: Sequence[str] = ()
 ) -> tuple[list[str], int]:
-    """Store the scores of a table's networks for tasks; importing the same file again changes
-    nothing.
+    """Store the scores of a table's networks for tasks; a second import changes nothing.
 
     The source of the scores is named by the file and its digest. The networks of several rows of
     one functional key are one, with the mean of the scores.
@@ -66,29 +65,30 @@ def import_proxies(
                 f"{' or '.join(task.spaces)}"
             )
 
-    chosen = list(names) or [name for name in table.columns if _is_number(table, name)]
-    if not chosen:
+    columns = list(names) or [name for name in table.columns if _is_number(table, name)]
+    if not columns:
         raise UsageError(f"{file} has no column of scores")
 
-    scores = np.stack([table.column(name) for name in chosen], axis=1)
+    scores = np.stack([table.column(name) for name in columns], axis=1)
     source = f"{file.name}@{table.sha256[:12]}"
     # Faults of all tasks come before anything is stored.
     of_tasks = [(task, _networks(file, table, task.name, task.settings)) for task in tasks]
-    archive.architectures.add(
-        {network.key: network for _, networks in of_tasks for network in networks}.values()
-    )
+    by_key = {}
+    for _, networks in of_tasks:
+        for network in networks:
+            by_key[network.key] = network
+
+    archive.architectures.add(by_key.values())
     for task, networks in of_tasks:
         rows = zip(networks, scores.tolist(), strict=True)
-        by_key = {network.key: dict(zip(chosen, row, strict=True)) for network, row in rows}
-        archive.proxies.add(task.name, task.protocol, source, by_key)
+        of_networks = {network.key: dict(zip(columns, row, strict=True)) for network, row in rows}
+        archive.proxies.add(task.name, task.protocol, source, of_networks)
 
-    return chosen, len(table)
+    return columns, len(table)
 
 
 def _options(settings: Iterable[Mapping[str, Any]]) -> dict[str, Sequence[str]]:
-    """Return the options of each decision of the choices of tasks, by name; of several tasks, those
-    of the first.
-    """
+    """Return the options of each decision by name; of several tasks, the options of the first."""
     options: dict[str, Sequence[str]] = {}
     for space in filter(None, map(_choices, settings)):
         options = {**space.options, **options}
@@ -104,21 +104,22 @@ def _choices(settings: Mapping[str, Any]) -> Choices | None:
 def _networks(
     file: Path, table: Table, task: str, settings: Mapping[str, Any]
 ) -> Sequence[Architecture]:
-    """Return the networks of a file as those of a task: labels of choices are numbers, of the
-    options of one table.
+    """Return the networks of a file in the space of a task.
+
+    Labels of choices are numbers of the options of one table.
     """
     others = _choices(settings)
     if table.space != Choices.name or others is None:
         return table.architectures
 
-    own = Choices(**table.space_config)
-    if own.form != others.form:
+    space = Choices(**table.space_config)
+    if space.form != others.form:
         raise UsageError(
-            f"the choices of {file} are a {own.form}, those of the task {task!r} a {others.form}"
+            f"the choices of {file} are a {space.form}, those of the task {task!r} a {others.form}"
         )
 
     try:
-        return [others.of_names(own.named(network)) for network in table.architectures]
+        return [others.of_names(space.named(network)) for network in table.architectures]
     except InvalidArchitectureError as error:
         raise UsageError(f"{file} has other choices than the task {task!r}: {error}") from None
 

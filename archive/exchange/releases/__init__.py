@@ -1,5 +1,4 @@
-"""Official releases of benchmarks, read without the packages of their authors: NAS-Bench-101, -201
-and others.
+"""Official releases of benchmarks, such as NAS-Bench-101, read without their authors' code.
 
 Imports the spaces and the packages below them. `archive.exchange.importers` stores the trainings of
 a release as evaluations; `tables` writes a release as a table of `archive.spaces.tables`.

@@ -1,5 +1,4 @@
-"""NAS-Bench-201: `NAS-Bench-201-v1_1-096897.pth`, or the topology part of NATS-Bench, in one file
-or in a folder.
+"""NAS-Bench-201, or the topology part of NATS-Bench, in one file or in a folder.
 
     one file      {"arch2infos": {index: cell, …}, …}
     folder        `000000.pickle.pbz2`, …: a file for each cell; `meta.pickle.pbz2`
@@ -54,8 +53,7 @@ class CellTrainings(NamedTuple):
 
 
 def read(path: Path) -> Iterable[CellTrainings]:
-    """Return the cells of a release in the order of their numbers; the files of a folder are read
-    one at a time.
+    """Return the cells of a release by number; files of a folder are read one at a time.
 
     Raises:
         UsageError: It has another format, or names objects that could run code.
@@ -89,16 +87,15 @@ def results(trainings: Mapping[str, Any], dataset: str) -> Mapping[int, Mapping[
 def sizes(by_seed: Mapping[int, Mapping[str, Any]]) -> tuple[float, float]:
     """Return parameters and FLOPs of a network, both in millions.
 
-    Those of some trainings are wrong in the release: where they differ, its authors use the seed
-    888.
+    Some trainings have wrong ones in the release: where they differ, its authors use seed 888.
     """
-    found = {
+    accuracies = {
         seed: (float(result["params"]), float(result["flop"])) for seed, result in by_seed.items()
     }
-    if len({(f"{params:.5f}", f"{flops:.5f}") for params, flops in found.values()}) > 1:
-        return found[_TRUSTED_SEED]
+    if len({(f"{params:.5f}", f"{flops:.5f}") for params, flops in accuracies.values()}) > 1:
+        return accuracies[_TRUSTED_SEED]
 
-    return next(iter(found.values()))
+    return next(iter(accuracies.values()))
 
 
 def misread(path: Path, index: Any, error: Exception) -> UsageError:

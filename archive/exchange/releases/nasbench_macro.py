@@ -1,5 +1,4 @@
-"""NAS-Bench-Macro's `nas-bench-macro_cifar10.json`: all networks of eight choices, with three
-trainings each.
+"""NAS-Bench-Macro: all networks of eight choices, with three trainings each.
 
     {"02012100": {"test_acc": [percent, …], "mean_acc": percent, "std": percent, "params": count,
     "flops": count}, …}
@@ -22,8 +21,7 @@ LAYERS = 8
 
 
 def networks(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the networks by their digits: mean, standard deviation and values of the trainings, and
-    the costs.
+    """Yield networks by their digits: values of the trainings, mean, deviation, and costs.
 
     Raises:
         UsageError: The file cannot be read, or has another format.

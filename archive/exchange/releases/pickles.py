@@ -41,7 +41,7 @@ def content_of(path: Path, benchmark: str) -> Mapping[Any, Any]:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
     try:
-        content = _compressed(path) if compressed else _of_torch(path)
+        content = _decompress(path) if compressed else _of_torch(path)
     except pickle.UnpicklingError as error:
         what = str(error).partition("GLOBAL ")[2].partition(" ")[0]
         why = (
@@ -63,9 +63,7 @@ def content_of(path: Path, benchmark: str) -> Mapping[Any, Any]:
 
 
 class HarmlessUnpickler(pickle.Unpickler):
-    """An unpickler that knows numbers and containers only; numbers of numpy become those of
-    Python.
-    """
+    """An unpickler of numbers and containers only; numbers of numpy become numbers of Python."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a known object by its name.
@@ -73,11 +71,11 @@ class HarmlessUnpickler(pickle.Unpickler):
         Raises:
             pickle.UnpicklingError: It is not known.
         """
-        known = _KNOWN.get(f"{module}.{name}")
-        if known is None:
+        harmless = _KNOWN.get(f"{module}.{name}")
+        if harmless is None:
             raise pickle.UnpicklingError(f"GLOBAL {module}.{name} is not known")
 
-        return known
+        return harmless
 
 
 class NumberType:
@@ -113,8 +111,8 @@ def _number(kind: NumberType, data: Any) -> float | int | bool:
     # Python 2 and protocol 2 wrote bytes as text in Latin-1.
     content = data.encode("latin-1") if isinstance(data, str) else data
     (value,) = np.frombuffer(content, kind.order.replace("|", "=") + kind.text)
-    found: float | int | bool = value.item()
-    return found
+    number: float | int | bool = value.item()
+    return number
 
 
 _NUMBER = re.compile(r"[biuf](1|2|4|8)")
@@ -127,11 +125,11 @@ _KNOWN: dict[str, Any] = {
     ),
     "collections.OrderedDict": dict,
     "collections.defaultdict": lambda *_: {},
-    **{f"builtins.{each.__name__}": each for each in (dict, list, set)},
+    **{f"builtins.{type_.__name__}": type_ for type_ in (dict, list, set)},
 }
 
 
-def _compressed(path: Path) -> Any:
+def _decompress(path: Path) -> Any:
     with bz2.open(path) as file:
         return HarmlessUnpickler(file).load()
 
@@ -146,8 +144,9 @@ def _of_torch(path: Path) -> Any:
 
 
 def _harmless() -> list[Any]:
-    """Return the objects that a file of torch may name, those of numpy as pickled by its releases 1
-    and 2.
+    """Return the objects that a file of torch may name.
+
+    Objects of numpy have the names of its releases 1 and 2.
     """
     import _codecs
 

@@ -1,5 +1,4 @@
-"""Releases as tables of `archive.spaces.tables`: one row a network, the mean over the trainings of
-a release.
+"""Releases as tables of `archive.spaces.tables`: a row a network, means over the trainings.
 
 | table            | columns of numbers                                                                            |
 |------------------|-----------------------------------------------------------------------------------------------|
@@ -9,9 +8,9 @@ a release.
 | `nbmacro`        | `mean_acc`, `std`, `acc1` to `acc3`, `params`, `flops`                                        |
 | `transnas-micro` | the tasks: `class_scene`, `class_object`, `autoencoder`, …                                    |
 
-Numbers keep the unit of the release. Validation accuracy of `cifar10` is that of networks that were
-trained without the validation part, test accuracy that of networks that were trained with it, as
-the authors of NAS-Bench-201 report them. A column that the release has no number of is left out.
+Numbers keep the unit of the release. For `cifar10`, networks of the validation accuracy were
+trained without the validation part, and networks of the test accuracy with it, as the authors of
+NAS-Bench-201 report them. A column without a number in the release is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import gzip
 import io
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -32,9 +32,7 @@ Row = Mapping[str, Any]
 
 
 class Measure(NamedTuple):
-    """A column of accuracies of NAS-Bench-201: the data set of the trainings, and the part they are
-    evaluated on.
-    """
+    """A column of accuracies of NAS-Bench-201: data set of the trainings, and evaluated part."""
 
     column: str
     dataset: str
@@ -51,21 +49,21 @@ NB201_MEASURES = (
 )
 
 
-def encoded(rows: Iterable[Row], *, compress: bool = True) -> tuple[bytes, int]:
+def encode(rows: Iterable[Row], *, compress: bool = True) -> tuple[bytes, int]:
     """Return rows as a CSV table, and their number; equal rows give equal bytes.
 
     Args:
         rows: Entries by the name of their column.
         compress: Whether to compress the table by gzip.
     """
-    held = list(rows)
-    columns = list(dict.fromkeys(name for row in held for name in row))
+    table = list(rows)
+    columns = list(dict.fromkeys(chain.from_iterable(table)))
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(held)
+    writer.writerows(table)
     content = text.getvalue().encode()
-    return gzip.compress(content, mtime=0) if compress else content, len(held)
+    return gzip.compress(content, mtime=0) if compress else content, len(table)
 
 
 def nb101(path: Path) -> Iterator[Row]:
@@ -78,18 +76,18 @@ def nb101(path: Path) -> Iterator[Row]:
     cells: list[dict[str, Any]] = []
     means = _Means()
     for training in nasbench101.trainings(path):
-        at = numbers.setdefault(training.module, len(cells))
-        if at == len(cells):
+        index = numbers.setdefault(training.module, len(cells))
+        if index == len(cells):
             cells.append(_nb101_cell(training))
 
         last = training.stages[-1]
-        means.add(f"val_acc_{training.epochs}ep", at, last["valid_accuracy"])
-        means.add(f"test_acc_{training.epochs}ep", at, last["test_accuracy"])
+        means.add(f"val_acc_{training.epochs}ep", index, last["valid_accuracy"])
+        means.add(f"test_acc_{training.epochs}ep", index, last["test_accuracy"])
         if training.epochs == max(nasbench101.LENGTHS):
-            means.add(f"train_time_{training.epochs}ep_s", at, last["seconds"])
+            means.add(f"train_time_{training.epochs}ep_s", index, last["seconds"])
 
-    for at, cell in enumerate(cells):
-        yield {**cell, **means.row(at)}
+    for index, cell in enumerate(cells):
+        yield {**cell, **means.row(index)}
 
 
 def nb201(path: Path) -> Iterator[Row]:
@@ -159,22 +157,24 @@ class _Means:
         self._sums: dict[str, array[float]] = {}
         self._counts: dict[str, array[int]] = {}
 
-    def add(self, column: str, at: int, value: float) -> None:
+    def add(self, column: str, index: int, value: float) -> None:
         """Count a value in a column for the cell with a number."""
         sums = self._sums.setdefault(column, array("d"))
         counts = self._counts.setdefault(column, array("L"))
-        if at >= len(sums):
-            missing = at + 1 - len(sums)
+        if index >= len(sums):
+            missing = index + 1 - len(sums)
             sums.extend([0.0] * missing)
             counts.extend([0] * missing)
 
-        sums[at] += value
-        counts[at] += 1
+        sums[index] += value
+        counts[index] += 1
 
-    def row(self, at: int) -> Row:
+    def row(self, index: int) -> Row:
         """Return the means of a cell by the name of the column."""
-        known = [name for name, counts in self._counts.items() if at < len(counts) and counts[at]]
-        return {name: self._sums[name][at] / self._counts[name][at] for name in known}
+        names = [
+            name for name, counts in self._counts.items() if index < len(counts) and counts[index]
+        ]
+        return {name: self._sums[name][index] / self._counts[name][index] for name in names}
 
 
 def _nb101_cell(training: nasbench101.CellTraining) -> dict[str, Any]:
@@ -196,11 +196,11 @@ def _nb201_row(by_epochs: Mapping[int, Mapping[str, Any]]) -> Row:
         for column, dataset, part in NB201_MEASURES:
             name = f"{part}@{epochs - 1}"
             accuracies = [
-                each["eval_acc1es"] for each in nasbench201.results(trainings, dataset).values()
+                result["eval_acc1es"] for result in nasbench201.results(trainings, dataset).values()
             ]
-            found = [each[name] for each in accuracies if name in each]
-            if found:
-                row[f"{column}_{epochs}ep"] = _mean(found)
+            values = [accuracy[name] for accuracy in accuracies if name in accuracy]
+            if values:
+                row[f"{column}_{epochs}ep"] = _mean(values)
 
     return {**row, **_nb201_costs(by_epochs)}
 
@@ -213,16 +213,18 @@ def _nb201_costs(by_epochs: Mapping[int, Mapping[str, Any]]) -> Row:
     if by_seed:
         costs["params_millions"], costs["flops_millions"] = nasbench201.sizes(by_seed)
 
-    if seconds := [
-        sum(map(float, each["train_times"].values()))
-        for each in by_seed.values()
-        if each["train_times"]
-    ]:
+    seconds = []
+    latencies = []
+    for training in by_seed.values():
+        if training["train_times"]:
+            seconds.append(sum(map(float, training["train_times"].values())))
+
+        latencies += [value for value in training["latency"] or () if value > 0]
+
+    if seconds:
         costs[f"train_seconds_{epochs}ep"] = _mean(seconds)
 
-    if latencies := [
-        value for each in by_seed.values() for value in each["latency"] or () if value > 0
-    ]:
+    if latencies:
         costs["latency_ms"] = 1000 * _mean(latencies)
 
     return costs

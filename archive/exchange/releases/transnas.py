@@ -29,8 +29,7 @@ _UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, Over
 
 
 def cells(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the cells as NAS-Bench-201 strings, each with the metric of each task after its last
-    epoch.
+    """Yield cells as NAS-Bench-201 strings, each with the last metric of each task.
 
     Raises:
         UsageError: The file has another format, or names objects that could run code.

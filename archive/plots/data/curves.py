@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from archive.errors import UnknownNameError, UsageError
-from archive.plots.data import drawable
-from archive.plots.data.results import Floats, Integers, RecordedResults, floats, read
+from archive.plots.data.results import (
+    Floats,
+    Integers,
+    RecordedResults,
+    count_undrawable,
+    floats,
+    mask_undrawable,
+    read,
+)
 from archive.store.properties import CURVE, EPOCH, with_prefix
 from archive.store.records import Direction
 
@@ -56,7 +64,7 @@ class LearningCurve:
         role: Whether it is one of the best, another one, or still running.
         epochs: (k,) float64.
         values: (k,) float64, the metric after each epoch; NaN where it was not measured or cannot
-            be drawn (`archive.plots.data.drawable`).
+            be drawn (`archive.plots.data.results`).
         value: The objective at the end; NaN while it runs.
         left_out: Number of values that cannot be drawn.
     """
@@ -91,7 +99,7 @@ class LearningCurves:
     @property
     def left_out(self) -> int:
         """Number of values that cannot be drawn."""
-        return sum(one.left_out for one in self.curves)
+        return sum(curve.left_out for curve in self.curves)
 
 
 def learning_curves(
@@ -118,10 +126,12 @@ def learning_curves(
     """
     (results,) = read(archive, study, ["id"])
     roles = choice(results, best, others)
-    finished = [
-        (results.columns["id"][row], int(results.number[row]), float(results.value[row]))
-        for row in roles
-    ]
+    finished = []
+    for row in roles:
+        finished.append(
+            (results.columns["id"][row], int(results.number[row]), float(results.value[row]))
+        )
+
     rows = archive.connection.read(
         lambda tx: tx.run(_FINISHED, ids=[id_ for id_, _, _ in finished]).data()
     )
@@ -140,33 +150,29 @@ def learning_curves(
         *(_curve(row["number"], "running", with_prefix(CURVE, dict(row["curve"])), name, np.nan) for row in running),
     ]  # fmt: skip
     order = {"other": 0, "running": 1, "best": 2}
-    curves = sorted((one for one in drawn if len(one.epochs)), key=lambda one: order[one.role])
+    curves = sorted(
+        (curve for curve in drawn if len(curve.epochs)), key=lambda one: order[one.role]
+    )
     return LearningCurves(study, name, results.study.direction, tuple(curves), len(results))
 
 
 def choice(results: RecordedResults, best: int, others: int) -> dict[int, Role]:
-    """Return the positions of chosen results: others in even steps by position, then the best ones,
-    the best last.
-    """
-    top = ranked(results)[:best]
+    """Return positions of results: others in even steps, then the best ones, the best last."""
+    top = rank_rows(results)[:best]
     rest = np.setdiff1d(np.arange(len(results)), top)
-    chosen: dict[int, Role] = {int(at): "other" for at in rest[evenly(len(rest), others)]}
-    return chosen | {int(at): "best" for at in top[::-1]}
+    roles: dict[int, Role] = {int(row): "other" for row in rest[evenly(len(rest), others)]}
+    return roles | {int(row): "best" for row in top[::-1]}
 
 
-def ranked(results: RecordedResults) -> Integers:
-    """Return the positions of the comparable results, the best first; of equal values, the earlier
-    number first.
-    """
+def rank_rows(results: RecordedResults) -> Integers:
+    """Return the positions of comparable results, best first, then by number."""
     usable = np.flatnonzero(results.comparable)
     order: Integers = usable[np.lexsort((results.number[usable], -results.score[usable]))]
     return order
 
 
 def evenly(count: int, most: int) -> Integers:
-    """Return at most so many positions among `count`, in even steps, the first and the last one
-    included.
-    """
+    """Return at most so many positions among `count`, in even steps, with first and last."""
     if count <= most:
         return np.arange(count)
 
@@ -176,19 +182,19 @@ def evenly(count: int, most: int) -> Integers:
 def _metric(
     results: RecordedResults, metric: str | None, curves: Sequence[Mapping[str, Any]]
 ) -> str:
-    known = {name for curve in curves for name in curve} - {EPOCH}
-    if not known:
+    metrics = set(chain.from_iterable(curves)) - {EPOCH}
+    if not metrics:
         raise UsageError(f"the study {results.study.name!r} has no learning curve")
 
     if metric is None:
         # The objective may be a value that no curve has, such as one that is measured after the
         # training.
         objective = results.study.objective
-        usual = (objective, f"valid_{objective}", "valid_loss", "train_loss", *sorted(known))
-        return next(name for name in usual if name in known)
+        usual = (objective, f"valid_{objective}", "valid_loss", "train_loss", *sorted(metrics))
+        return next(name for name in usual if name in metrics)
 
-    if metric not in known:
-        raise UnknownNameError("metric of the curves", metric, known)
+    if metric not in metrics:
+        raise UnknownNameError("metric of the curves", metric, metrics)
 
     return metric
 
@@ -198,7 +204,7 @@ def _curve(
 ) -> LearningCurve:
     values = floats(curve.get(name, []))
     epochs = floats(curve.get(EPOCH, []))
-    left_out = drawable.count(values)
+    left_out = count_undrawable(values)
     return LearningCurve(
-        number, role, epochs[: len(values)], drawable.kept(values), value, left_out
+        number, role, epochs[: len(values)], mask_undrawable(values), value, left_out
     )

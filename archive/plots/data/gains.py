@@ -1,5 +1,4 @@
-"""Gain of each operation of the agents: children compared with their parents, and with the best
-before them.
+"""Gains of the agents' operations: children compared with parents, and with the best before.
 
 | symbol   | meaning                                                                                         |
 |----------|-------------------------------------------------------------------------------------------------|
@@ -21,13 +20,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from archive.errors import UsageError
-from archive.plots.data import drawable
-from archive.plots.data.results import Floats, RecordedResults, read
+from archive.plots.data.results import (
+    Floats,
+    RecordedResults,
+    count_undrawable,
+    describe_undrawable,
+    mask_undrawable,
+    read,
+)
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -84,7 +90,7 @@ class OperationGains:
         objective: Name of the metric.
         operations: The largest median gain first; of equal ones, by name.
         steps: Number of pairs of a child and a parent.
-        left_out: Number of values that cannot be drawn (`archive.plots.data.drawable`); these
+        left_out: Number of values that cannot be drawn (`archive.plots.data.results`); these
             results take no part.
     """
 
@@ -104,22 +110,18 @@ def operation_gains(archive: Archive, study: str) -> OperationGains:
     """
     (results,) = read(archive, study, ["architecture"])
     parts = archive.connection.read(lambda tx: [row["rows"] for row in tx.run(_STEPS, study=study)])
-    return gains(
-        results,
-        ((number, parent, operations) for rows in parts for number, parent, operations in rows),
-    )
+    return gains(results, chain.from_iterable(parts))
 
 
 def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
-    """Return the gains of operations from results with the column `architecture`, and the steps of
-    the study.
+    """Return the gains of operations from results with `architecture`, and the study's steps.
 
     Raises:
         UsageError: No step has a child and an earlier parent with comparable results.
     """
     recorded = np.where(results.comparable, results.value, np.nan)
-    left_out = drawable.count(recorded)
-    usable = np.flatnonzero(np.isfinite(drawable.kept(recorded)))
+    left_out = count_undrawable(recorded)
+    usable = np.flatnonzero(np.isfinite(mask_undrawable(recorded)))
     usable = usable[np.argsort(results.number[usable])]
     numbers = results.number[usable].tolist()
     scores = results.score[usable]
@@ -144,7 +146,7 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
     if not count:
         raise UsageError(
             f"no network of the study {results.study.name!r} has a parent in it, both with results: "
-            f"its agent does not change known networks, or has not begun to{drawable.sentence(left_out, '; ')}"
+            f"its agent does not change known networks, or has not begun to{describe_undrawable(left_out, '; ')}"
         )
 
     raised: dict[str, float] = defaultdict(float)
@@ -152,10 +154,11 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
         for operation in operations:
             raised[operation] += raise_of[number] / len(operations)
 
-    ranked = [
-        OperationGain(name, np.sort(np.array(each)), raised[name]) for name, each in gain_of.items()
-    ]
-    ranked.sort(key=lambda one: (-float(np.median(one.gains)), one.operation))
+    ranked = []
+    for name, gains in gain_of.items():
+        ranked.append(OperationGain(name, np.sort(np.array(gains)), raised[name]))
+
+    ranked.sort(key=lambda gain: (-float(np.median(gain.gains)), gain.operation))
     return OperationGains(
         results.study.name, results.study.objective, tuple(ranked), count, left_out
     )

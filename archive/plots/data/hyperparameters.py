@@ -1,5 +1,4 @@
-"""Parallel coordinates: an axis for each hyperparameter, decision or size of the network, the last
-one for the value.
+"""Parallel coordinates of hyperparameters, decisions or sizes of the networks, and the value.
 
 | symbol   | meaning                                                                       | shape  |
 |----------|-------------------------------------------------------------------------------|--------|
@@ -19,22 +18,35 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from archive.errors import UnknownNameError, UsageError
-from archive.plots.data import drawable
-from archive.plots.data.chosen_options import choices_of, options_of
-from archive.plots.data.curves import evenly, ranked
-from archive.plots.data.results import Floats, Integers, RecordedResults, floats, read
+from archive import spaces
+from archive.architecture import compact
+from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameError, UsageError
+from archive.plots.data.curves import evenly, rank_rows
+from archive.plots.data.results import (
+    LARGEST,
+    Floats,
+    Integers,
+    RecordedResults,
+    count_undrawable,
+    describe_undrawable,
+    floats,
+    mask_undrawable,
+    read,
+)
+from archive.spaces.choices import Choices
 from archive.store.properties import from_json
-from archive.store.records import Direction
+from archive.store.records import Direction, Study
 from archive.store.result_columns import NETWORK
 from archive.values import is_number
 
 if TYPE_CHECKING:
     from archive.api import Archive
+
 
 Scaling = Literal["linear", "logarithmic", "categories"]
 AxisKind = Literal["hyperparameter", "decision", "size", "objective"]
@@ -111,7 +123,7 @@ class ParallelCoordinates:
             others in even steps of the ranking.
         known: Names of all hyperparameters, decisions and sizes that could be axes.
         left_out: Number of hyperparameters and values that cannot be drawn
-            (`archive.plots.data.drawable`).
+            (`archive.plots.data.results`).
     """
 
     study: str
@@ -147,9 +159,9 @@ def parallel_coordinates(
     networks = [NETWORK + name for name in _OF_NETWORKS]
     (results,) = read(archive, study, ["hyperparameters", *networks, *(["code"] if space else [])])
     rows = chosen(results, most)
-    left_out = drawable.count(results.value[results.comparable])
+    left_out = count_undrawable(results.value[results.comparable])
     if not len(rows):
-        beyond = drawable.sentence(left_out, "; ")
+        beyond = describe_undrawable(left_out, "; ")
         raise UsageError(f"the study {study!r} has no evaluation with a value yet{beyond}")
 
     settings = [from_json(results.columns["hyperparameters"][row]) for row in rows]
@@ -177,14 +189,14 @@ def parallel_coordinates(
         tuple(axes),
         int(results.comparable.sum()),
         tuple(columns),
-        left_out + sum(each.left_out for each in axes),
+        left_out + sum(axis.left_out for axis in axes),
     )
 
 
 def chosen(results: RecordedResults, most: int) -> Integers:
     """Return the positions of at most so many results, the worst first."""
-    ranking = ranked(results)
-    ranking = ranking[np.isfinite(drawable.kept(results.value[ranking]))]
+    ranking = rank_rows(results)
+    ranking = ranking[np.isfinite(mask_undrawable(results.value[ranking]))]
     if len(ranking) > most:
         top = most // 10
         ranking = np.concatenate(
@@ -203,27 +215,27 @@ def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> Coordin
         order: All texts that the column may have, in the order of their places; empty for those
             that it has, sorted.
     """
-    known = [value for value in column if value is not None]
-    if not order and all(is_number(value) for value in known):
-        return _numbers(
-            name, floats([None if value is None else _bounded(value) for value in column])
-        )
+    present = [value for value in column if value is not None]
+    if not order and all(is_number(value) for value in present):
+        return _numbers(name, floats([None if value is None else _clip(value) for value in column]))
 
     texts = [None if value is None else str(value) for value in column]
     words = list(order) or sorted({text for text in texts if text is not None})
-    at = {word: place / max(1, len(words) - 1) for place, word in enumerate(words)}
-    places = floats([None if text is None else at[text] for text in texts])
-    ticks = [words[place] for place in evenly(len(words), LABELS)]
-    return CoordinateAxis(name, "categories", places, tuple((at[word], word) for word in ticks))
+    position = {word: index / max(1, len(words) - 1) for index, word in enumerate(words)}
+    places = floats([None if text is None else position[text] for text in texts])
+    ticks = [words[index] for index in evenly(len(words), LABELS)]
+    return CoordinateAxis(
+        name, "categories", places, tuple((position[word], word) for word in ticks)
+    )
 
 
 def _own(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
-    """Return the hyperparameters of results as columns by name;
+    """Return the hyperparameters of results as columns by name.
 
     None where a result has no such one.
     """
-    rows = [dict(_entries(each)) for each in settings]
-    names = sorted({name for row in rows for name in row})
+    rows = [dict(_entries(setting)) for setting in settings]
+    names = sorted(set(chain.from_iterable(rows)))
     return {name: AxisColumn("hyperparameter", [row.get(name) for row in rows]) for name in names}
 
 
@@ -284,21 +296,19 @@ def _axis_of(name: str, column: AxisColumn) -> CoordinateAxis:
 
 
 def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the hyperparameters; of a list of numbers, one for each layer say, its mean and its
-    elements.
-    """
+    """Yield the hyperparameters; of a list of numbers, its mean and its elements."""
     for name, value in settings.items():
-        if isinstance(value, list) and value and all(is_number(each) for each in value):
-            yield f"{name} (mean)", sum(map(_bounded, value)) / len(value)
-            yield from ((f"{name}[{at}]", each) for at, each in enumerate(value))
+        if isinstance(value, list) and value and all(is_number(element) for element in value):
+            yield f"{name} (mean)", sum(map(_clip, value)) / len(value)
+            yield from ((f"{name}[{index}]", element) for index, element in enumerate(value))
         else:
             yield name, value
 
 
 def _numbers(name: str, recorded: Floats) -> CoordinateAxis:
-    numbers = drawable.kept(recorded)
-    known = numbers[np.isfinite(numbers)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    numbers = mask_undrawable(recorded)
+    finite = numbers[np.isfinite(numbers)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     logarithmic = low > 0 and high / low >= SPAN
     scaled = np.log(numbers) if logarithmic else numbers
     ends = (math.log(low), math.log(high)) if logarithmic else (low, high)
@@ -312,7 +322,7 @@ def _numbers(name: str, recorded: Floats) -> CoordinateAxis:
     scaling: Scaling = "logarithmic" if logarithmic else "linear"
     places = np.where(np.isfinite(places), places, np.nan)
     labels = tuple((part, f"{number:.3g}") for part, number in ticks)
-    return CoordinateAxis(name, scaling, places, labels, drawable.count(recorded))
+    return CoordinateAxis(name, scaling, places, labels, count_undrawable(recorded))
 
 
 def _at(part: float, ends: tuple[float, float], logarithmic: bool) -> float:
@@ -320,9 +330,42 @@ def _at(part: float, ends: tuple[float, float], logarithmic: bool) -> float:
     return math.exp(scaled) if logarithmic else scaled
 
 
-def _bounded(number: float) -> float:
+def _clip(number: float) -> float:
     """Return a number, or an infinite one in place of an integer that is too large for a float."""
-    if abs(number) <= drawable.LARGEST or number != number:
+    if abs(number) <= LARGEST or number != number:
         return number
 
     return math.inf if number > 0 else -math.inf
+
+
+def choices_of(study: Study) -> Choices | None:
+    """Return the space of a study on choices.
+
+    None for any other space, and for settings that are unknown here.
+    """
+    if study.space != Choices.name:
+        return None
+
+    # A table of choices has the settings of its whole space.
+    config = {name: value for name, value in study.space_config.items() if name != "table"}
+    try:
+        space = spaces.get(study.space, **config)
+    except ArchiveError:
+        return None
+
+    return space if isinstance(space, Choices) else None
+
+
+def options_of(space: Choices, codes: Sequence[str]) -> dict[str, list[str | None]]:
+    """Return the option of each network in each decision, by its name.
+
+    None for a network of another space.
+    """
+    rows: list[Mapping[str, str]] = []
+    for code in codes:
+        try:
+            rows.append(space.named(compact.decode("", space.name, "", code)))
+        except InvalidArchitectureError:
+            rows.append({})
+
+    return {name: [row.get(name) for row in rows] for name in space.options}

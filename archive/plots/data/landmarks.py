@@ -1,5 +1,4 @@
-"""Landmark multidimensional scaling: places on a plane for any number of objects, from their
-distances to a few.
+"""Landmark multidimensional scaling: places on a plane from distances to a few objects.
 
 de Silva, Tenenbaum: Sparse multidimensional scaling using landmark points (Stanford, 2004), section
 2.
@@ -48,8 +47,7 @@ class Plane:
 
     @classmethod
     def fit(cls, distances: Floats, axes: int = 2) -> Plane:
-        """Fit an embedding to the (m, m) distances of the landmarks; axes without extent have
-        places of 0.
+        """Fit the (m, m) distances of the landmarks; places on an axis without extent are 0.
 
         Raises:
             NumericalError: A distance is not finite.
@@ -78,9 +76,7 @@ class Plane:
 
 
 def place_all(plane: Plane, count: int, distances: Callable[[slice], Floats]) -> Floats:
-    """Return the (n, k) places of objects, from their distances to the landmarks a part at a
-    time.
-    """
+    """Return the (n, k) places of objects from their distances to the landmarks, by parts."""
     parts = [slice(begin, min(begin + ROWS, count)) for begin in range(0, count, ROWS)]
     return (
         np.concatenate([plane.place(distances(part)) for part in parts])
@@ -89,9 +85,8 @@ def place_all(plane: Plane, count: int, distances: Callable[[slice], Floats]) ->
     )
 
 
-def oriented(places: Floats, size: Floats) -> Floats:
-    """Return places with the sign of each axis chosen so that larger objects lie toward its
-    positive end.
+def orient(places: Floats, size: Floats) -> Floats:
+    """Return places with axes turned so that larger objects lie toward the positive end.
 
     The sign of an eigenvector is arbitrary. Where size and place are unrelated, the first place
     other than 0 becomes positive.
@@ -105,7 +100,7 @@ def oriented(places: Floats, size: Floats) -> Floats:
             else 0.0
         )
         if abs(tendency) <= 1e-9 * scale or not scale:
-            tendency = next((float(place) for place in axis if place), 1.0)
+            tendency = next((float(axis_position) for axis_position in axis if axis_position), 1.0)
 
         axis *= 1.0 if tendency >= 0 else -1.0
 

@@ -1,12 +1,15 @@
 """Map of networks: similar networks are close, and each search is a path over the map.
 
-The places are those of landmark multidimensional scaling (`archive.plots.data.landmarks`). The
+The places come from landmark multidimensional scaling (`archive.plots.data.landmarks`). The
 landmarks are the networks with the smallest keys: keys are digests, so that this is a random sample
 which is the same in every process and changes little while a study grows.
 """
 
 from __future__ import annotations
 
+import json
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,18 +19,20 @@ import numpy as np
 from archive import kernels
 from archive.architecture import compact
 from archive.errors import UnknownNameError, UsageError
-from archive.plots.data import profiles
-from archive.plots.data.landmarks import Plane, oriented, place_all
+from archive.plots.data.landmarks import Plane, orient, place_all
 from archive.plots.data.progress import BestSoFar, progress
 from archive.plots.data.results import Floats, Integers, RecordedResults, read
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from archive.api import Archive
     from archive.kernels.base import Distance
     from archive.store.records import Direction
 
+
 PROFILE = "profile"
-"""Name of the distance of profiles (`archive.plots.data.profiles`), beside the names of kernels."""
+"""Name of the distance of profiles (`archive.plots.data.network_map`), beside the names of kernels."""
 LANDMARKS = 200
 BLOCK = 64
 """Networks whose distances to the landmarks are computed between two reports."""
@@ -45,7 +50,7 @@ RETURN rows
 _SPACES = "MATCH (a:Architecture) RETURN DISTINCT a.space AS space ORDER BY space"
 
 
-def _unreported(share: float) -> None:
+def _ignore(share: float) -> None:
     """Report nothing."""
 
 
@@ -60,7 +65,7 @@ class SearchPath:
         value: (r,) float64, in the task's own unit; NaN where it is not comparable.
         incumbents: (s,) positions on the map of the best network so far, one for each improvement:
             the path.
-        left_out: Number of values that cannot be drawn (`archive.plots.data.drawable`), and count
+        left_out: Number of values that cannot be drawn (`archive.plots.data.results`), and count
             as not comparable.
     """
 
@@ -106,7 +111,7 @@ def network_map(
     distance: str = PROFILE,
     whole: bool = True,
     landmarks: int = LANDMARKS,
-    report: Report = _unreported,
+    report: Report = _ignore,
     **settings: Any,
 ) -> NetworkMap:
     """Return a map of the networks of an archive, with the paths of studies.
@@ -114,11 +119,10 @@ def network_map(
     Args:
         archive: The archive.
         studies: Studies to draw as paths.
-        space: Name of the space; None for that of the studies, or the only one of the archive.
+        space: Name of the space; None for the studies' space, or the only one of the archive.
         distance: `profile`, or the name of a kernel, which costs a distance for each network and
             landmark.
-        whole: Whether the map has all networks of the space in the archive, or those of the studies
-            only.
+        whole: Whether the map has all networks of the space in the archive, or only the studies'.
         landmarks: Most landmarks.
         report: Called with the share that is done, in [0, 1], many times a second; it may raise to
             end the work.
@@ -135,33 +139,40 @@ def network_map(
     results = (
         read(archive, studies, ["architecture", *([] if whole else ["code"])]) if studies else []
     )
-    chosen = _space(archive, results, space)
+    name = _space(archive, results, space)
     if whole:
         parts = archive.connection.read(
-            lambda tx: [row["rows"] for row in tx.run(_ALL, space=chosen)]
+            lambda tx: [row["rows"] for row in tx.run(_ALL, space=name)]
         )
-        codes = {key: code for rows in parts for key, code in rows}
+        codes = {}
+        for rows in parts:
+            for key, code in rows:
+                codes[key] = code
     else:
-        pairs = (
-            zip(one.columns["architecture"], one.columns["code"], strict=True) for one in results
-        )
-        codes = {key: code for each in pairs for key, code in each if code is not None}
+        codes = {}
+        for result in results:
+            columns = result.columns
+            for key, code in zip(columns["architecture"], columns["code"], strict=True):
+                if code is not None:
+                    codes[key] = code
 
     if not codes:
-        none = f"the archive has no network of the space {chosen!r} yet"
+        none = f"the archive has no network of the space {name!r} yet"
         raise UsageError(
             none
             if whole
-            else (f"no result of {', '.join(one.study.name for one in results)} is on record yet")
+            else (
+                f"no result of {', '.join(result.study.name for result in results)} is on record yet"
+            )
         )
 
     return of_codes(
-        chosen, codes, results, distance=distance, landmarks=landmarks, report=report, **settings
+        name, codes, results, distance=distance, landmarks=landmarks, report=report, **settings
     )
 
 
 def with_paths(archive: Archive, places: NetworkMap, studies: Sequence[str]) -> NetworkMap:
-    """Return a map with the paths of studies of its space; those of its own are left out.
+    """Return a map with the paths of these studies, which replace its own.
 
     Raises:
         UnknownNameError: There is no such study.
@@ -181,10 +192,10 @@ def of_codes(
     *,
     distance: str = PROFILE,
     landmarks: int = LANDMARKS,
-    report: Report = _unreported,
+    report: Report = _ignore,
     **settings: Any,
 ) -> NetworkMap:
-    """Return the map of networks by their stored texts; arguments as those of `network_map`.
+    """Return the map of networks by their stored texts; for arguments, see `network_map`.
 
     Args:
         space: Name of the space.
@@ -205,9 +216,7 @@ def of_codes(
         )
 
     sizes = np.array([text.count("[") for text in texts], np.float64)
-    bare = NetworkMap(
-        space, distance, tuple(keys), oriented(places, sizes), kept, "", "maximise", ()
-    )
+    bare = NetworkMap(space, distance, tuple(keys), orient(places, sizes), kept, "", "maximise", ())
     return _with_paths(bare, results)
 
 
@@ -215,19 +224,19 @@ def _with_paths(places: NetworkMap, results: Sequence[RecordedResults]) -> Netwo
     if not results:
         return replace(places, objective="", direction="maximise", paths=())
 
-    at = {key: place for place, key in enumerate(places.architecture)}
+    row_of = {key: index for index, key in enumerate(places.architecture)}
     first = results[0].study
-    paths = tuple(_path(one, at) for one in results)
+    paths = tuple(_path(result, row_of) for result in results)
     return replace(places, objective=first.objective, direction=first.direction, paths=paths)
 
 
 def _of_profiles(texts: Sequence[str], landmarks: int) -> tuple[Floats, float]:
-    matrix = profiles.matrix(texts)
-    squares = np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).ravel()
-    marks = matrix[: min(landmarks, len(texts))]
+    profiles = profile_matrix(texts)
+    squares = np.asarray(profiles.multiply(profiles).sum(axis=1), np.float64).ravel()
+    marks = profiles[: min(landmarks, len(texts))]
 
     def distances(rows: slice) -> Floats:
-        products = (matrix[rows] @ marks.T).toarray()
+        products = (profiles[rows] @ marks.T).toarray()
         # Rounding makes a difference of equal profiles slightly negative.
         between: Floats = np.sqrt(
             np.maximum(squares[rows][:, None] + squares[: marks.shape[0]] - 2 * products, 0.0)
@@ -247,8 +256,8 @@ def _of_kernel(
     report: Report,
 ) -> tuple[Floats, float]:
     networks: list[Any] = []
-    for at, (key, text) in enumerate(zip(keys, texts, strict=True)):
-        report(PREPARATION * at / len(keys))
+    for index, (key, text) in enumerate(zip(keys, texts, strict=True)):
+        report(PREPARATION * index / len(keys))
         networks.append(kernel.prepare(compact.decode(key, space, "", text)))
 
     marks = networks[:landmarks]
@@ -269,43 +278,85 @@ def _of_kernel(
 
 
 def _space(archive: Archive, results: Sequence[RecordedResults], requested: str | None) -> str:
-    own = sorted({one.study.space for one in results})
-    if len(own) > 1:
+    names = sorted({result.study.space for result in results})
+    if len(names) > 1:
         raise UsageError(
-            f"a map has networks of one space, got studies of {' and '.join(own)}: plot them apart"
+            f"a map has networks of one space, got studies of {' and '.join(names)}: plot them apart"
         )
 
-    if own and requested not in (None, own[0]):
+    if names and requested not in (None, names[0]):
         raise UsageError(
-            f"the study {results[0].study.name!r} is of the space {own[0]!r}, got {requested!r}"
+            f"the study {results[0].study.name!r} is of the space {names[0]!r}, got {requested!r}"
         )
 
-    if own:
-        return own[0]
+    if names:
+        return names[0]
 
-    known = archive.connection.read(lambda tx: [str(row["space"]) for row in tx.run(_SPACES)])
-    if requested is not None and requested not in known:
+    stored = archive.connection.read(lambda tx: [str(row["space"]) for row in tx.run(_SPACES)])
+    if requested is not None and requested not in stored:
         raise UnknownNameError(
-            "space with networks", requested, known, "the archive has no network yet"
+            "space with networks", requested, stored, "the archive has no network yet"
         )
 
-    if requested is None and len(known) != 1:
-        named = ", ".join(known) or "none"
+    if requested is None and len(stored) != 1:
+        named = ", ".join(stored) or "none"
         raise UsageError(
             f"a map has networks of one space, the archive has {named}: name a space or a study"
         )
 
-    return requested or known[0]
+    return requested or stored[0]
 
 
-def _path(results: RecordedResults, at: Mapping[str, int]) -> SearchPath:
+def _path(results: RecordedResults, row_of: Mapping[str, int]) -> SearchPath:
     best: BestSoFar = progress(results)
     # A user may have deleted a network by Cypher: its result is left out.
-    known = [row for row, key in enumerate(results.columns["architecture"]) if key in at]
-    places = np.array([at[results.columns["architecture"][row]] for row in known], np.int64)
-    of_row = dict(zip(known, places.tolist(), strict=True))
+    placed = [row for row, key in enumerate(results.columns["architecture"]) if key in row_of]
+    places = np.array([row_of[results.columns["architecture"][row]] for row in placed], np.int64)
+    of_row = dict(zip(placed, places.tolist(), strict=True))
     steps = [of_row[row] for row in best.improvements.tolist() if row in of_row]
     incumbents = np.array(steps, np.int64)
     return SearchPath(
-        best.study, results.number[known], places, best.value[known], incumbents, best.left_out
+        best.study, results.number[placed], places, best.value[placed], incumbents, best.left_out
     )
+
+
+def profile_matrix(codes: Sequence[str]) -> csr_array:
+    """Return the profiles of n networks, (n, p) float64; features by first occurrence."""
+    from scipy.sparse import csr_array
+
+    column: dict[str, int] = {}
+    starts = [0]
+    places = []
+    counts = []
+    for code in codes:
+        for name, count in profile(code).items():
+            places.append(column.setdefault(name, len(column)))
+            counts.append(count)
+
+        starts.append(len(places))
+
+    shape = (len(codes), max(1, len(column)))
+    return csr_array(
+        (np.sqrt(np.array(counts, np.float64)), np.array(places), np.array(starts)), shape=shape
+    )
+
+
+def profile(code: str) -> Counter[str]:
+    """Return the profile of one network: numbers of `op@b` and `op>op`."""
+    layers, *numbers, edges = json.loads(code)
+    plain = [_parts(layer) for layer in layers]
+    if numbers:
+        plain = [plain[number] for number in numbers[0]]
+
+    counted = Counter(f"{op}@{width}" for op, width in plain)
+    counted.update(f"{plain[edge[0]][0]}>{plain[edge[1]][0]}" for edge in edges)
+    return counted
+
+
+def _parts(layer: Any) -> tuple[str, int | str]:
+    """Return the operation of a layer and its binned units; without units, an empty text."""
+    if isinstance(layer, str):
+        return layer, ""
+
+    units = layer[1]
+    return layer[0], round(math.log2(units)) if units else ""

@@ -1,5 +1,4 @@
-"""Predictions of surrogates beside the observed values, and how often their intervals hold the
-observation.
+"""Predictions of surrogates beside observed values, and the coverage of their intervals.
 
 | symbol   | meaning                                                                                 | shape |
 |----------|-----------------------------------------------------------------------------------------|-------|
@@ -21,14 +20,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import UsageError
-from archive.plots.data import drawable
-from archive.plots.data.results import Floats, Integers, RecordedResults, check_feasible, read
+from archive.plots.data.results import (
+    Floats,
+    Integers,
+    RecordedResults,
+    check_feasible,
+    count_undrawable,
+    describe_undrawable,
+    mask_undrawable,
+    read,
+)
 from archive.store.records import sign
 
 if TYPE_CHECKING:
     from archive.api import Archive
 
-LEVELS = tuple(at / 20 for at in range(21))
+LEVELS = tuple(index / 20 for index in range(21))
 """Levels q of the central intervals."""
 
 
@@ -45,7 +52,7 @@ class PredictedAndObserved:
         std: (n,) float64.
         observed: (n,) float64, in the task's own unit.
         left_out: Number of values and predictions that cannot be drawn
-            (`archive.plots.data.drawable`); these results are no part of n.
+            (`archive.plots.data.results`); these results are no part of n.
     """
 
     studies: tuple[str, ...]
@@ -68,9 +75,7 @@ class PredictedAndObserved:
         return float(np.sqrt(np.mean((self.observed - self.predicted) ** 2)))
 
     def coverage(self, levels: Sequence[float] = LEVELS) -> Floats:
-        """Return the share of observations within the central interval of each level,
-        (len(levels),).
-        """
+        """Return the share of observations within each central interval, (len(levels),)."""
         distance = np.sort(
             np.abs(self.observed - self.predicted) / np.where(self.std > 0, self.std, np.nan)
         )
@@ -106,32 +111,32 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
     std = []
     observed = []
     left_out = 0
-    for at, one in enumerate(results):
-        mean = one.numbers("mean")
-        width = one.numbers("std")
-        known = one.comparable & ~np.isnan(mean) & ~np.isnan(width)
-        numbers = [np.where(known, column, np.nan) for column in (mean, width, one.value)]
-        left_out += drawable.count(*numbers)
+    for index, recorded in enumerate(results):
+        mean = recorded.numbers("mean")
+        width = recorded.numbers("std")
+        usable = recorded.comparable & ~np.isnan(mean) & ~np.isnan(width)
+        numbers = [np.where(usable, column, np.nan) for column in (mean, width, recorded.value)]
+        left_out += count_undrawable(*numbers)
         rows = np.flatnonzero(
-            np.isfinite([drawable.kept(column) for column in numbers]).all(axis=0)
+            np.isfinite([mask_undrawable(column) for column in numbers]).all(axis=0)
         )
-        study.append(np.full(len(rows), at, np.int64))
-        number.append(one.number[rows])
-        predicted.append(sign(one.study.direction) * mean[rows])
+        study.append(np.full(len(rows), index, np.int64))
+        number.append(recorded.number[rows])
+        predicted.append(sign(recorded.study.direction) * mean[rows])
         std.append(width[rows])
-        observed.append(one.value[rows])
+        observed.append(recorded.value[rows])
 
     if not sum(map(len, study)):
         check_feasible(results)
-        names = ", ".join(repr(one.study.name) for one in results)
+        names = ", ".join(repr(result.study.name) for result in results)
         raise UsageError(
             f"no result of {names} has a prediction: the agent has no surrogate, or the study "
             "only its first proposals"
-            f"{drawable.sentence(left_out, '; ')}"
+            f"{describe_undrawable(left_out, '; ')}"
         )
 
     return PredictedAndObserved(
-        tuple(one.study.name for one in results),
+        tuple(result.study.name for result in results),
         results[0].study.objective,
         np.concatenate(study),
         np.concatenate(number),

@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from archive.errors import UsageError
-from archive.plots.data import drawable
-from archive.plots.data.results import Floats, Integers, RecordedResults, check_feasible, read
+from archive.plots.data.results import (
+    Floats,
+    Integers,
+    RecordedResults,
+    check_feasible,
+    count_undrawable,
+    describe_undrawable,
+    mask_undrawable,
+    read,
+)
 from archive.store.records import Direction, sign
 
 if TYPE_CHECKING:
@@ -41,7 +49,7 @@ class BestSoFar:
         value: (n,) float64, the value of each result; NaN where it is not comparable
             (`RecordedResults.comparable`).
         best: (n,) float64, the best value so far; NaN before the first comparable one.
-        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.drawable`),
+        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.results`),
             and count as unknown.
     """
 
@@ -58,10 +66,10 @@ class BestSoFar:
     @property
     def steps(self) -> tuple[Floats, Floats]:
         """Corners (s,), (s,) of the step line of `best`: as many as improvements, and the end."""
-        at = self.improvements
-        ends = slice(len(self.best) - 1, len(self.best) if len(at) else len(self.best) - 1)
-        return np.concatenate([self.x[at], self.x[ends]]), np.concatenate(
-            [self.best[at], self.best[ends]]
+        rows = self.improvements
+        ends = slice(len(self.best) - 1, len(self.best) if len(rows) else len(self.best) - 1)
+        return np.concatenate([self.x[rows], self.x[ends]]), np.concatenate(
+            [self.best[rows], self.best[ends]]
         )
 
     @property
@@ -85,9 +93,9 @@ def best_so_far(
         raise UsageError(f"against must be one of {', '.join(get_args(Against))}, got {against!r}")
 
     columns = [] if against == "evaluations" else [against, "answered_from"]
-    found = read(archive, studies, columns)
-    check_feasible(found)
-    return [progress(results, against) for results in found]
+    recorded = read(archive, studies, columns)
+    check_feasible(recorded)
+    return [progress(results, against) for results in recorded]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +129,13 @@ def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
     Raises:
         UsageError: A study has no comparable result, or one ends before another one has a value.
     """
-    lines = [one.steps for one in group]
-    for one, (x, _) in zip(group, lines, strict=True):
+    lines = [study.steps for study in group]
+    for member, (x, _) in zip(group, lines, strict=True):
         if not len(x):
-            beyond = drawable.sentence(one.left_out, "; ")
-            raise UsageError(f"the study {one.study!r} has no evaluation with a value yet{beyond}")
+            beyond = describe_undrawable(member.left_out, "; ")
+            raise UsageError(
+                f"the study {member.study!r} has no evaluation with a value yet{beyond}"
+            )
 
     begin = max(x[0] for x, _ in lines)
     end = min(x[-1] for x, _ in lines)
@@ -134,22 +144,23 @@ def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
             f"the studies of {name!r} have no common {group[0].against}: plot them apart"
         )
 
-    at = np.unique(np.concatenate([x for x, _ in lines]))
-    at = at[(at >= begin) & (at <= end)]
-    best = np.stack([y[np.searchsorted(x, at, side="right") - 1] for x, y in lines])
+    common = np.unique(np.concatenate([x for x, _ in lines]))
+    common = common[(common >= begin) & (common <= end)]
+    best = np.stack([y[np.searchsorted(x, common, side="right") - 1] for x, y in lines])
     low, median, high = np.quantile(best, [0.25, 0.5, 0.75], axis=0)
-    return ProgressBand(name, len(group), at, median, low, high, sum(one.left_out for one in group))
+    return ProgressBand(
+        name, len(group), common, median, low, high, sum(study.left_out for study in group)
+    )
 
 
 def progress(results: RecordedResults, against: Against = "evaluations") -> BestSoFar:
-    """Return the progress of one study from its results; against a cost, they need its column and
-    `answered_from`.
+    """Return the progress of one study; against a cost, with its column and `answered_from`.
 
     Raises:
         UsageError: No result has the cost.
     """
     recorded = np.where(results.comparable, results.value, np.nan)
-    value = drawable.kept(recorded)
+    value = mask_undrawable(recorded)
     better = sign(results.study.direction)
     # -inf loses against every value, and stands for "none yet".
     running = (
@@ -163,9 +174,9 @@ def progress(results: RecordedResults, against: Against = "evaluations") -> Best
     x = (
         np.arange(1.0, len(results) + 1)
         if cost is None
-        else np.cumsum(np.nan_to_num(drawable.kept(cost)))
+        else np.cumsum(np.nan_to_num(mask_undrawable(cost)))
     )
-    left_out = drawable.count(recorded, *([] if cost is None else [cost]))
+    left_out = count_undrawable(recorded, *([] if cost is None else [cost]))
     return BestSoFar(
         study.name,
         study.objective,
@@ -183,11 +194,11 @@ def _cost(results: RecordedResults, against: Against) -> Floats:
     """Return the cost of each training; NaN for a reused result, and where it is unknown."""
     trained = np.array([source is None for source in results.columns["answered_from"]], np.bool_)
     cost = np.where(trained, results.numbers(against), np.nan)
-    if len(results) and np.isnan(drawable.kept(cost)).all():
+    if len(results) and np.isnan(mask_undrawable(cost)).all():
         raise UsageError(
             f"no training of the study {results.study.name!r} has a record of its {against}: "
             "plot against evaluations"
-            f"{drawable.sentence(drawable.count(cost), '; ')}"
+            f"{describe_undrawable(count_undrawable(cost), '; ')}"
         )
 
     return cost

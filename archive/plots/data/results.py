@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import Study
 
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -33,7 +34,7 @@ _ALWAYS = ("value", "partial", "created")
 
 @dataclass(frozen=True, eq=False)
 class RecordedResults:
-    """The n results of one study, the first recorded first; those of one millisecond by number.
+    """The n results of one study, ordered by the time of their record, then by number.
 
     Attributes:
         study: The study.
@@ -65,14 +66,13 @@ class RecordedResults:
 
     @property
     def comparable(self) -> Booleans:
-        """(n,) whether a result counts for the best: a number of a whole training that meets the
-        constraints.
+        """(n,) whether a result counts for the best: whole, finite, meeting the constraints.
 
         Partial results count only in a study that has no whole one, as in `archive study best`.
         """
-        known = np.isfinite(self.value) & self.feasible
-        whole = known & ~self.partial
-        return whole if whole.any() else known
+        finite = np.isfinite(self.value) & self.feasible
+        whole = finite & ~self.partial
+        return whole if whole.any() else finite
 
     def numbers(self, name: str) -> Floats:
         """Return a column as (n,) float64; NaN where a result has no such number."""
@@ -113,12 +113,13 @@ def read(
 
     stored = [archive.studies.get(name) for name in names]
     check_comparable(stored)
-    limits = dict.fromkeys(METRIC + each.name for study in stored for each in study.constraints)
-    read = result_columns.read(
-        archive.connection, names, list(dict.fromkeys([*_ALWAYS, *columns, *limits]))
-    )
-    by_name = {one.study: one.columns for one in read}
-    return [_recorded(study, by_name[study.name]) for study in stored]
+    requested = [*_ALWAYS, *columns]
+    for study in stored:
+        requested += [METRIC + constraint.name for constraint in study.constraints]
+
+    read = result_columns.read(archive.connection, names, list(dict.fromkeys(requested)))
+    by_name = {table.study: table.columns for table in read}
+    return [_collect(study, by_name[study.name]) for study in stored]
 
 
 def check_comparable(studies: Sequence[Study]) -> None:
@@ -131,27 +132,29 @@ def check_comparable(studies: Sequence[Study]) -> None:
     first = studies[0]
     for other in studies[1:]:
         for name in ("task", "protocol", "objective", "direction"):
-            if (one := getattr(first, name)) != (two := getattr(other, name)):
+            if (value := getattr(first, name)) != (two := getattr(other, name)):
                 raise UsageError(
-                    f"{first.name!r} and {other.name!r} have no common axis: {name} {one!r} and "
+                    f"{first.name!r} and {other.name!r} have no common axis: {name} {value!r} and "
                     f"{two!r}; "
                     "plot them apart"
                 )
 
 
 def check_feasible(results: Sequence[RecordedResults]) -> None:
-    """Raise an error for results that have values, none of which meets the constraints of its
-    study.
+    """Check that some result with a value meets the constraints of its study.
 
     Raises:
         UsageError: It is so; the message names the constraints.
     """
-    valued = [~np.isnan(one.value) for one in results]
-    if any(each.any() for each in valued) and not any(
-        (each & one.feasible).any() for each, one in zip(valued, results, strict=True)
+    valued = [~np.isnan(result.value) for result in results]
+    if any(values.any() for values in valued) and not any(
+        (values & result.feasible).any() for values, result in zip(valued, results, strict=True)
     ):
-        limits = dict.fromkeys(str(each) for one in results for each in one.study.constraints)
-        names = ", ".join(repr(one.study.name) for one in results)
+        names = ", ".join(repr(result.study.name) for result in results)
+        limits: dict[str, None] = {}
+        for result in results:
+            limits |= dict.fromkeys(map(str, result.study.constraints))
+
         raise UsageError(f"no result of {names} meets {', '.join(limits)}")
 
 
@@ -160,7 +163,7 @@ def floats(column: Sequence[Any]) -> Floats:
     return np.array([np.nan if value is None else value for value in column], np.float64)
 
 
-def _recorded(study: Study, columns: result_columns.Columns) -> RecordedResults:
+def _collect(study: Study, columns: result_columns.Columns) -> RecordedResults:
     number = np.array(columns["number"], np.int64)
     created = floats(columns["created"])
     # NaN sorts last.
@@ -169,7 +172,36 @@ def _recorded(study: Study, columns: result_columns.Columns) -> RecordedResults:
         name: [column[row] for row in order] for name, column in columns.items() if name != "number"
     }
     value = floats(columns["value"])
-    partial = np.array([bool(each) for each in columns["partial"]], np.bool_)
+    partial = np.array([bool(column) for column in columns["partial"]], np.bool_)
     recorded = (number[order], value[order], partial[order], created[order])
     feasible = np.array(result_columns.feasible(study.constraints, columns), np.bool_)
     return RecordedResults(study, *recorded, others, feasible[order])
+
+
+LARGEST = 1e150
+"""Largest absolute number that is drawn: sums of squares of such differences are finite."""
+
+
+def mask_undrawable(numbers: Floats) -> Floats:
+    """Return numbers with NaN in place of those that cannot be drawn."""
+    return np.where(np.abs(numbers) > LARGEST, np.nan, numbers)
+
+
+def count_undrawable(*columns: Floats) -> int:
+    """Return how many numbers of columns cannot be drawn; NaN stands for no number."""
+    return sum(int((np.abs(column) > LARGEST).sum()) for column in columns)
+
+
+def describe_undrawable(left_out: int, before: str = "") -> str:
+    """Return the sentence about undrawable numbers without full stop; empty for none.
+
+    Args:
+        left_out: How many there are.
+        before: Text before the sentence.
+    """
+    if not left_out:
+        return ""
+
+    return (
+        f"{before}{left_out:,} number{' is' if left_out == 1 else 's are'} left out, beyond 1e150"
+    )

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
     from archive.api import Archive
 
 Outcome = Literal["complete", "pruned", "running", "failed", "lost", "returned", "cancelled"]
@@ -58,7 +60,7 @@ class TrialSpan:
         number: Number of the proposal in it.
         architecture: Key of the network.
         begin: Time of the claim, in milliseconds since 1970.
-        end: Time of its end; that of the reading for a running trial.
+        end: Time of its end; of a running trial, the time of the reading.
         outcome: How it ended.
     """
 
@@ -90,11 +92,9 @@ class WorkerTimeline:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """First begin and last end of a span, in milliseconds since 1970; the time of the reading
-        without a span.
-        """
-        begin = min((one.begin for one in self.trials), default=self.now)
-        return begin, max((one.end for one in self.trials), default=self.now)
+        """First begin and last end, in milliseconds since 1970; without any, the reading."""
+        begin = min((trial.begin for trial in self.trials), default=self.now)
+        return begin, max((trial.end for trial in self.trials), default=self.now)
 
 
 def worker_timeline(
@@ -128,14 +128,20 @@ def worker_timeline(
         "since": None if seconds is None else now - round(min(1000 * seconds, now)),
         "most": most + 1,
     }
-    parts = archive.connection.read(
-        lambda tx: [
-            row["rows"]
-            for query, named in [(_OF_STUDY, {"study": name}) for name in names] or [(_OF_ALL, {})]
-            for row in tx.run(query, {**values, **named})
-        ]
-    )
-    return timeline((row for part in parts for row in part), now, most)
+
+    def attempts(tx: ManagedTransaction) -> list[Sequence[Any]]:
+        rows: list[Sequence[Any]] = []
+        for name in names:
+            for row in tx.run(_OF_STUDY, {**values, "study": name}):
+                rows += row["rows"]
+
+        if not names:
+            for row in tx.run(_OF_ALL, values):
+                rows += row["rows"]
+
+        return rows
+
+    return timeline(archive.connection.read(attempts), now, most)
 
 
 def timeline(rows: Iterable[Sequence[Any]], now: int, most: int = MOST) -> WorkerTimeline:
@@ -149,15 +155,15 @@ def timeline(rows: Iterable[Sequence[Any]], now: int, most: int = MOST) -> Worke
     """
     ordered = sorted(rows, key=lambda row: (row[4], row[0], row[1], row[2]))
     kept = ordered[-most:]
-    trials = tuple(_placed(kept, now))
+    trials = tuple(_place(kept, now))
     workers: dict[str, int] = {}
-    for one in trials:
-        workers[one.worker] = max(workers.get(one.worker, 0), one.lane + 1)
+    for trial in trials:
+        workers[trial.worker] = max(workers.get(trial.worker, 0), trial.lane + 1)
 
     return WorkerTimeline(now, workers, trials, len(ordered) > most)
 
 
-def _placed(rows: Sequence[Sequence[Any]], now: int) -> Iterator[TrialSpan]:
+def _place(rows: Sequence[Sequence[Any]], now: int) -> Iterator[TrialSpan]:
     """Yield spans, each in the lowest lane of its worker that is free."""
     free: dict[str, list[int]] = {}
     busy: dict[str, list[tuple[int, int]]] = {}
@@ -178,4 +184,4 @@ def _outcome(claim_outcome: str | None, state: str) -> Outcome:
     """Return how a claim ended: as recorded with it, or as its proposal did."""
     outcome = (claim_outcome or state).lower()
     # A claim without an end of its own, of a proposal that waits again, was lost.
-    return next((each for each in OUTCOMES if each == outcome), "lost")
+    return next((name for name in OUTCOMES if name == outcome), "lost")

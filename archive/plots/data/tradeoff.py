@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import UsageError
-from archive.plots.data import drawable
 from archive.plots.data.results import (
     Booleans,
     Floats,
     Integers,
     RecordedResults,
     check_feasible,
+    count_undrawable,
+    describe_undrawable,
     floats,
+    mask_undrawable,
     read,
 )
 from archive.queries import pareto
@@ -52,7 +54,7 @@ class ValueAndCost:
         front: (k,) positions of the Pareto front of all studies together, from the cheapest to the
             best.
         missing: Number of results without a comparable value or without the cost.
-        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.drawable`),
+        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.results`),
             and count as missing.
     """
 
@@ -101,35 +103,39 @@ def tradeoff(
     Raises:
         UsageError: No result has a value and a cost.
     """
-    values = [np.where(one.comparable, one.value, np.nan) for one in results]
+    values = [np.where(result.comparable, result.value, np.nan) for result in results]
     usable = [
-        np.isfinite(drawable.kept(value)) & np.isfinite(drawable.kept(cost))
+        np.isfinite(mask_undrawable(value)) & np.isfinite(mask_undrawable(cost))
         for value, cost in zip(values, costs, strict=True)
     ]
-    left_out = drawable.count(*values, *costs)
-    chosen = [np.flatnonzero(each) for each in usable]
-    counts = [len(each) for each in chosen]
+    left_out = count_undrawable(*values, *costs)
+    indices_of = [np.flatnonzero(mask) for mask in usable]
+    counts = [len(indices) for indices in indices_of]
     if not sum(counts):
         check_feasible(results)
         raise UsageError(
-            f"no result of {_listed(results)} has the cost {name!r}; archive query run "
+            f"no result of {_list(results)} has the cost {name!r}; archive query run "
             "network-costs --param "
-            f"study=STUDY shows the costs on record{drawable.sentence(left_out, '; ')}"
+            f"study=STUDY shows the costs on record{describe_undrawable(left_out, '; ')}"
         )
 
     first = results[0].study
-    value = np.concatenate([one.value[rows] for one, rows in zip(results, chosen, strict=True)])
-    cost = np.concatenate([one[rows] for one, rows in zip(costs, chosen, strict=True)])
+    value = np.concatenate(
+        [result.value[rows] for result, rows in zip(results, indices_of, strict=True)]
+    )
+    cost = np.concatenate([cost[rows] for cost, rows in zip(costs, indices_of, strict=True)])
     return ValueAndCost(
-        tuple(one.study.name for one in results),
+        tuple(result.study.name for result in results),
         first.objective,
         first.direction,
         name,
         np.repeat(np.arange(len(results)), counts),
-        np.concatenate([one.number[rows] for one, rows in zip(results, chosen, strict=True)]),
+        np.concatenate(
+            [result.number[rows] for result, rows in zip(results, indices_of, strict=True)]
+        ),
         tuple(
-            one.columns["architecture"][row]
-            for one, rows in zip(results, chosen, strict=True)
+            result.columns["architecture"][row]
+            for result, rows in zip(results, indices_of, strict=True)
             for row in rows.tolist()
         ),
         value,
@@ -166,8 +172,8 @@ def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
 def fronts(data: ValueAndCost) -> list[Integers]:
     """Return the front of each study: positions of its results, from the cheapest to the best."""
     better = sign(data.direction)
-    rows = [np.flatnonzero(data.study == at) for at in range(len(data.studies))]
-    return [own[pareto.front(data.cost[own], better * data.value[own])] for own in rows]
+    rows = [np.flatnonzero(data.study == index) for index in range(len(data.studies))]
+    return [row[pareto.front(data.cost[row], better * data.value[row])] for row in rows]
 
 
 def on_front(data: ValueAndCost) -> Booleans:
@@ -177,5 +183,5 @@ def on_front(data: ValueAndCost) -> Booleans:
     return mask
 
 
-def _listed(results: Sequence[RecordedResults]) -> str:
-    return ", ".join(repr(one.study.name) for one in results)
+def _list(results: Sequence[RecordedResults]) -> str:
+    return ", ".join(repr(result.study.name) for result in results)

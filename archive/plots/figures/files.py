@@ -39,7 +39,7 @@ def check_format(path: Path) -> FileFormat:
     if form is None:
         raise UsageError(
             "a plot is a file ending in "
-            f"{', '.join('.' + each for each in FORMATS)}, got {str(path)!r}"
+            f"{', '.join('.' + ending for ending in FORMATS)}, got {str(path)!r}"
         )
 
     if find_spec("matplotlib") is None:
@@ -48,7 +48,7 @@ def check_format(path: Path) -> FileFormat:
     return form
 
 
-def rendered(figure: Figure, form: str, dpi: int = DPI) -> bytes:
+def render(figure: Figure, form: str, dpi: int = DPI) -> bytes:
     """Return the content of an image file of a figure.
 
     Args:

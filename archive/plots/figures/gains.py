@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archive.plots.data import drawable
+from archive.plots.data import gains as gains_data
 from archive.plots.data.gains import OperationGains
+from archive.plots.data.results import describe_undrawable
 from archive.plots.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from archive.api import Archive
+
 ROW = 0.34
 """Inches of a row."""
 
 
-def draw(data: OperationGains) -> Figure:
-    """Draw the gains of the children of each operation on the left, its part of the raises of the
-    best on the right.
+def operation_gains(archive: Archive, study: str) -> Figure:
+    """Draw what each operation gained; `archive.plots.data.gains` defines the gain and the raise.
+
+    Args:
+        archive: The archive.
+        study: Name of the study.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: No network of the study has a parent in it.
     """
+    return draw(gains_data.operation_gains(archive, study))
+
+
+def draw(data: OperationGains) -> Figure:
+    """Draw the gains of each operation's children, and its part of the new best values."""
     rows = len(data.operations)
     figure, (left, right) = style.figure(
         2,
@@ -28,26 +43,26 @@ def draw(data: OperationGains) -> Figure:
         sharey=True,
     )
     left.axvline(0.0, color=style.DARK, lw=0.9)
-    for at, one in enumerate(data.operations):
-        ends = one.quantiles
-        left.plot([ends[0], ends[4]], [at, at], color=style.colour(0), lw=1.0)
+    for index, gain in enumerate(data.operations):
+        ends = gain.quantiles
+        left.plot([ends[0], ends[4]], [index, index], color=style.colour(0), lw=1.0)
         left.barh(
-            at, ends[3] - ends[1], left=ends[1], height=0.5, color=style.colour(0), alpha=0.35
+            index, ends[3] - ends[1], left=ends[1], height=0.5, color=style.colour(0), alpha=0.35
         )
-        left.plot([ends[2]] * 2, [at - 0.3, at + 0.3], color=style.colour(0), lw=2.2)
+        left.plot([ends[2]] * 2, [index - 0.3, index + 0.3], color=style.colour(0), lw=2.2)
 
-    names = [
-        (
-            f"{style.shown(one.operation)}  ({len(one.gains)}, {one.improved / len(one.gains):.0%} "
+    names = []
+    for operation in data.operations:
+        names.append(
+            f"{style.shorten(operation.operation)}  ({len(operation.gains)}, {operation.improved / len(operation.gains):.0%} "
             "better)"
         )
-        for one in data.operations
-    ]
+
     left.set_yticks(range(rows), names, parse_math=False)
     left.set_ylim(rows - 0.4, -0.6)
     right.barh(
         range(rows),
-        [one.raised for one in data.operations],
+        [operation.raised for operation in data.operations],
         height=0.5,
         color=style.colour(1),
         alpha=0.8,
@@ -59,8 +74,8 @@ def draw(data: OperationGains) -> Figure:
 
     left.locator_params(axis="x", nbins=6)
     right.locator_params(axis="x", nbins=3)
-    title = f"{style.shown(data.study)}: {data.steps:,} steps; median, quartiles, 5 % to 95 %"
-    style.label(left, f"gain of {style.shown(data.objective)} from parent to child", "", title)
+    title = f"{style.shorten(data.study)}: {data.steps:,} steps; median, quartiles, 5 % to 95 %"
+    style.label(left, f"gain of {style.shorten(data.objective)} from parent to child", "", title)
     style.label(right, "raise of the best", "", "sum over the study")
-    style.note(figure, drawable.sentence(data.left_out))
+    style.note(figure, describe_undrawable(data.left_out))
     return figure

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archive.plots.data import drawable
+from archive.plots.data import hyperparameters as hyperparameters_data
 from archive.plots.data.hyperparameters import ParallelCoordinates
+from archive.plots.data.results import describe_undrawable
 from archive.plots.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from archive.api import Archive
 
 SHORT = 18
 """Characters of a word at an axis."""
@@ -20,10 +24,25 @@ BESIDE = 1.5
 """Inches for each axis beyond the fourth."""
 
 
-def draw(data: ParallelCoordinates) -> Figure:
-    """Draw one line a result, coloured by its value; a line has a gap at a hyperparameter that the
-    result lacks.
+def parallel_coordinates(archive: Archive, study: str, *, axes: Sequence[str] = ()) -> Figure:
+    """Draw hyperparameters, decisions or sizes of the networks beside the value, one line a result.
+
+    Args:
+        archive: The archive.
+        study: Name of the study.
+        axes: Hyperparameters, decisions of a space `choices`, and `layers`, `depth`, `edges`,
+            `mass` of networks; empty for all hyperparameters and decisions that differ, or for the
+            sizes where none does.
+
+    Raises:
+        UnknownNameError: There is no study, or nothing of this name that could be an axis.
+        UsageError: The study has no value, or nothing differs.
     """
+    return draw(hyperparameters_data.parallel_coordinates(archive, study, axes))
+
+
+def draw(data: ParallelCoordinates) -> Figure:
+    """Draw a line a result, coloured by value, with gaps at missing hyperparameters."""
     import matplotlib
     from matplotlib.collections import LineCollection
 
@@ -47,30 +66,32 @@ def draw(data: ParallelCoordinates) -> Figure:
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.set_yticks([])
-    names = [
-        style.shown(axis.name) + ("\nlogarithmic" if axis.scaling == "logarithmic" else "")
-        for axis in data.axes
-    ]
+    names = []
+    for axis in data.axes:
+        names.append(
+            style.shorten(axis.name) + ("\nlogarithmic" if axis.scaling == "logarithmic" else "")
+        )
+
     axes.set_xticks(range(count), names, parse_math=False)
     axes.tick_params(axis="x", length=0)
-    for at in range(count):
-        _axis(axes, data, at)
+    for index in range(count):
+        _axis(axes, data, index)
 
     title = (
-        f"{style.shown(data.study)}: {len(data.number):,} of {data.results:,} results, "
+        f"{style.shorten(data.study)}: {len(data.number):,} of {data.results:,} results, "
         f"{data.direction}"
     )
     style.label(axes, "", "", title)
-    style.note(figure, drawable.sentence(data.left_out))
+    style.note(figure, describe_undrawable(data.left_out))
     return figure
 
 
-def _axis(axes: Axes, data: ParallelCoordinates, at: int) -> None:
-    axes.plot([at, at], [0, 1], color=style.DARK, lw=1.0, zorder=3)
-    for place, text in data.axes[at].ticks:
-        axes.plot([at - 0.02, at], [place, place], color=style.DARK, lw=1.0, zorder=3)
+def _axis(axes: Axes, data: ParallelCoordinates, index: int) -> None:
+    axes.plot([index, index], [0, 1], color=style.DARK, lw=1.0, zorder=3)
+    for tick, text in data.axes[index].ticks:
+        axes.plot([index - 0.02, index], [tick, tick], color=style.DARK, lw=1.0, zorder=3)
         axes.annotate(
-            style.shown(text, SHORT), (at, place), xytext=(-6, 0), textcoords="offset points", ha="right", va="center",
+            style.shorten(text, SHORT), (index, tick), xytext=(-6, 0), textcoords="offset points", ha="right", va="center",
             fontsize=8.5, zorder=4, parse_math=False,
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
         )  # fmt: skip

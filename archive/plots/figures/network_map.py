@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive.plots.data import drawable
-from archive.plots.data.network_map import NetworkMap, SearchPath
+from archive.plots.data import network_map as network_map_data
+from archive.plots.data.network_map import LANDMARKS, PROFILE, NetworkMap, SearchPath
+from archive.plots.data.results import describe_undrawable
 from archive.plots.figures import style
 from archive.store.records import sign
 
@@ -15,10 +17,45 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from archive.api import Archive
+
+
+def network_map(
+    archive: Archive,
+    studies: str | Sequence[str] = (),
+    *,
+    space: str | None = None,
+    distance: str = PROFILE,
+    whole: bool = True,
+    landmarks: int = LANDMARKS,
+    **settings: Any,
+) -> Figure:
+    """Draw the networks of a space on a plane, and the incumbents of studies as paths.
+
+    Args:
+        archive: The archive.
+        studies: Names of studies to draw as paths.
+        space: Name of the space; None for the studies' space, or the only one.
+        distance: `profile`, or the name of a kernel.
+        whole: Whether to draw all networks of the space in the archive, or only the studies'.
+        landmarks: Most landmarks of the embedding.
+        **settings: Settings of the kernel.
+
+    Raises:
+        UnknownNameError: There is no such study, space or kernel.
+        UsageError: The studies are of different spaces or not comparable, or there is no network.
+    """
+    where: dict[str, Any] = {
+        "space": space,
+        "distance": distance,
+        "whole": whole,
+        "landmarks": landmarks,
+    }
+    return draw(network_map_data.network_map(archive, studies, **where, **settings))
+
 
 def draw(data: NetworkMap) -> Figure:
-    """Draw all networks in grey, those of studies in colours, and the incumbents of each study as a
-    path to a star.
+    """Draw networks in grey, the studies' in colours, and incumbents as a path to a star.
 
     The colours of a single study are its values; of several studies, each has its own.
     """
@@ -34,17 +71,17 @@ def draw(data: NetworkMap) -> Figure:
         rasterized=many,
     )
     handles = []
-    for at, path in enumerate(data.paths):
+    for index, path in enumerate(data.paths):
         if len(data.paths) == 1:
             _values(axes, data, path)
         else:
             places = data.places[path.at]
             axes.scatter(
-                places[:, 0], places[:, 1], s=_size(len(places)), color=style.colour(at), alpha=0.6, linewidths=0,
-                marker=style.MARKS[at % len(style.MARKS)], rasterized=len(places) > style.MANY,
+                places[:, 0], places[:, 1], s=_size(len(places)), color=style.colour(index), alpha=0.6, linewidths=0,
+                marker=style.MARKS[index % len(style.MARKS)], rasterized=len(places) > style.MANY,
             )  # fmt: skip
 
-        handles.append(_path(axes, data, path, at))
+        handles.append(_path(axes, data, path, index))
 
     axes.set_aspect("equal", adjustable="datalim")
     if handles:
@@ -52,7 +89,7 @@ def draw(data: NetworkMap) -> Figure:
 
     title = f"{count:,} networks of {data.space}; the two axes have {data.kept:.0%} of the variance"
     style.label(axes, f"first axis (units of the distance {data.distance!r})", "second axis", title)
-    style.note(figure, drawable.sentence(sum(path.left_out for path in data.paths)))
+    style.note(figure, describe_undrawable(sum(path.left_out for path in data.paths)))
     return figure
 
 
@@ -60,24 +97,24 @@ def _values(axes: Axes, data: NetworkMap, path: SearchPath) -> None:
     order = np.argsort(np.nan_to_num(sign(data.direction) * path.value, nan=-np.inf), kind="stable")
     places = data.places[path.at][order]
     value = path.value[order]
-    known = np.isfinite(value)
-    if not known.any():
+    finite = np.isfinite(value)
+    if not finite.any():
         return
 
-    low, high, _ = style.robust_limits(value, sign(data.direction), value[known][-1:])
+    low, high, _ = style.robust_limits(value, sign(data.direction), value[finite][-1:])
     # The best is dark in either direction.
     drawn = axes.scatter(
-        places[known, 0], places[known, 1], s=_size(int(known.sum())) * 1.6, c=value[known], vmin=low, vmax=high,
+        places[finite, 0], places[finite, 1], s=_size(int(finite.sum())) * 1.6, c=value[finite], vmin=low, vmax=high,
         cmap=f"{style.GRADIENT}_r" if data.direction == "maximise" else style.GRADIENT, linewidths=0,
-        rasterized=bool(known.sum() > style.MANY),
+        rasterized=bool(finite.sum() > style.MANY),
     )  # fmt: skip
     bar = axes.figure.colorbar(drawn, ax=axes, shrink=0.8)
-    bar.set_label(f"{style.shown(data.objective)} ({data.direction})", parse_math=False)
+    bar.set_label(f"{style.shorten(data.objective)} ({data.direction})", parse_math=False)
     bar.outline.set_visible(False)
 
 
-def _path(axes: Axes, data: NetworkMap, path: SearchPath, at: int) -> Any:
-    colour = style.colour(1) if len(data.paths) == 1 else style.colour(at)
+def _path(axes: Axes, data: NetworkMap, path: SearchPath, index: int) -> Any:
+    colour = style.colour(1) if len(data.paths) == 1 else style.colour(index)
     steps = data.places[path.incumbents]
     (line,) = axes.plot(steps[:, 0], steps[:, 1], color="white", lw=3.4, zorder=3)
     (line,) = axes.plot(
@@ -85,7 +122,7 @@ def _path(axes: Axes, data: NetworkMap, path: SearchPath, at: int) -> Any:
         steps[:, 1],
         color=colour,
         lw=1.6,
-        linestyle=style.line(at),
+        linestyle=style.line(index),
         marker=".",
         markersize=5,
         zorder=4,

@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from archive.errors import UsageError
-from archive.plots.data import drawable
-from archive.plots.data.progress import BestSoFar, ProgressBand
+from archive.plots.data import progress as progress_data
+from archive.plots.data.progress import Against, BestSoFar, ProgressBand
+from archive.plots.data.results import describe_undrawable
 from archive.plots.figures import style
 from archive.store.records import sign
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from archive.api import Archive
+
+
+Group = Literal["study", "agent"]
+
+
+def best_so_far(
+    archive: Archive,
+    studies: str | Sequence[str],
+    *,
+    against: Against = "evaluations",
+    by: Group = "study",
+) -> Figure:
+    """Draw the best value so far.
+
+    Args:
+        archive: The archive.
+        studies: Names of studies of one task, protocol and objective.
+        against: `evaluations`, or the `seconds` or `epochs` of their trainings, summed.
+        by: `study` for a line each, `agent` for the median and the quartiles of the studies that an
+            agent began.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: The studies are not comparable, or one has no value, or no record of the
+            quantity.
+    """
+    if by not in get_args(Group):
+        raise UsageError(f"by must be one of {', '.join(get_args(Group))}, got {by!r}")
+
+    read = progress_data.best_so_far(archive, studies, against)
+    if by == "study":
+        return draw(read)
+
+    groups: dict[str, list[BestSoFar]] = {}
+    for study in read:
+        agent = archive.studies.get(study.study).config.get("agent")
+        groups.setdefault(agent if isinstance(agent, str) else "no agent on record", []).append(
+            study
+        )
+
+    return draw_bands([progress_data.band(name, group) for name, group in groups.items()], read[0])
 
 
 def draw(studies: Sequence[BestSoFar]) -> Figure:
@@ -24,24 +68,24 @@ def draw(studies: Sequence[BestSoFar]) -> Figure:
     Raises:
         UsageError: No study has a value yet.
     """
-    named = [one for one in studies if len(one.improvements)]
+    named = [study for study in studies if len(study.improvements)]
     if not named:
-        beyond = drawable.sentence(studies[0].left_out, "; ")
+        beyond = describe_undrawable(studies[0].left_out, "; ")
         raise UsageError(
             f"the study {studies[0].study!r} has no evaluation with a value yet{beyond}"
         )
 
     figure, (axes,) = style.figure()
-    unit, name = style.cost_unit(named[0].against, max(one.x[-1] for one in named))
+    unit, name = style.cost_unit(named[0].against, max(study.x[-1] for study in named))
     lines = []
-    for at, one in enumerate(named):
-        x, y = one.steps
+    for index, shown in enumerate(named):
+        x, y = shown.steps
         (line,) = axes.plot(
             x / unit,
             y,
             drawstyle="steps-post",
-            color=style.colour(at),
-            linestyle=style.line(at),
+            color=style.colour(index),
+            linestyle=style.line(index),
             lw=1.8,
         )
         lines.append(line)
@@ -50,18 +94,18 @@ def draw(studies: Sequence[BestSoFar]) -> Figure:
     if len(named) == 1:
         _results(axes, first, unit)
     else:
-        style.legend(axes, lines, [one.study for one in named])
+        style.legend(axes, lines, [study.study for study in named])
 
-    objective = f"{style.shown(first.objective)} ({first.direction})"
+    objective = f"{style.shorten(first.objective)} ({first.direction})"
     if len(named) == 1:
         style.label(
-            axes, name, objective, f"{style.shown(first.study)}: the line is the best so far"
+            axes, name, objective, f"{style.shorten(first.study)}: the line is the best so far"
         )
     else:
         style.label(axes, name, f"best {objective} so far")
 
     _scale(axes, first.against)
-    style.note(figure, drawable.sentence(sum(one.left_out for one in studies)))
+    style.note(figure, describe_undrawable(sum(study.left_out for study in studies)))
     return figure
 
 
@@ -73,37 +117,39 @@ def draw_bands(bands: Sequence[ProgressBand], like: BestSoFar) -> Figure:
         like: One of the studies, for the labels.
     """
     figure, (axes,) = style.figure()
-    unit, name = style.cost_unit(like.against, max(one.x[-1] for one in bands))
+    unit, name = style.cost_unit(like.against, max(band.x[-1] for band in bands))
     lines = []
-    for at, one in enumerate(bands):
-        drawn: dict[str, Any] = {"color": style.colour(at), "linestyle": style.line(at)}
-        lines += axes.plot(one.x / unit, one.median, drawstyle="steps-post", lw=1.8, **drawn)
+    for index, group in enumerate(bands):
+        drawn: dict[str, Any] = {"color": style.colour(index), "linestyle": style.line(index)}
+        lines += axes.plot(group.x / unit, group.median, drawstyle="steps-post", lw=1.8, **drawn)
         axes.fill_between(
-            one.x / unit,
-            one.low,
-            one.high,
+            group.x / unit,
+            group.low,
+            group.high,
             step="post",
-            color=style.colour(at),
+            color=style.colour(index),
             alpha=0.18,
             linewidth=0,
         )
 
-    style.legend(axes, lines, [f"{one.name} ({one.studies})" for one in bands])
+    style.legend(axes, lines, [f"{band.name} ({band.studies})" for band in bands])
     title = "median of the studies of each agent; band: from the lower to the upper quartile"
-    style.label(axes, name, f"best {style.shown(like.objective)} so far ({like.direction})", title)
+    style.label(
+        axes, name, f"best {style.shorten(like.objective)} so far ({like.direction})", title
+    )
     _scale(axes, like.against)
-    style.note(figure, drawable.sentence(sum(one.left_out for one in bands)))
+    style.note(figure, describe_undrawable(sum(band.left_out for band in bands)))
     return figure
 
 
-def _results(axes: Axes, one: BestSoFar, unit: float) -> None:
-    known = np.isfinite(one.value)
-    x = one.x / unit
-    many = bool(known.sum() > style.MANY)
+def _results(axes: Axes, study: BestSoFar, unit: float) -> None:
+    finite = np.isfinite(study.value)
+    x = study.x / unit
+    many = bool(finite.sum() > style.MANY)
     size, alpha = (4, 0.35) if many else (12, 0.6)
     axes.scatter(
-        x[known],
-        one.value[known],
+        x[finite],
+        study.value[finite],
         s=size,
         color=style.GREY,
         alpha=alpha,
@@ -111,27 +157,27 @@ def _results(axes: Axes, one: BestSoFar, unit: float) -> None:
         rasterized=many,
         zorder=1,
     )
-    at = one.improvements
+    rows = study.improvements
     axes.scatter(
-        x[at],
-        one.best[at],
+        x[rows],
+        study.best[rows],
         s=26,
         color=style.colour(0),
         edgecolors="white",
         linewidths=0.6,
         zorder=3,
     )
-    low, high, outside = style.robust_limits(one.value, sign(one.direction), one.best)
+    low, high, outside = style.robust_limits(study.value, sign(study.direction), study.best)
     axes.set_ylim(low, high)
     if outside:
-        up = one.direction == "minimise"
+        up = study.direction == "minimise"
         note = f"{outside} worse results {'above' if up else 'below'} the axis"
-        place: dict[str, Any] = {
+        placement: dict[str, Any] = {
             "xy": (0.99, 0.98 if up else 0.02),
             "va": "top" if up else "bottom",
         }
         axes.annotate(
-            note, xycoords="axes fraction", ha="right", fontsize=8.5, color="#666666", **place
+            note, xycoords="axes fraction", ha="right", fontsize=8.5, color="#666666", **placement
         )
 
 

@@ -1,6 +1,6 @@
 """Common look of the figures: size, colours, labels of quantities, text that others wrote.
 
-The colours of studies are those of Okabe and Ito (2008), which people with any colour blindness
+Studies have the colours of Okabe and Ito (2008), which people with any colour blindness
 tell apart; marks and line styles differ as well. Continuous colours are `cividis`, whose lightness
 increases evenly.
 """
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive.errors import SettingsError
-from archive.plots.data import drawable
-from archive.plots.data.results import Floats
+from archive.plots.data.results import LARGEST, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,29 +77,27 @@ def figure(
 
     drawing = Figure(figsize=(width, height), layout="constrained")
     axes = drawing.subplots(1, panels, squeeze=False, **layout)[0]
-    for each in axes:
-        each.spines[["top", "right"]].set_visible(False)
-        each.grid(True, color="#e4e4e4", linewidth=0.6)
-        each.set_axisbelow(True)
-        each.tick_params(labelsize=9)
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(True, color="#e4e4e4", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=9)
 
     return drawing, list(axes)
 
 
-def colour(at: int) -> str:
+def colour(index: int) -> str:
     """Return the colour of the study at a position."""
-    return COLOURS[at % len(COLOURS)]
+    return COLOURS[index % len(COLOURS)]
 
 
-def line(at: int) -> str:
+def line(index: int) -> str:
     """Return the line style of the study at a position; it changes when the colours repeat."""
-    return LINES[at // len(COLOURS) % len(LINES)]
+    return LINES[index // len(COLOURS) % len(LINES)]
 
 
-def shown(name: str, longest: int = LONGEST) -> str:
-    """Return a name as a label: printable, of bounded length, not hidden by matplotlib for a
-    leading underscore.
-    """
+def shorten(name: str, longest: int = LONGEST) -> str:
+    """Return a name as a label: printable, bounded, and not hidden for a leading underscore."""
     text = printable(name)
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return f" {text}" if text.startswith("_") else text
@@ -113,13 +110,11 @@ def printable(text: str) -> str:
 
 def quantity(name: str) -> str:
     """Return the label of the axis of a quantity."""
-    return QUANTITIES.get(name) or shown(name)
+    return QUANTITIES.get(name) or shorten(name)
 
 
 def cost_unit(name: str, largest: float) -> tuple[float, str]:
-    """Return the unit of an axis, as a divisor, and its label: seconds of training become minutes
-    or hours.
-    """
+    """Return divisor and label of an axis: seconds of training become minutes or hours."""
     if name != "seconds" or largest < 600:
         return 1.0, quantity(name)
 
@@ -143,7 +138,7 @@ def note(figure: Figure, text: str) -> None:
 
 def legend(axes: Axes, handles: Sequence[Any], names: Sequence[str], **where: Any) -> None:
     """Add a legend; beyond `IN_LEGEND` entries, the last one counts the others."""
-    labels = [shown(name) for name in names]
+    labels = [shorten(name) for name in names]
     if len(labels) > IN_LEGEND:
         labels = [*labels[:IN_LEGEND], f"and {len(labels) - IN_LEGEND} more"]
         handles = [*handles[:IN_LEGEND], _nothing()]
@@ -180,30 +175,29 @@ def logarithmic(axis: Any) -> None:
 
 
 def spans_orders(values: Floats) -> bool:
-    """Return whether values need a logarithmic axis: all positive, with a factor of 30 between the
-    extremes.
-    """
-    known = values[np.isfinite(values)]
+    """Return whether values need a logarithmic axis: positive, extremes a factor of 30 apart."""
+    finite = values[np.isfinite(values)]
     # The ratio to a number below it may be infinite.
-    least = 1 / drawable.LARGEST
+    least = 1 / LARGEST
     return (
-        bool(len(known)) and float(known.min()) >= least and float(known.max() / known.min()) >= 30
+        bool(len(finite))
+        and float(finite.min()) >= least
+        and float(finite.max() / finite.min()) >= 30
     )
 
 
 def robust_limits(values: Floats, better: float, always: Floats) -> tuple[float, float, int]:
-    """Return limits of an axis that a few bad values do not stretch, and the number of values
-    outside.
+    """Return limits that a few bad values do not stretch, and the number of values outside.
 
     Args:
         values: (n,) the values, NaN left out.
         better: 1 where larger values are better, else -1.
         always: Values that must be inside.
     """
-    known = values[np.isfinite(values)]
+    finite = values[np.isfinite(values)]
     inside = always[np.isfinite(always)]
-    worst = np.quantile(better * known, 0.05) if len(known) else 0.0
-    kept = np.concatenate([better * inside, better * known[better * known >= worst]])
+    worst = np.quantile(better * finite, 0.05) if len(finite) else 0.0
+    kept = np.concatenate([better * inside, better * finite[better * finite >= worst]])
     if not len(kept):
         return 0.0, 1.0, 0
 
@@ -212,7 +206,7 @@ def robust_limits(values: Floats, better: float, always: Floats) -> tuple[float,
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 0.5
     low = low - margin
     high = high + margin
-    outside = int((better * known < low).sum())
+    outside = int((better * finite < low).sum())
     return (low, high, outside) if better > 0 else (-high, -low, outside)
 
 

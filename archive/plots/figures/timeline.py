@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from archive.errors import UsageError
+from archive.plots.data import timeline as timeline_data
 from archive.plots.data.timeline import OUTCOMES, Outcome, WorkerTimeline
 from archive.plots.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from archive.api import Archive
 
 ROW = 0.28
 """Inches of a lane."""
@@ -28,6 +33,33 @@ _LOOK: dict[Outcome, tuple[int, str]] = {
     "cancelled": (5, ".."),
 }
 """Colour and hatching of each outcome."""
+
+
+def worker_timeline(
+    archive: Archive, studies: str | Sequence[str] = (), *, hours: float | None = None
+) -> Figure:
+    """Draw which worker held which proposal, when, and how the attempt ended.
+
+    Args:
+        archive: The archive.
+        studies: Names of studies; empty for all.
+        hours: Length of time up to now; None for all time.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: No worker has claimed a proposal in this time, or it is not positive.
+    """
+    names = [studies] if isinstance(studies, str) else list(studies)
+    data = timeline_data.worker_timeline(
+        archive, names, seconds=None if hours is None else 3600 * hours
+    )
+    if not data.trials:
+        within = "" if hours is None else f" in the last {hours:g} hours"
+        raise UsageError(
+            f"no worker has claimed a proposal{within}: results of imports have no time line"
+        )
+
+    return draw(data, ", ".join(names) or "all studies")
 
 
 def draw(data: WorkerTimeline, title: str) -> Figure:
@@ -53,7 +85,7 @@ def draw(data: WorkerTimeline, title: str) -> Figure:
 
     axes.set_yticks(
         [first[worker] + (count - 1) / 2 for worker, count in data.workers.items()],
-        [style.shown(worker) for worker in data.workers],
+        [style.shorten(worker) for worker in data.workers],
         parse_math=False,
     )
     axes.set_ylim(max(rows, 1) - 0.4, -0.6)
@@ -63,7 +95,7 @@ def draw(data: WorkerTimeline, title: str) -> Figure:
     since = datetime.fromtimestamp(begin / 1000, UTC)
     count = f"{'the latest ' if data.cut else ''}{len(data.trials):,} trials"
     style.label(
-        axes, f"{unit} since {since:%Y-%m-%d %H:%M:%S} UTC", "", f"{style.shown(title)}: {count}"
+        axes, f"{unit} since {since:%Y-%m-%d %H:%M:%S} UTC", "", f"{style.shorten(title)}: {count}"
     )
     return figure
 

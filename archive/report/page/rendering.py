@@ -1,6 +1,4 @@
-"""Report as an HTML document: a Jinja template with automatic escaping, and a policy that forbids
-every request.
-"""
+"""Report as an HTML document: an escaping Jinja template, and a policy without requests."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from archive.architecture import diagram
 from archive.errors import ArchiveError
 from archive.plots.figures.style import QUANTITIES, printable
 from archive.queries.hypervolume import ParetoSet
-from archive.report.charts import ReportPlot
+from archive.report.charts import ReportPlot, short
 from archive.report.contents import (
     MOST_VALUES,
     StudyReport,
@@ -30,7 +28,6 @@ from archive.report.contents import (
     final_metrics,
     further_objectives,
 )
-from archive.report.scales import short
 from archive.store.metric_units import units_of
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
@@ -56,7 +53,7 @@ class Cell(NamedTuple):
     sort: str = ""
 
 
-def rendered(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
+def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
     """Return the document."""
     style = _text("report.css") + drawing.stylesheet()
     script = _text("report.js")
@@ -78,23 +75,21 @@ def rendered(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
         style=Markup(style),
         script=Markup(script),
         facts=list(_facts(report)),
-        best=[_best(report, each) for each in report.best],
-        plots=[(each, Markup(each.chart)) for each in plots if each.chart],
-        missing=[each for each in plots if not each.chart],
+        best=[_best(report, recommendation) for recommendation in report.best],
+        plots=[(plot, Markup(plot.chart)) for plot in plots if plot.chart],
+        missing=[plot for plot in plots if not plot.chart],
         columns=columns,
         numeric=len(columns) - 3,
         rows=list(_rows(report)),
         results=len(report.results),
-        environment=list(_environment(report)),
+        environment=list(_load_templates(report)),
         failures=report.failures,
         commands=report.commands,
     )
 
 
 def _printable(value: Any) -> Any:
-    """Return a value of the template without control characters; markup comes from this package,
-    and stays.
-    """
+    """Return a value of the template without control characters; markup stays."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -106,19 +101,21 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _estimate(one: Recommendation, better: float) -> str:
+def _estimate(recommendation: Recommendation, better: float) -> str:
     """Return a recommended network with the estimate of its value, in words."""
-    counted = f"{len(one.evaluations)} evaluation{'s' if len(one.evaluations) > 1 else ''}"
-    ends = sorted(better * end for end in (one.low, one.high) if end is not None)
+    counted = f"{len(recommendation.evaluations)} evaluation{'s' if len(recommendation.evaluations) > 1 else ''}"
+    ends = sorted(
+        better * end for end in (recommendation.low, recommendation.high) if end is not None
+    )
     within = f", 95 %: {ends[0]:.6g} to {ends[1]:.6g}" if ends else ""
-    return f"{one.architecture.key[:8]}, expected {better * one.score:.6g}{within} ({counted})"
+    return f"{recommendation.architecture.key[:8]}, expected {better * recommendation.score:.6g}{within} ({counted})"
 
 
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     study = report.study
     results = report.results
     agents = agent_names(study, results.columns["agent"])
-    named = "; ".join(f"{each.name}, {each.direction}" for each in study.objectives)
+    named = "; ".join(f"{objective.name}, {objective.direction}" for objective in study.objectives)
     yield "objectives" if study.further else "objective", named
     if (units := units_of(study)) is not None:
         yield "unit", units
@@ -159,29 +156,28 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
 
 
 def _front_facts(front: ParetoSet) -> Iterator[tuple[str, str]]:
-    """Yield the best value of each objective, which the Pareto set has, and the extent of the
-    set.
-    """
-    for at, objective in enumerate(front.objectives):
+    """Yield the best value of each objective in the Pareto set, and the extent of the set."""
+    for index, objective in enumerate(front.objectives):
         better = sign(objective.direction)
-        best = max(range(len(front.values)), key=lambda one: better * front.values[one][at])
+        best = max(
+            range(len(front.values)), key=lambda member: better * front.values[member][index]
+        )
         yield (
             f"best {objective.name}",
-            (f"{front.values[best][at]:.6g} (#{front.proposals[best].number})"),
+            (f"{front.values[best][index]:.6g} (#{front.proposals[best].number})"),
         )
 
     yield "Pareto set", f"{len(front.proposals):,} of {len(front.history):,} results"
-    reference = ", ".join(f"{each:.6g}" for each in front.reference)
+    reference = ", ".join(f"{coordinate:.6g}" for coordinate in front.reference)
     yield "hypervolume", f"{front.hypervolume:.6g}, from {reference}"
 
 
 def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
     facts = [(report.study.objective, f"{evaluation.value:.6g}")]
-    facts += [
-        (QUANTITIES.get(name, name), short(evaluation.metrics[name]))
-        for name in ("params", "flops", "latency_ms", "peak_memory_bytes")
-        if evaluation.metrics.get(name) is not None
-    ]
+    for name in ("params", "flops", "latency_ms", "peak_memory_bytes"):
+        if evaluation.metrics.get(name) is not None:
+            facts.append((QUANTITIES.get(name, name), short(evaluation.metrics[name])))
+
     metrics = final_metrics(evaluation)
     facts += [
         (name, f"{metrics[name]:.6g}") for name in sorted(metrics) if name != report.study.objective
@@ -220,17 +216,17 @@ def _columns(report: StudyReport) -> list[str]:
 def _rows(report: StudyReport) -> Iterator[list[Cell]]:
     results = report.results
     numbers = _numbers(report)
-    for at in report.shown:
-        column = {name: values[at] for name, values in results.columns.items()}
+    for row in report.shown:
+        column = {name: values[row] for name, values in results.columns.items()}
         cells = [
-            Cell(str(results.number[at]), str(results.number[at])),
-            _number(float(results.value[at]), "{:.6g}"),
+            Cell(str(results.number[row]), str(results.number[row])),
+            _number(float(results.value[row]), "{:.6g}"),
         ]
-        cells += [_number(values[at]) for _, values in numbers]
+        cells += [_number(values[row]) for _, values in numbers]
         agent = kind_of(column["agent"] or "")
         source = column["answered_from"]
-        notes = ["partial"] if results.partial[at] else [f"known from {source}"] if source else []
-        notes += [] if results.feasible[at] else ["violates a constraint"]
+        notes = ["partial"] if results.partial[row] else [f"known from {source}"] if source else []
+        notes += [] if results.feasible[row] else ["violates a constraint"]
         yield [*cells, Cell(agent), Cell(column["architecture"][:8]), Cell(", ".join(notes))]
 
 
@@ -241,16 +237,14 @@ def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:
     better = -1.0 if report.study.direction == "minimise" else 1.0
     objectives = [(name, columns[METRIC + name]) for name in further_objectives(results)]
     taken = {report.study.objective, *(name for name, _ in objectives)}
-    costs = [
-        (
-            name,
-            [
-                next((each for each in one if each is not None), None)
-                for one in zip(*found, strict=True)
-            ],
-        )
-        for name, found in ((name, columns_of(name, results)) for name in costs_on_record(results))
-    ]
+    costs = []
+    for name in costs_on_record(results):
+        values = []
+        for row in zip(*columns_of(name, results), strict=True):
+            values.append(next((value for value in row if value is not None), None))
+
+        costs.append((name, values))
+
     mean = [None if value is None else better * value for value in columns["mean"]]
     trainings = [
         ("epochs", "training epochs", columns["epochs"]),
@@ -281,12 +275,12 @@ def _number(value: Any, form: str = "") -> Cell:
     return Cell(form.format(value) if form else short(value), f"{value:.7g}")
 
 
-def _environment(report: StudyReport) -> Iterator[tuple[str, str]]:
+def _load_templates(report: StudyReport) -> Iterator[tuple[str, str]]:
     for name, values in report.environment.items():
-        shown = [
-            value if len(values) == 1 else f"{value} ({count:,})"
-            for value, count in values[:MOST_VALUES]
-        ]
+        shown = []
+        for value, count in values[:MOST_VALUES]:
+            shown.append(value if len(values) == 1 else f"{value} ({count:,})")
+
         more = [f"and {len(values) - MOST_VALUES:,} more"] if len(values) > MOST_VALUES else []
         yield name, ", ".join([*shown, *more])
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from archive.errors import WeightsError
-from archive.trainer.morphism.checking import check
+from archive.trainer.morphism.inherited_weights import check
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support.networks.nets import net

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from archive.errors import TrainingError
 from archive.store.properties import curve_properties
 from archive.trainer.recipes import curve as curves
-from archive.trainer.recipes.curve import Curve, checked
+from archive.trainer.recipes.curve import Curve, check_metrics
 
 NAMES = st.sampled_from(["loss", "val/acc", "f1@5", "a.b-c"])
 REPORTS = st.lists(st.dictionaries(NAMES, st.floats(-1e9, 1e9)), max_size=6)
@@ -68,7 +68,7 @@ def test_a_column_that_comes_late_stands_before_the_seconds():
     ],
 )
 def test_numbers_of_all_kinds_are_floats(value):
-    (number,) = checked({"loss": value}).values()
+    (number,) = check_metrics({"loss": value}).values()
     assert (number, type(number)) == (3.0, float)
 
 

@@ -19,7 +19,6 @@ again adds the trials that have finished since. The storage's address is not rec
 may contain a password.
 """
 
-from archive.exchange.importers.optuna.storage import open_study
-from archive.exchange.importers.optuna.study import import_study, objective_names
+from archive.exchange.importers.optuna.study import import_study, objective_names, open_study
 
 __all__ = ["import_study", "objective_names", "open_study"]

@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import __version__
 from archive.architecture.graph import Architecture
-from archive.errors import ArchiveError, StudyConflictError, UsageError
+from archive.errors import (
+    ArchiveError,
+    SettingsError,
+    StudyConflictError,
+    UnknownNameError,
+    UsageError,
+)
 from archive.exchange.importers.optuna import trials
 from archive.exchange.importers.optuna.trials import OptunaTrial
 from archive.queue.admission import Request, admit
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from archive.api import Archive
+
 
 KIND = "optuna"
 BATCH = 200
@@ -74,7 +82,7 @@ def import_study(
         archive: The archive.
         source: The study of Optuna.
         study: The study to create: name, task, protocol, space, and the names of its objectives;
-            directions, constraints and budget are those of `source`.
+            directions, constraints and budget come from `source`.
         read: Reads the architecture of a trial.
         notify: Receives a line on what the archive does not keep.
 
@@ -112,9 +120,9 @@ def import_study(
     if study.name not in archive.studies.names():
         check_new_name(study.name)
 
-    chosen = [trial for trial in finished if trial.number in suggestions]
+    usable = [trial for trial in finished if trial.number in suggestions]
     additions = []
-    for trial in chosen:
+    for trial in usable:
         outcome = trials.outcome(trial, objectives, named=named)
         token = f"{KIND}/{source.study_name}/{trial.number}"
         additions.append(TrialToAdd(token, suggestions[trial.number], outcome))
@@ -127,7 +135,7 @@ def import_study(
     agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
     _add(archive, study.name, agent, additions)
     if notify is not None:
-        for line in _left_out(chosen, additions):
+        for line in _left_out(usable, additions):
             notify(line)
 
     failed = sum(isinstance(addition.outcome, str) for addition in additions)
@@ -151,8 +159,8 @@ def objective_names(
         archive: The archive.
         source: The study of Optuna.
         name: Name of the study in the archive.
-        requested: Names that the caller prefers; empty for those of an earlier import, else those
-            that `source` has.
+        requested: Names that the caller prefers; empty for the names of an earlier
+            import, else the names in `source`.
     """
     if requested:
         return list(requested)
@@ -168,7 +176,7 @@ def objective_names(
         return list(source.metric_names)
 
     count = len(source.directions)
-    return ["value"] if count == 1 else [f"value_{place}" for place in range(count)]
+    return ["value"] if count == 1 else [f"value_{index}" for index in range(count)]
 
 
 def _objectives(source: optuna.Study, study: Study) -> tuple[Objective, ...]:
@@ -201,9 +209,9 @@ def _suggestion(trial: FrozenTrial, read: Read) -> OptunaTrial | None:
     return OptunaTrial(network, rest, **trials.times(trial))
 
 
-def _left_out(chosen: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) -> Iterator[str]:
+def _left_out(finished: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) -> Iterator[str]:
     """Yield a line for each kind of data that the archive does not keep."""
-    back = [trial.number for trial in chosen if trials.went_back(trial)]
+    back = [trial.number for trial in finished if trials.is_returned(trial)]
     if back:
         yield (
             f"the clock went back during {counted(len(back), 'trial')}, the first of which is "
@@ -212,7 +220,7 @@ def _left_out(chosen: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) ->
         )
 
     without_place = 0
-    for trial, addition in zip(chosen, additions, strict=True):
+    for trial, addition in zip(finished, additions, strict=True):
         if isinstance(addition.outcome, str) and trials.attributes(trial.user_attrs):
             without_place += 1
 
@@ -224,8 +232,7 @@ def _left_out(chosen: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) ->
 
 
 def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -> None:
-    """Check that trials that were added before have the values of these: two storages may have
-    studies of one name.
+    """Check that added trials have the same values: two storages may share a study's name.
 
     Raises:
         StudyConflictError: One has another value.
@@ -286,5 +293,81 @@ def _missing(
 ) -> tuple[int, list[TrialToAdd]]:
     """Return the number of a study's proposals, and the additions that are not among them."""
     row = archive.connection.read(lambda tx: tx.run(ADDED, study=study).single(strict=True))
-    known = set(row["tokens"])
-    return int(row["total"]), [addition for addition in additions if addition.token not in known]
+    tokens = set(row["tokens"])
+    return int(row["total"]), [addition for addition in additions if addition.token not in tokens]
+
+
+def open_study(reference: str) -> optuna.Study:
+    """Open a study of Optuna.
+
+    Args:
+        reference: `URL#STUDY`: a storage as Optuna names it (`sqlite:///study.db`), and the study's
+            name.
+
+    Raises:
+        UsageError: The text names no study, or the storage cannot be read.
+        UnknownNameError: The storage has no such study.
+        SettingsError: Optuna is not installed.
+    """
+    url, separator, name = _parts(reference)
+    if not separator or not url or not name:
+        raise UsageError(
+            f"a study of Optuna is named as URL#STUDY, got {_without_password(reference)!r}"
+        )
+
+    try:
+        import optuna
+    except ImportError:
+        raise SettingsError(
+            "reading studies of Optuna needs it: pip install 'nas-archive[bench]'"
+        ) from None
+
+    if (file := _file(url)) is not None and not file.is_file():
+        # Optuna would create an empty file.
+        raise UsageError(f"there is no file {file}")
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        # It would create its tables in the database of another program.
+        storage = optuna.storages.RDBStorage(url, skip_table_creation=True)
+        names = optuna.get_all_study_names(storage)
+        if name not in names:
+            raise UnknownNameError("study of Optuna", name, names)
+
+        return optuna.load_study(study_name=name, storage=storage)
+    except ArchiveError:
+        raise
+    except Exception as error:
+        # A database driver may raise any error, and its text may contain the address with a
+        # password.
+        what = type(error).__name__
+        raise UsageError(
+            f"Optuna cannot read the storage {_without_password(url)}: {what}"
+        ) from None
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _parts(reference: str) -> tuple[str, str, str]:
+    """Return storage, separator and name of a study; a file tells which `#` separates them."""
+    parts = reference.rpartition("#")
+    earlier = parts
+    while earlier[1]:
+        if (file := _file(earlier[0])) is not None and file.is_file():
+            return earlier[0], "#", reference[len(earlier[0]) + 1 :]
+
+        earlier = earlier[0].rpartition("#")
+
+    return parts
+
+
+def _file(url: str) -> Path | None:
+    """Return the file of a storage; None for a server."""
+    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+
+
+def _without_password(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    _, mark, host = rest.rpartition("@")
+    return f"{scheme}{separator}…@{host}" if mark else url

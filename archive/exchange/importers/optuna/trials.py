@@ -1,5 +1,4 @@
-"""Finished trials of Optuna as proposals: result or reason of the failure, constraints, times,
-attributes.
+"""Finished trials of Optuna as proposals: result or failure, constraints, times, attributes.
 
 | symbol      | meaning                                                                                        |
 |-------------|------------------------------------------------------------------------------------------------|
@@ -12,20 +11,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
+from archive.architecture.texts import from_text
 from archive.argument_checks import MOST_NAME
-from archive.exchange.importers.optuna.networks import ATTRIBUTE
+from archive.errors import ArchiveError, UsageError
 from archive.store.properties import EPOCH
 from archive.store.records import Constraint, Objective, Result
 from archive.values import is_duration, is_non_finite, mapped
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
+
+    from archive.exchange.importers.optuna.study import Read
+    from archive.spaces.base import Space
+
 
 LISTED = "constraints"
 """System attribute in which samplers store the constraints of a trial as a list."""
@@ -90,12 +96,12 @@ def outcome(trial: FrozenTrial, objectives: Sequence[Objective], *, named: bool)
 
 def is_constrained(trials: Sequence[FrozenTrial]) -> tuple[bool, bool]:
     """Return whether trials have constraints, and whether these have names."""
-    names = {
-        name
-        for trial in trials
-        for name in trial.system_attrs
-        if name == LISTED or name.startswith(NAMED)
-    }
+    names = set()
+    for trial in trials:
+        for name in trial.system_attrs:
+            if name == LISTED or name.startswith(NAMED):
+                names.add(name)
+
     return bool(names), bool(names - {LISTED})
 
 
@@ -109,7 +115,7 @@ def times(trial: FrozenTrial) -> dict[str, int | None]:
     return {"created": begin, "started": begin, "finished": end}
 
 
-def went_back(trial: FrozenTrial) -> bool:
+def is_returned(trial: FrozenTrial) -> bool:
     """Return whether the clock went back during a trial."""
     return trial.duration is not None and not is_duration(trial.duration.total_seconds())
 
@@ -117,8 +123,7 @@ def went_back(trial: FrozenTrial) -> bool:
 def attributes(
     values: Mapping[str, Any], kept: Mapping[str, float] | None = None
 ) -> dict[str, Any]:
-    """Return user attributes as JSON values: those that are not kept as metrics, and do not
-    describe the network.
+    """Return the user attributes that are neither metrics nor the network, as JSON values.
 
     Args:
         values: The attributes by name.
@@ -190,7 +195,7 @@ def _constraints(system: Mapping[str, Any], *, named: bool) -> dict[str, float]:
     listed = system.get(LISTED)
     values: dict[str, Any] = {}
     if isinstance(listed, list | tuple):
-        values = {str(place): value for place, value in enumerate(listed)}
+        values = {str(index): value for index, value in enumerate(listed)}
 
     values |= {
         name.removeprefix(NAMED): value for name, value in system.items() if name.startswith(NAMED)
@@ -213,9 +218,7 @@ def _number(value: Any) -> float:
 
 
 def _is_metric(name: Any, value: Any) -> bool:
-    """Return whether a user attribute can be a metric: a number that a float holds, with a usable
-    name.
-    """
+    """Return whether a user attribute can be a metric: a float with a usable name."""
     if type(value) not in (int, float) or not isinstance(name, str) or name != name.strip():
         return False
 
@@ -227,7 +230,7 @@ def _is_metric(name: Any, value: Any) -> bool:
 
 
 def _json_value(value: Any) -> Any:
-    """Return an attribute as JSON values of limited depth;
+    """Return an attribute as JSON values of limited depth.
 
     NaN and infinities, which JSON does not have, as text.
     """
@@ -258,3 +261,63 @@ def _milliseconds(time: datetime | None) -> int | None:
         return None if time is None else round(1000 * time.timestamp())
     except (OverflowError, OSError, ValueError):
         return None
+
+
+ATTRIBUTE = "architecture"
+"""User attribute of a trial for its network: JSON, a NAS-Bench-201 string or a genotype."""
+
+Choose = Callable[[Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
+"""Function from the parameters of a trial to its architecture and the remaining parameters."""
+
+
+def reader(space: Space, otherwise: Choose) -> Read:
+    """Return a function that reads the architecture of a trial, a member of the space.
+
+    Args:
+        space: The space.
+        otherwise: Reader of trials without the attribute; with it, all parameters are
+            hyperparameters.
+    """
+
+    def read(
+        parameters: Mapping[str, Any], attributes: Mapping[str, Any]
+    ) -> tuple[Architecture, Mapping[str, Any]]:
+        text = attributes.get(ATTRIBUTE)
+        network, rest = (
+            (from_text(text), parameters) if isinstance(text, str) else otherwise(parameters)
+        )
+        space.validate(network)
+        return network, rest
+
+    return read
+
+
+def by_function(function: Callable[[Mapping[str, Any]], Any]) -> Choose:
+    """Return a reader of trials that calls a user's function with all parameters.
+
+    Args:
+        function: Function that returns an architecture, or its text.
+    """
+
+    def choose(parameters: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
+        try:
+            # Standard output is for the command's own document.
+            with redirect_stdout(sys.stderr):
+                made = function(dict(parameters))
+        except ArchiveError:
+            raise
+        except Exception as error:
+            first = next(iter(str(error).splitlines()), "")
+            raise UsageError(f"its function raised {type(error).__name__}: {first:.200}") from error
+
+        if isinstance(made, str):
+            made = from_text(made)
+
+        if not isinstance(made, Architecture):
+            raise UsageError(
+                f"its function must return an Architecture or its text, got {type(made).__name__}"
+            )
+
+        return made, {}
+
+    return choose
