@@ -137,7 +137,7 @@ class Search:
     def _search(
         self, archive: Archive, launcher: Launcher, request: SearchRequest | None
     ) -> SearchResult:
-        from archive.searches.outcome import evaluated, nothing_left, outcome
+        from archive.searches.outcome import count_evaluated, nothing_left, outcome
         from archive.searches.running import open_study_of
         from archive.trainer.tasks import registry as tasks
 
@@ -163,7 +163,7 @@ class Search:
 
         if more and budget is not None:
             last = archive.studies.snapshot(study.name)
-            self.notify(NothingToDo(study, evaluated(last.counts), budget))
+            self.notify(NothingToDo(study, count_evaluated(last.counts), budget))
         else:
             last = self._run(archive, study, request, launcher)
 
@@ -183,7 +183,7 @@ class Search:
         from archive import __version__
         from archive.agents import loop
         from archive.searches.interruption import Interruption
-        from archive.searches.outcome import evaluated
+        from archive.searches.outcome import count_evaluated
         from archive.searches.trainers import SearchTrainers, await_proxies
         from archive.searches.waiting import ClaimWatch, check_reports, trainer_command
         from archive.store.records import State
@@ -191,7 +191,7 @@ class Search:
 
         agent = request.agent
         counts = archive.studies.counts(study.name)
-        evaluations = evaluated(counts)
+        evaluations = count_evaluated(counts)
         self.notify(_describe_opening(archive, study, request, evaluations))
         pending = counts[State.WAITING] + counts[State.RUNNING]
         left = evaluations < study.budget or pending > 0
@@ -229,7 +229,7 @@ class Search:
             for snapshot in check_reports(snapshots, request.costs):
                 interruption.check()
                 self.notify(SearchProgress(snapshot, claims.reason(snapshot)))
-                trainers.keep_alive(evaluated(snapshot.counts), study.budget)
+                trainers.keep_alive(count_evaluated(snapshot.counts), study.budget)
 
         if snapshot is None:
             raise SearchError(f"the study {study.name!r} has no snapshot to show")
@@ -291,12 +291,12 @@ def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) 
 
 def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
     """Return whether a study has more evaluations than a budget; such a search changes nothing."""
-    from archive.searches.outcome import evaluated
+    from archive.searches.outcome import count_evaluated
 
     if budget is None or budget < 1 or find_study(archive, name) is None:
         return False
 
-    return evaluated(archive.studies.counts(name)) > budget
+    return count_evaluated(archive.studies.counts(name)) > budget
 
 
 def open_study_of(
