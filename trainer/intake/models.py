@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from archive import spaces
-from archive.architecture.aten.blocks import unfold
+from archive.architecture.aten import blocks
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
@@ -52,7 +52,7 @@ class ImportedModel:
         """Return the state of the model by the names of the network that is built from the
         architecture.
         """
-        layers = unfold(self.architecture).canonical.layers
+        layers = blocks.unfold(self.architecture).canonical.layers
         state = model.state_dict()
         return {
             network.tensor_name(layers[at], at, name): state[full]
@@ -87,7 +87,7 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
             f"{first_line(error, 200)}"
         ) from error
 
-    return replace(imported, architecture=fold(imported.architecture)) if fold else imported
+    return replace(imported, architecture=blocks.fold(imported.architecture)) if fold else imported
 
 
 def _imported(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
