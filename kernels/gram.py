@@ -113,8 +113,8 @@ class Gram(Generic[P]):
             high = np.maximum.outer(i, j)
             rows, columns = np.nonzero((low < high) & ~np.isnan(stack).any(axis=0))
             codes = (low[rows, columns] << 32) | high[rows, columns]
-            distinct, at = np.unique(codes, return_index=True)
-            self._pairs.keep(distinct.tolist(), stack[:, rows[at], columns[at]])
+            distinct, first_use = np.unique(codes, return_index=True)
+            self._pairs.keep(distinct.tolist(), stack[:, rows[first_use], columns[first_use]])
 
     @property
     def remembered(self) -> tuple[int, int]:
@@ -138,7 +138,7 @@ class Gram(Generic[P]):
         check_one_space(list(networks.values()))
         if not isinstance(self.distance, PairDistance):
             return self.distance.distances(
-                [network for _, network in rows], [one for _, one in columns]
+                [network for _, network in rows], [network for _, network in columns]
             )
 
         i = np.array([number for number, _ in rows], np.int64)

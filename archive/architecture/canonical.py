@@ -56,9 +56,9 @@ def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Ce
     children: list[list[tuple[int, int]]] = [[] for _ in layers]
     parents: list[list[tuple[int, int]]] = [[] for _ in layers]
     for tail, head, *arguments in edges:
-        at = number[tuple(arguments)]
-        children[tail].append((head, at))
-        parents[head].append((tail, at))
+        colour = number[tuple(arguments)]
+        children[tail].append((head, colour))
+        parents[head].append((tail, colour))
 
     links = (
         _ArgumentLinks(labels, parents, children)

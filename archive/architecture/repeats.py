@@ -192,7 +192,7 @@ def _values(architecture: Architecture, u: int) -> list[int]:
 
 
 def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int) -> str:
-    position = {begin: 0, 0: 0} | {u: at for at, u in enumerate(inside, 1)}
+    position = {begin: 0, 0: 0} | {u: number for number, u in enumerate(inside, 1)}
     edges: list[Connection] = []
     for head in inside:
         for tail in architecture.parents[head]:

@@ -156,7 +156,7 @@ class Choices(CellSpace):
 
     def built(self, vector: Sequence[int]) -> Architecture:
         """Return the network of a vector: the position of an option for each decision."""
-        labels = [known[at] for known, at in zip(self._known, vector, strict=True)]
+        labels = [names[option] for names, option in zip(self._known, vector, strict=True)]
         last = len(labels) + 1
         if self.form == CHAIN:
             edges = [(u, u + 1) for u in range(last)]

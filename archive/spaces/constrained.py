@@ -148,24 +148,24 @@ class ConstrainedSpace(Space):
         """
         pool = self.whole.initial_pool(rng)
         rng = np.random.default_rng(0) if rng is None else rng
-        chosen: dict[str, Architecture] = {}
+        members: dict[str, Architecture] = {}
         for network, violation in zip(pool, self.violations(pool).tolist(), strict=True):
             if not violation:
-                chosen[network.functional_key] = network
+                members[network.functional_key] = network
 
-        missing = len(pool) - len(chosen)
+        missing = len(pool) - len(members)
         others = (
             self._substitutes
             if self.whole.members() is None and missing
             else (self.sample(rng) for _ in range(2 * missing))
         )
         for network in others:
-            if len(chosen) == len(pool):
+            if len(members) == len(pool):
                 break
 
-            chosen.setdefault(network.functional_key, network)
+            members.setdefault(network.functional_key, network)
 
-        return list(chosen.values())
+        return list(members.values())
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Return a random member.

@@ -168,9 +168,13 @@ class MatrixDecisions(Decisions):
         if self.vertices - 1 not in used:
             raise InvalidArchitectureError("no path leads from the input to the output of the cell")
 
-        place = {u: at for at, u in enumerate(used)}
+        position_of = {u: position for position, u in enumerate(used)}
         inner = [Layer(self._labels[vector[len(self._pairs) + u - 1]]) for u in used[1:-1]]
-        edges = [(place[u], place[v]) for u, v in self._edges(vector) if u in place and v in place]
+        edges = [
+            (position_of[u], position_of[v])
+            for u, v in self._edges(vector)
+            if u in position_of and v in position_of
+        ]
         return Architecture(self.space.name, [Layer(INPUT), *inner, Layer(OUTPUT)], edges)
 
     def _edges(self, vector: Sequence[int]) -> list[tuple[int, int]]:

@@ -29,7 +29,7 @@ class Mlp(LayerwiseSpace):
     def designs(self) -> Iterator[Architecture]:
         """Yield the ten blocked networks, then ever smaller ones for limits that exclude some."""
         yield from (
-            make_blocks(blocks, size, first=place) for place, (blocks, size) in enumerate(_POOL)
+            make_blocks(blocks, size, first=number) for number, (blocks, size) in enumerate(_POOL)
         )
         yield from (make_blocks(2, 2, first=first) for first in range(len(_LABELS)))
         yield from (make_blocks(2, 1, first=first) for first in range(len(_LABELS)))

@@ -80,11 +80,13 @@ def list_cells() -> Arrays:
         if network.key == network.functional_key:
             members.setdefault(network.key, (number, network))
 
-    place = {key: at for at, key in enumerate(members)}
+    position_of = {key: position for position, key in enumerate(members)}
     return {
         **packing.pack([network for _, network in members.values()]),
         "strings": np.array([number for number, _ in members.values()], np.int16),
-        "classes": np.array([place[network.functional_key] for network in networks], np.int16),
+        "classes": np.array(
+            [position_of[network.functional_key] for network in networks], np.int16
+        ),
         "sizes": np.array(
             [(len(network.layers), len(network.edges)) for network in networks], np.uint8
         ),

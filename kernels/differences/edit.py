@@ -64,14 +64,14 @@ def edit_difference(
     return Difference("edit", distance.components[0], first, second, tuple(parts), layers)
 
 
-def _layer_costs(one: Sequenced, two: Sequenced) -> Floats:
+def _layer_costs(prepared_first: Sequenced, prepared_second: Sequenced) -> Floats:
     """Return d_l of all pairs of layers, (n, n')."""
-    x = one.attributes[:, None, :]
-    y = two.attributes[None, :, :]
+    x = prepared_first.attributes[:, None, :]
+    y = prepared_second.attributes[None, :, :]
     largest = np.maximum(x, y)
     relative = np.abs(x - y) / np.where(largest > 0, largest, 1.0)
-    same = one.kinds[:, None] == two.kinds[None, :]
-    return np.where(same, one.scales[:, None] * relative.sum(axis=2), 1.0)
+    same = prepared_first.kinds[:, None] == prepared_second.kinds[None, :]
+    return np.where(same, prepared_first.scales[:, None] * relative.sum(axis=2), 1.0)
 
 
 def _align(costs: Floats) -> list[Pair]:
@@ -94,7 +94,7 @@ def _align(costs: Floats) -> list[Pair]:
             least = min(option[0] for option in options) + _ROUNDING
             steps[i + 1, j + 1] = step = min(
                 (move for move in range(3) if options[move][0] <= least),
-                key=lambda at: options[at][1],
+                key=lambda move: options[move][1],
             )
             row.append(options[step])
 

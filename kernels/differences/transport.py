@@ -125,7 +125,7 @@ def _part(
     v: int | None,
     amount: float,
     label: float,
-    place: float,
+    position: float,
 ) -> DifferencePart:
     if u is None or v is None:
         first_end = () if u is None else (u,)
@@ -139,8 +139,8 @@ def _part(
     if label:
         reasons.append(f"{words(first.layers[u])} → {words(second.layers[v])}: penalty {label:.3g}")
 
-    if place:
-        reasons.append(f"another place: {place:.3g}")
+    if position:
+        reasons.append(f"another place: {position:.3g}")
 
     same = first.layers[u] == second.layers[v]
     return DifferencePart(
@@ -148,7 +148,7 @@ def _part(
         "matched" if same else "changed",
         (u,),
         (v,),
-        amount * (label + place),
+        amount * (label + position),
         ", ".join(reasons) + (" a unit of mass" if reasons else ""),
         amount,
     )

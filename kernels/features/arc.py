@@ -87,13 +87,13 @@ class ArcFeatures(EmbeddedDistance):
         operations: dict[str, float] = {}
         units: dict[str, float] = {}
         shared, specific = choice_coordinates(self.rho)
-        for place, layer in places(architecture).items():
-            operations[place] = self.omega * shared
-            operations[f"{place} {layer.op}/{layer.stride}"] = self.omega * specific
+        for slot, layer in places(architecture).items():
+            operations[slot] = self.omega * shared
+            operations[f"{slot} {layer.op}/{layer.stride}"] = self.omega * specific
             if layer.units is not None:
                 angle = math.pi * self.rho * self.code(layer.units)
-                units[f"{place} sin"] = self.omega * math.sin(angle)
-                units[f"{place} cos"] = self.omega * math.cos(angle)
+                units[f"{slot} sin"] = self.omega * math.sin(angle)
+                units[f"{slot} cos"] = self.omega * math.cos(angle)
 
         return operations, units
 

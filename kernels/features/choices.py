@@ -37,7 +37,9 @@ def options_of(space: Space) -> dict[str, int]:
     if decisions is None:
         return dict.fromkeys(table(space.initial_pool()[0]).operations, 0)
 
-    return {str(at): len(one.choices) for at, one in enumerate(decisions.decisions, 1)}
+    return {
+        str(number): len(decision.choices) for number, decision in enumerate(decisions.decisions, 1)
+    }
 
 
 @final
@@ -60,14 +62,14 @@ class DecisionFeatures(EmbeddedDistance):
     def __init__(self, options: Mapping[str, int]) -> None:
         """Keep the argument."""
         self.options = dict(options)
-        self._ranked = {place: count - 1 for place, count in self.options.items() if count > 2}
+        self._ranked = {slot: count - 1 for slot, count in self.options.items() if count > 2}
 
     @property
     def components(self) -> tuple[str, ...]:
         """Return `decisions:PLACE` for each place, then `ranks:PLACE` for more than two options."""
         return (
-            *(f"decisions:{place}" for place in self.options),
-            *(f"ranks:{place}" for place in self._ranked),
+            *(f"decisions:{slot}" for slot in self.options),
+            *(f"ranks:{slot}" for slot in self._ranked),
         )
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
@@ -77,12 +79,10 @@ class DecisionFeatures(EmbeddedDistance):
             InvalidArchitectureError: The network has no slots.
         """
         operations = table(architecture).operations
-        options = [
-            {operations[place]: 0.5} if place in operations else {} for place in self.options
-        ]
+        options = [{operations[slot]: 0.5} if slot in operations else {} for slot in self.options]
         ranks = [
-            {place: parse_label(operations[place])[1] / most} if place in operations else {}
-            for place, most in self._ranked.items()
+            {slot: parse_label(operations[slot])[1] / most} if slot in operations else {}
+            for slot, most in self._ranked.items()
         ]
         return (*options, *ranks)
 
@@ -114,11 +114,11 @@ class ChoiceFeatures(EmbeddedDistance):
         """
         operations = table(architecture).operations
         # Two places that differ have two features that differ.
-        places = {f"{place}={operation}": 0.5 for place, operation in operations.items()}
+        places = {f"{slot}={operation}": 0.5 for slot, operation in operations.items()}
         ranks: dict[str, float] = {}
         if architecture.space == CHOICES.name:
             ranks = {
-                place: float(parse_label(operation)[1]) for place, operation in operations.items()
+                slot: float(parse_label(operation)[1]) for slot, operation in operations.items()
             }
 
         counts: dict[str, float] = {}

@@ -266,18 +266,22 @@ class _CellLabels(NamedTuple):
     @classmethod
     def of(cls, words: Vocabulary, part: str) -> _CellLabels:
         """Return the labels of a part of a vocabulary."""
-        own = [
-            one
-            for one in words.operations.values()
-            if one.part == part and one.name not in (INPUT, OUTPUT)
-        ]
-        entries = [(label(Layer(one.name)),) for one in own if one.group == "entry"]
-        operations = [label(Layer(one.name)) for one in own if one.group not in ("entry", "exit")]
-        return cls(
-            entries or [()],
-            operations,
-            [label(Layer(one.name)) for one in own if one.group == "exit"],
-        )
+        entries: list[tuple[str, ...]] = []
+        operations: list[str] = []
+        exits: list[str] = []
+        for operation in words.operations.values():
+            if operation.part != part or operation.name in (INPUT, OUTPUT):
+                continue
+
+            name = label(Layer(operation.name))
+            if operation.group == "entry":
+                entries.append((name,))
+            elif operation.group == "exit":
+                exits.append(name)
+            else:
+                operations.append(name)
+
+        return cls(entries or [()], operations, exits)
 
 
 def _too_many(hops: int, length: int | None) -> str:

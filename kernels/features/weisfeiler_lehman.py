@@ -121,8 +121,8 @@ class WeisfeilerLehman(EmbeddedDistance):
         Raises:
             InvalidArchitectureError: The networks are of different spaces.
         """
-        rows = [self._embedded(network) for network in first]
-        columns = rows if second is None else [self._embedded(network) for network in second]
+        rows = [self._as_embedded(network) for network in first]
+        columns = rows if second is None else [self._as_embedded(network) for network in second]
         check_one_space([*rows, *columns])
         # A feature of one side alone contributes 0.
         names = vocabulary(rows)

@@ -72,13 +72,13 @@ def from_genotype(described: Any, space: str | None = None) -> Architecture:
     genotype = parse(described)
     candidates = list(RULES.values()) if space is None else [rules_of(space)]
     faults = {rules.space: rules.fault(genotype) for rules in candidates}
-    chosen = next((name for name, fault in faults.items() if fault is None), None)
-    if chosen is None:
+    matching = next((name for name, fault in faults.items() if fault is None), None)
+    if matching is None:
         raise CodecError(
             "; ".join(f"no genotype of {name}: {fault}" for name, fault in faults.items())
         )
 
-    return assemble(genotype, chosen)
+    return assemble(genotype, matching)
 
 
 def assemble(genotype: Genotype, space: str) -> Architecture:

@@ -282,13 +282,13 @@ class GenotypeRules:
                         f"{operation!r:.80} ({name})"
                     )
 
-            for at in range(0, len(choices), 2):
-                first = choices[at][1]
-                second = choices[at + 1][1]
+            for begin in range(0, len(choices), 2):
+                first = choices[begin][1]
+                second = choices[begin + 1][1]
                 if first == second and not self.repeats:
                     return (
                         f"a node reads two different states, got {first} twice ({name}, node "
-                        f"{INPUTS + at // 2})"
+                        f"{INPUTS + begin // 2})"
                     )
 
             if concat != self.outputs(choices):
