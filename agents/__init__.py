@@ -1,5 +1,4 @@
-"""Search agents: `agents.get("nasbot", space)`, `agents.names()`; `agents.study(archive, name,
-space)` to ask and tell.
+"""Search agents: `get("nasbot", space)`, `names()`, and `study(archive, name, space)`.
 
 A plug-in adds an agent through an entry point of the group `archive.agents`: a name, and a class
 derived from `Agent`. Its constructor takes a space, then the agent's settings as keyword arguments:
@@ -29,9 +28,7 @@ def similar(
     kernel: str = "otmann",
     **how: Any,
 ) -> Similar:
-    """Return the architectures of an archive that are nearest to one; see
-    `archive.agents.nearest.similar`.
-    """
+    """Return the nearest architectures of an archive; see `archive.agents.nearest.similar`."""
     # Imported lazily: it imports the kernels.
     from archive.agents import nearest
 

@@ -32,6 +32,30 @@ if TYPE_CHECKING:
     from archive.store.proxies.table import ProxyTable
 
 
+@dataclass(frozen=True, kw_only=True)
+class AgentInfo:
+    """Metadata of an agent, shown by `archive agents`; n is the number of observations.
+
+    Attributes:
+        summary: Method.
+        preset: Differences of the published method (`preset=paper`) from the default; empty without
+            presets.
+        paper: Source of the method.
+        cost: Cost of a proposal.
+        when: Use case.
+        transfers: Whether it learns from warm-start studies of other tasks.
+        spaces: Names of the spaces that it searches; empty for an agent of all spaces.
+    """
+
+    summary: str
+    preset: str = ""
+    paper: str = ""
+    cost: str = ""
+    when: str = ""
+    transfers: bool = False
+    spaces: tuple[str, ...] = ()
+
+
 OF_OBSERVATIONS = ("usable", "scores", "noisy", "variances", "_evaluated")
 """Cached properties of a history that depend on its observations alone."""
 
@@ -41,14 +65,14 @@ class History:
     """All data that an agent may learn from, in the order of recording.
 
     Attributes:
-        observations: Finished evaluations, with those of warm-start sources of the same task,
-            protocol and space. Replicates of a network are separate observations. A result that the
+        observations: Finished evaluations, also of warm-start sources of the same task, protocol
+            and space. Replicates of a network are separate observations. A result that the
             archive reused counts once.
         pending: Proposals without a result yet.
         failed: Architectures with a failed evaluation: excluded from learning and from further
             proposals.
         sources: All other warm-start sources; agents without transfer ignore them.
-        goals: The objectives of a study with several; None for a study whose one objective is the
+        goals: The objectives of a study with several; None for a study with one objective, the
             score.
         constraints: The constraints of the study; None for a study without constraints. All
             networks of the agent's space meet the constraints on known quantities; observed
@@ -66,9 +90,7 @@ class History:
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
-        """The observations with a score that models can use: finite, and at most `outliers.LARGEST`
-        in size.
-        """
+        """The observations with a score that models can use: finite, at most `LARGEST`."""
         return tuple(
             observation for observation in self.observations if is_score(observation.score)
         )
@@ -102,9 +124,7 @@ class History:
 
     @property
     def observed_or_pending(self) -> list[Architecture]:
-        """The networks with a usable score, and those that may get one, each once: without the
-        failed ones.
-        """
+        """The networks with a usable score or a pending proposal, each once."""
         networks = [observation.architecture for observation in self.usable] + [
             proposal.architecture for proposal in self.pending
         ]
@@ -144,10 +164,10 @@ class Suggestion:
     Attributes:
         architecture: The network.
         acquisition: Value of the acquisition function that selected it; None where none did. With
-            an outcome transform, the unit is that of the transformed scores.
+            an outcome transform, in units of the transformed scores.
         mean: Predicted score, in score units: the median of the prediction.
         std: Predicted standard deviation of the noise-free score, in score units: half the width of
-            the central 68 % of the prediction. With an outcome transform, mean and std are those of
+            the central 68 % of the prediction. With an outcome transform, mean and std are of
             the prediction after the inverse transform (`surrogates.base.Posterior.in_scores`). For
             a mixture of models or of hyperparameter samples, the variance includes the differences
             between its members.
@@ -203,8 +223,7 @@ class Agent(Recreatable, ABC):
 
     @property
     def config(self) -> dict[str, Any]:
-        """Settings of the constructor as JSON values; `agents.get(kind, space, **config)` returns
-        an equal agent.
+        """Settings as JSON values; `agents.get(kind, space, **config)` returns an equal agent.
 
         Raises:
             UsageError: A setting is no JSON value.
@@ -218,9 +237,7 @@ class Agent(Recreatable, ABC):
 
     @property
     def grams(self) -> tuple[Gram[Any], ...]:
-        """Caches of distances that a loop may fill from the archive; they change no suggestion,
-        only its time.
-        """
+        """Caches of distances that a loop may fill from the archive; no suggestion changes."""
         return ()
 
     @abstractmethod
@@ -238,7 +255,7 @@ class Agent(Recreatable, ABC):
 
         Returns:
             `n` suggestions, all members of the space, no two of equal `functional_key`. Their
-            networks are not in `history.known`, except that of a `repeat`, which has a result.
+            networks are not in `history.known`, except a `repeat`, which has a result.
             There are fewer than `n` only where the space is exhausted; an empty list ends the
             search.
 
@@ -288,9 +305,7 @@ def first_of_pool(
 def distinct(
     architectures: Iterable[Architecture], taken: Collection[str] = ()
 ) -> list[Architecture]:
-    """Return the architectures whose functional key is neither taken nor that of an earlier one, in
-    order.
-    """
+    """Return the architectures in order, without taken and repeated functional keys."""
     by_key: dict[str, Architecture] = {}
     for architecture in architectures:
         if architecture.functional_key not in taken:
@@ -299,9 +314,14 @@ def distinct(
     return list(by_key.values())
 
 
-def keys_of(suggestions: Iterable[Suggestion]) -> set[str]:
-    """Return the functional keys of the suggested networks."""
-    return {suggestion.architecture.functional_key for suggestion in suggestions}
+def keys_of(entries: Iterable[Suggestion | Observation | Pending]) -> set[str]:
+    """Return the functional keys of suggested, observed or pending networks."""
+    return {entry.architecture.functional_key for entry in entries}
+
+
+def members_among(space: Space, observations: Iterable[Observation]) -> list[Observation]:
+    """Return the observations of networks in the space."""
+    return [observation for observation in observations if space.contains(observation.architecture)]
 
 
 def draw_new(

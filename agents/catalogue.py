@@ -1,4 +1,4 @@
-"""Metadata of all agents, those of plug-ins included.
+"""Metadata of all agents, plug-ins included.
 
 The metadata of built-in agents stand in their classes. `catalogue.json` is a copy, so that a list
 of the agents imports none of them, nor scipy and numba with them:
@@ -35,8 +35,9 @@ def info(name: str) -> AgentInfo:
 
 
 def infos() -> dict[str, AgentInfo]:
-    """Return the metadata of all agents by name; the summary of one that cannot be loaded is the
-    error.
+    """Return the metadata of all agents by name.
+
+    An agent that cannot be loaded has its error as summary.
     """
     metadata: dict[str, AgentInfo] = {}
     for name in registry.names():

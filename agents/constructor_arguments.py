@@ -76,8 +76,7 @@ class Recreatable:
 
 
 def settings_of(maker: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
-    """Return the settings of a class with their defaults, and whether it takes further settings
-    (`**kwargs`).
+    """Return the settings of a class with defaults, and whether it takes `**kwargs`.
 
     The settings are in the order of the constructor.
 
@@ -88,10 +87,8 @@ def settings_of(maker: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     takes_others = False
     for parameter in _parameters(maker):
         if is_dataclass(parameter.default):
-            defaults |= {
-                field.name: getattr(parameter.default, field.name)
-                for field in fields(parameter.default)
-            }
+            for field in fields(parameter.default):
+                defaults[field.name] = getattr(parameter.default, field.name)
         elif parameter.kind is parameter.VAR_KEYWORD:
             takes_others = True
         elif parameter.kind is not parameter.VAR_POSITIONAL:
@@ -101,9 +98,7 @@ def settings_of(maker: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
 
 
 def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as keyword arguments of a constructor: the fields of a dataclass are joined
-    in one argument.
-    """
+    """Return settings as keyword arguments; fields of a dataclass join in one argument."""
     grouped = dict(settings)
     for parameter in _parameters(maker):
         if is_dataclass(parameter.default):
@@ -119,15 +114,12 @@ def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str
 
 
 def record(instance: Recreatable, **arguments: Any) -> None:
-    """Replace recorded arguments by their canonical form, for a constructor that accepts several
-    forms.
-    """
+    """Replace recorded arguments by their canonical form."""
     instance.__dict__[_KEPT].update({name: _plain(value) for name, value in arguments.items()})
 
 
 def arguments(instance: Recreatable, title: str) -> dict[str, Any]:
-    """Return the recorded arguments by name as JSON values, without the first, with those of
-    `**kwargs`.
+    """Return the recorded arguments by name as JSON values, without the first.
 
     Args:
         instance: The object.
@@ -147,10 +139,8 @@ def arguments(instance: Recreatable, title: str) -> dict[str, Any]:
         name = parameter.name
         value = _plain(instance.__dict__[_KEPT][name])
         if is_dataclass(parameter.default):
-            recorded |= {
-                field.name: _plain(getattr(value, field.name))
-                for field in fields(parameter.default)
-            }
+            for field in fields(parameter.default):
+                recorded[field.name] = _plain(getattr(value, field.name))
         elif parameter.kind is parameter.VAR_KEYWORD:
             recorded |= value
         elif parameter.kind is not parameter.VAR_POSITIONAL:

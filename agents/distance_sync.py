@@ -1,5 +1,4 @@
-"""Synchronisation of pairwise distances with the archive: each pair is computed once and shared by
-all studies.
+"""Distances in the archive: each pair is computed once and shared by all studies.
 
     evaluated networks ── read the rows of the new ones ──> stored by another agent or study: cached
                                        └─────────────────> missing: computed in one block, stored,
@@ -14,6 +13,7 @@ layers, others where the agent uses them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,8 +56,7 @@ class DistanceSync:
         self._whole: dict[str, set[str]] = {}
 
     def keep(self, architectures: Mapping[str, Architecture]) -> int:
-        """Compute and store the missing distances between these architectures and those of earlier
-        calls.
+        """Compute and store the missing distances to these and earlier architectures.
 
         Beyond `ALL_PAIRS` architectures, only the `NEAREST` smallest distances of new architectures
         are stored.
@@ -156,7 +155,7 @@ def _compute(
     distance: PairDistance[Any], architectures: Mapping[str, Architecture], pairs: Pairs
 ) -> NDArray[np.float64]:
     """Return (c, q) distances."""
-    keys = sorted({key for pair in pairs for key in pair})
+    keys = sorted(set(chain.from_iterable(pairs)))
     row_of = {key: index for index, key in enumerate(keys)}
     networks = [distance.prepare(architectures[key]) for key in keys]
     return distance.pairs(networks, np.array([[row_of[a], row_of[b]] for a, b in pairs], np.int64))
@@ -170,9 +169,10 @@ def _nearest(pairs: Pairs, values: NDArray[np.float64], new: Sequence[str]) -> N
             if key in of:
                 of[key].append(row)
 
-    kept = {
-        at for places in of.values() for at in sorted(places, key=lambda row: values[row])[:NEAREST]
-    }
+    kept: set[int] = set()
+    for rows in of.values():
+        kept.update(sorted(rows, key=lambda row: values[row])[:NEAREST])
+
     return np.array(sorted(kept), np.int64)
 
 
@@ -184,9 +184,10 @@ def _fill(
     values: NDArray[np.float64],
 ) -> None:
     """Write the (c, q) distances of pairs into their entries of the (c, m, n) block."""
-    row, column = ({key: index for index, key in enumerate(side)} for side in (new, keys))
+    row = {key: index for index, key in enumerate(new)}
+    column = {key: index for index, key in enumerate(keys)}
     for a, b in ((0, 1), (1, 0)):
-        rows = [q for q, pair in enumerate(pairs) if pair[a] in row]
-        stack[:, [row[pairs[q][a]] for q in rows], [column[pairs[q][b]] for q in rows]] = values[
-            :, rows
-        ]
+        entries = [q for q, pair in enumerate(pairs) if pair[a] in row]
+        rows = [row[pairs[q][a]] for q in entries]
+        columns = [column[pairs[q][b]] for q in entries]
+        stack[:, rows, columns] = values[:, entries]

@@ -3,8 +3,8 @@
 Configurations have conditional parameters of a multi-layer perceptron and of its training:
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). The parameters
-are those of `archive.spaces.conditional.perceptrons`, for networks of a space and for the trainer's
-hyperparameters:
+are defined in `archive.spaces.conditional.perceptrons`, for networks of a space and for the
+trainer's hyperparameters:
 
 | parameter                          | exists          | meaning                                                     |
 |------------------------------------|-----------------|-------------------------------------------------------------|
@@ -19,7 +19,7 @@ hyperparameters:
 by the protocol. An agent does not know the protocol's values, so that these parameters count as
 absent, which the kernel allows.
 
-Codes are those of `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for
+Codes are from `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for
 absent parameters.
 """
 
@@ -146,22 +146,25 @@ class Perceptrons:
                 f"activation must be {ANY} or one of {', '.join(activations)}, got {activation!r}"
             )
 
-        known = {field.name for field in fields(Limits)}
-        limits = Limits.of(
-            space.name, {name: value for name, value in space.config.items() if name in known}
-        )
+        names = {field.name for field in fields(Limits)}
+        config = {name: value for name, value in space.config.items() if name in names}
+        limits = Limits.of(space.name, config)
         self.space = space
         self.activations = activations if activation == ANY else (activation,)
         shallowest = 0 if space.contains(chain(space.name, [Layer("linear")])) else 1
         # Input, decision and output are layers, too.
         self.depths = (shallowest, min(DEEPEST, limits.max_layers - 3))
         self.parameters = Conditional(list(self._parameters(limits)))
-        names = self.parameters.names
-        self._at = {name: column for column, name in enumerate(names)}
-        self.kinds = tuple(
-            name.rpartition("_")[0] if name[-1].isdigit() else name for name in names
-        )
-        self._layer = np.array([int(name[-1]) if name[-1].isdigit() else 0 for name in names])
+        kinds = []
+        layers = []
+        for name in self.parameters.names:
+            by_layer = name[-1].isdigit()
+            kinds.append(name.rpartition("_")[0] if by_layer else name)
+            layers.append(int(name[-1]) if by_layer else 0)
+
+        self._at = {name: column for column, name in enumerate(self.parameters.names)}
+        self.kinds = tuple(kinds)
+        self._layer = np.array(layers)
         self._own = np.array(
             [kind.startswith(("learning_rate", "norm", "dropout")) for kind in self.kinds]
         )
@@ -172,9 +175,9 @@ class Perceptrons:
     def encode(
         self, architecture: Architecture, hyperparameters: Mapping[str, Any]
     ) -> Array | None:
-        """Return the codes of a network and its training:
+        """Return the codes of a network and its training.
 
-        (D,) float64; None for non-members of the domain.
+        Shape: (D,) float64; None for non-members of the domain.
         """
         hidden = self._hidden(architecture)
         if hidden is None:
@@ -259,8 +262,7 @@ class Perceptrons:
         return self._mask(np.where(changed | absent, moved, codes))
 
     def renew(self, codes: Array) -> Iterator[Array]:
-        """Yield the configuration, then variants with increasingly more, and fewer, units in one of
-        its layers.
+        """Yield the configuration, then variants with more and fewer units in one layer.
 
         A network is proposed once: the same units with other hyperparameters are replaced by
         neighbouring units.
@@ -352,7 +354,7 @@ class Perceptrons:
 
 
 def _by_parameter(hyperparameters: Mapping[str, Any], depth: int) -> dict[str, Any] | None:
-    """Return hyperparameters by parameter name;
+    """Return hyperparameters by parameter name.
 
     None for unknown ones, or where a layer has none.
     """

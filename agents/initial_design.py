@@ -1,5 +1,4 @@
-"""Initial designs: the proposals that an agent makes before its first model, and the gain of the
-later ones.
+"""Initial designs: proposals before an agent's first model, and the gain of later ones.
 
 An agent with an initial design proposes its first networks without a model, up to the number of its
 setting `n_initial` (`n_design` of some). Every proposal records its agent and the history of the
@@ -136,9 +135,7 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
 
 
 def _began_warm(archive: Archive, study: str) -> bool:
-    """Whether a study has sources, or had some that were deleted: its first proposals read other
-    studies.
-    """
+    """Whether a study has or had sources: its first proposals read other studies."""
     if archive.studies.sources(study):
         return True
 
@@ -148,9 +145,9 @@ def _began_warm(archive: Archive, study: str) -> bool:
 
 
 def _first_calls(archive: Archive, snapshot: Snapshot, most: int) -> list[tuple[Any, ...]]:
-    """Return the rows of the calls that may have initial proposals:
+    """Return the rows of the calls that may have initial proposals.
 
-    `most`, and the later ones without evaluations.
+    These are the first `most`, and later ones without evaluations.
     """
     rows: list[tuple[Any, ...]] = []
     begin = 0
@@ -187,9 +184,7 @@ def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
 
 
 def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, tuple[int, int]]:
-    """Return the size of the initial design of each agent that has one, by id: without and with
-    zero-cost proxies.
-    """
+    """Return the design sizes by agent id: without and with zero-cost proxies."""
     by_agent: dict[str, tuple[int, int]] = {}
     for id_, config in archive.query(_AGENTS, {"ids": sorted(agents)}).rows:
         settings: Mapping[str, Any] = from_json(config) or {}
@@ -209,7 +204,7 @@ def _with_proxies(basis: Mapping[str, Any] | None) -> bool:
 
 
 def _read_sizes(basis: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    """Return the numbers of evaluations and of pending proposals in the history of a call;
+    """Return the numbers of evaluations and of pending proposals in the history of a call.
 
     None if not on record.
     """

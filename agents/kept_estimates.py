@@ -26,7 +26,7 @@ from archive.architecture.operations import vocabulary
 from archive.spaces.base import Space
 
 KIND = "estimates"
-"""Folder of the files below that of the cache."""
+"""Folder of the files, below the cache's."""
 
 
 class Estimates(NamedTuple):
@@ -58,9 +58,9 @@ class EstimatesFile:
     objective: str
 
     def read(self, inputs: str) -> Estimates | None:
-        """Return the estimates of these inputs (`digest`);
+        """Return the estimates of these inputs (`digest`).
 
-        None if the file has none, or those of others.
+        None if the file has none, or has estimates of other inputs.
         """
         arrays = cache.read(KIND, self._identity, self.home)
         if arrays is None or arrays["inputs"].tobytes() != inputs.encode():
@@ -89,8 +89,9 @@ class EstimatesFile:
 
 
 def digest(space: Space, observations: Sequence[Observation], ranked: Sequence[int]) -> str | None:
-    """Return a digest of the inputs of a fit; None for a space of another package, whose code may
-    change.
+    """Return a digest of the inputs of a fit; None for a space of another package.
+
+    The code of another package may change.
 
     Args:
         space: The space of the networks.

@@ -61,8 +61,7 @@ def run(
     pause: float = PAUSE,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Snapshot]:
-    """Search until the budget of the study is spent, or until none is pending and the agent has no
-    further proposal.
+    """Search until the budget is spent or the agent has no further proposal.
 
     Args:
         archive: The archive of the study.
@@ -140,9 +139,7 @@ def run(
 
 
 def history_of(archive: Archive, study: Study) -> History:
-    """Read an agent's history: evaluations of the study and of its sources, pending and failed
-    proposals.
-    """
+    """Read an agent's history of a study and its sources."""
     return provenance.history_of(archive, study)[0]
 
 
@@ -188,9 +185,7 @@ class Pauses:
         self._idle_seconds = 0.0
 
     def observe(self, counts: Mapping[State, int]) -> None:
-        """Begin with the shortest pause again if the numbers of proposals in each state have
-        changed.
-        """
+        """Start again with the shortest pause if the proposals of a state changed in number."""
         if counts != self._counts:
             self._counts = counts
             self._idle_seconds = 0.0
@@ -213,8 +208,8 @@ class FailureLimit:
         """Keep the failures and the number of evaluations from before."""
         self._before = {view.id for view in begin.proposals if _is_failure(view)}
         self._failed: dict[str, ProposalView] = {}
-        self._count_evaluated = self._last = _count_evaluated(begin)
-        left = begin.study.budget - self._count_evaluated
+        self._evaluated = self._last = _count_evaluated(begin)
+        left = begin.study.budget - self._evaluated
         self._limit = min(max(left, FAILURES_IN_A_ROW), FAILURES)
         # Number of failures of this search when an evaluation was last new.
         self._excused = 0
@@ -241,7 +236,7 @@ class FailureLimit:
             self._last = evaluated
             self._excused = len(failed)
 
-        new = evaluated - self._count_evaluated
+        new = evaluated - self._evaluated
         in_a_row = self._limit < FAILURES and len(failed) - self._excused >= self._limit
         if len(failed) > new and (in_a_row or len(failed) >= FAILURES):
             raise SearchError(

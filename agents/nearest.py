@@ -104,10 +104,9 @@ def similar(
     kernel: str = "otmann",
     **how: Any,
 ) -> Similar:
-    """Return the architectures of an archive that are nearest to one; see `Nearest.similar` for the
-    arguments.
+    """Return the nearest architectures of an archive; see `Nearest.similar`.
 
-    The indexes of one archive are kept for further calls: those of the last call's.
+    The indexes of the last call's archive stay in memory for further calls.
     """
     return _nearest(archive).similar(architecture, k, kernel, **how)
 
@@ -308,7 +307,7 @@ class IndexStore:
             self._save()
 
     def allowed(self, key: str, within: list[str] | None) -> NDArray[np.int64]:
-        """Return the positions to search: all but the network's own, or those of a study."""
+        """Return the positions to search: all but the network's, or a study's."""
         mask = self.keys != key.encode()
         if within is not None:
             mask &= np.isin(self.keys, np.array(within, "S32"))
@@ -316,9 +315,7 @@ class IndexStore:
         return np.flatnonzero(mask)
 
     def left_out(self, key: str, within: list[str] | None) -> int:
-        """Return the number of networks that `allowed` would search if the kernel were defined on
-        them.
-        """
+        """Return the number of `allowed` networks on which the kernel is not defined."""
         refused = self._refused[self._refused != key.encode()]
         return (
             len(refused) if within is None else int(np.isin(refused, np.array(within, "S32")).sum())
@@ -361,8 +358,9 @@ class IndexStore:
 
     @property
     def _storable(self) -> bool:
-        """Whether the index may be kept in a file, which is renewed when the code of this package
-        alone changes.
+        """Whether the index may be kept in a file.
+
+        A file is renewed when the code of this package changes, and of no other.
         """
         return self.index.storable and type(self.distance).__module__.startswith("archive.")
 

@@ -75,7 +75,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One proposal that waits for a trainer or is in training;
+    """One proposal that waits for a trainer or is in training.
 
     `hyperparameters` as in `Observation`.
     """
@@ -124,8 +124,9 @@ def is_score(value: float) -> bool:
 
 
 def fences(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the least usual score of each column, -inf where nothing is an outlier; at least one
-    row, no NaN.
+    """Return the least usual score of each column, -inf where nothing is an outlier.
+
+    There is at least one row, and no NaN.
     """
     lower, upper = np.quantile(scores, [0.25, 0.75], axis=0)
     least: NDArray[np.float64] = np.where(upper > lower, lower - FENCE * (upper - lower), -np.inf)
@@ -139,9 +140,7 @@ def usual(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def is_noisy(observations: Sequence[Observation]) -> bool:
-    """Return whether the scores of observations have noise, by the table at the head of this
-    module.
-    """
+    """Return whether the scores have noise, by the table at the head of this module."""
     if len({observation.architecture.functional_key for observation in observations}) == len(
         observations
     ):
@@ -167,11 +166,12 @@ def has_replicates(observations: Sequence[Observation]) -> bool:
 
 
 def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
-    """Return the observations grouped by network and hyperparameters, in the order of their first
-    ones.
-    """
-    several = list(observations)
-    return [[several[row] for row in rows] for rows in replicate_rows(several)]
+    """Return the observations grouped by network and hyperparameters, in order."""
+    groups: dict[Replicates, list[Observation]] = {}
+    for observation in observations:
+        groups.setdefault(evaluation_key(observation), []).append(observation)
+
+    return list(groups.values())
 
 
 def replicate_rows(observations: Sequence[Observation]) -> list[list[int]]:

@@ -62,8 +62,7 @@ STREAMS = 2**31
 def history_of(
     archive: Archive, study: Study, costs: KnownCosts = NO_COSTS
 ) -> tuple[History, Basis]:
-    """Read an agent's history: evaluations of the study and of its sources, pending and failed
-    proposals.
+    """Read an agent's history of a study and its sources.
 
     Args:
         archive: The archive of the study.
@@ -112,9 +111,7 @@ def generator(seed: int, history: History, stream: int = 0) -> np.random.Generat
 
 
 def correlations_of(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
-    """Return the estimated correlations with source tasks, for the basis of proposals; empty
-    without estimates.
-    """
+    """Return the estimated correlations with source tasks; empty without estimates."""
     estimates = [
         suggestion.task_correlations for suggestion in suggestions if suggestion.task_correlations
     ]
@@ -128,9 +125,7 @@ def correlations_of(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
 def observations_of(
     evaluations: Sequence[Evaluation], study: Study, costs: KnownCosts
 ) -> tuple[Observation, ...]:
-    """Return evaluations as observations, with partial trainings projected to the scale of whole
-    ones.
-    """
+    """Return evaluations as observations; partial trainings are projected to whole ones."""
     scores = project_scores(evaluations, study.objective)
     observations = tuple(
         observation(evaluation, *score)
@@ -141,16 +136,19 @@ def observations_of(
     if goals is None and constraints is None:
         return observations
 
-    return tuple(
-        replace(
-            seen,
-            further=() if goals is None else goals.further_scores(evaluation),
-            measured=()
-            if constraints is None
-            else constraints.told(evaluation, study.objective, seen.score),
-        )
-        for seen, evaluation in zip(observations, evaluations, strict=True)
-    )
+    extended = []
+    for seen, evaluation in zip(observations, evaluations, strict=True):
+        further: tuple[float, ...] = ()
+        measured: tuple[float, ...] = ()
+        if goals is not None:
+            further = goals.further_scores(evaluation)
+
+        if constraints is not None:
+            measured = constraints.told(evaluation, study.objective, seen.score)
+
+        extended.append(replace(seen, further=further, measured=measured))
+
+    return tuple(extended)
 
 
 def goals_of(study: Study, costs: KnownCosts) -> Goals | None:
@@ -177,9 +175,7 @@ def numbers_in(text: str) -> Iterable[int]:
 
 
 def count_in(text: str) -> int:
-    """Count the numbers that `ranges` wrote without listing them: the text of another archive may
-    name billions.
-    """
+    """Count the numbers that `ranges` wrote; an imported text may name billions."""
     return sum(map(len, _spans(text)))
 
 
@@ -190,9 +186,7 @@ def _spans(text: str) -> Iterator[range]:
 
 
 def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
-    """Return the partial evaluations by study and number of epochs: each may have continued
-    since.
-    """
+    """Return the partial evaluations by study and epochs: each may have continued."""
     lengths = sorted({evaluation.epochs or 0 for evaluation in evaluations if evaluation.partial})
     paused = {
         length: [
@@ -220,8 +214,6 @@ def _by_study(evaluations: Sequence[Evaluation]) -> dict[str, str]:
 
 
 def networks_of(archive: Archive, proposals: Sequence[Proposal]) -> tuple[Architecture, ...]:
-    """Return the networks of proposals in the order of the proposals, which a read does not
-    preserve.
-    """
+    """Return the networks of proposals, in the order of the proposals."""
     networks = archive.architectures.get_many(proposal.architecture_key for proposal in proposals)
     return tuple(networks[proposal.architecture_key] for proposal in proposals)

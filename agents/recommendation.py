@@ -1,5 +1,4 @@
-"""Recommendation of a study's best networks: by posterior mean where evaluations have noise, else
-by value.
+"""Recommended networks: by posterior mean where evaluations have noise, else by value.
 
 The best of n noisy values is the luckiest one: it exceeds the network's true value, and another
 network may be better. A Gaussian process averages the evaluations of each network, and of similar
@@ -36,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -160,8 +160,7 @@ def recommend(
 def of_study(
     archive: Archive, study: Study, unknown: Callable[[ArchiveError], object] = lambda error: None
 ) -> Recommendations | None:
-    """Rank the networks of a study, with the evaluations of its sources of the same task as further
-    data.
+    """Rank the networks of a study; sources of the same task are further data.
 
     Args:
         archive: The archive of the study.
@@ -192,18 +191,13 @@ def of_study(
         return None
 
     # Chosen from all evaluations: the observations lack the study's copies of its sources' results.
-    results = [
-        evaluation
-        for evaluation in evaluations
-        if evaluation.study == study.name and _is_whole(evaluation)
-    ]
-    own_keys = {
-        evaluation.architecture.functional_key
-        for evaluation in results
-        if not violation(
-            study.constraints, {study.objective: evaluation.value, **evaluation.metrics}
-        )
-    }
+    own_keys = set()
+    for evaluation in evaluations:
+        if evaluation.study == study.name and _is_whole(evaluation):
+            quantities = {study.objective: evaluation.value, **evaluation.metrics}
+            if not violation(study.constraints, quantities):
+                own_keys.add(evaluation.architecture.functional_key)
+
     file = EstimatesFile(archive.connection.settings.home, study.name, study.objective)
     recommended = recommend(space, observations, own_keys, file)
     return recommended if recommended.ranked else None
@@ -250,17 +244,19 @@ def _fit(
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         order = np.concatenate([order[: MOST // 2], others])
 
-    fitted_to = [seen for number in np.sort(order) for seen in groups[number]]
+    fitted_to = list(chain.from_iterable(groups[number] for number in np.sort(order)))
     names = [name for name in defaults(space) if is_cheap(name, space)]
     models = [member_model(name, space) for name in names]
     nugget = has_replicates(fitted_to)
     transform = CompressBelowMedian(noise_of_scores=True)
-    stacked = StackedGP(
-        [
-            model.noisy_surrogate(transform) if nugget else model.surrogate(transform, NOISE_PRIOR)
-            for model in models
-        ]
-    )
+    members = []
+    for model in models:
+        if nugget:
+            members.append(model.noisy_surrogate(transform))
+        else:
+            members.append(model.surrogate(transform, NOISE_PRIOR))
+
+    stacked = StackedGP(members)
     scores = np.array([seen.score for seen in fitted_to], np.float64)
     try:
         return stacked.fit(
@@ -274,21 +270,20 @@ def _rank(
     groups: Sequence[Sequence[Observation]], scores: Array, stds: Array | None
 ) -> tuple[Recommendation, ...]:
     half = None if stds is None else WIDTH * stds
-    return tuple(
-        Recommendation(
-            groups[row][0].architecture,
-            float(scores[row]),
-            None if half is None else float(scores[row] - half[row]),
-            None if half is None else float(scores[row] + half[row]),
-            tuple(groups[row]),
-        )
-        for row in np.argsort(-scores, kind="stable").tolist()
-    )
+    ranked = []
+    for row in np.argsort(-scores, kind="stable").tolist():
+        low = None if half is None else float(scores[row] - half[row])
+        high = None if half is None else float(scores[row] + half[row])
+        network = groups[row][0].architecture
+        ranked.append(Recommendation(network, float(scores[row]), low, high, tuple(groups[row])))
+
+    return tuple(ranked)
 
 
 def _noise(fitted: FittedStackedGP) -> float:
-    """Return the estimated standard deviation near the best scores, where the transform is the
-    identity.
+    """Return the estimated standard deviation near the best scores.
+
+    There the transform is the identity.
     """
     variances = fitted.noises()
     return float(np.sqrt(np.average(variances, weights=fitted.weights)))

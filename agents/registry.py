@@ -1,4 +1,4 @@
-"""The registry of agents, by name: built-in ones and those of other packages."""
+"""The registry of agents, by name: built-in and of other packages."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def configured(text: str) -> ConfiguredAgent:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all agents, those of other packages included."""
+    """Return the names of all agents, also of other packages."""
     return registry.names()
 
 

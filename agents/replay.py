@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from archive.agents import registry
@@ -54,8 +54,8 @@ class ReplayReport:
     Attributes:
         same: Ids of the reproduced proposals.
         differing: Ids of the proposals that are not reproduced.
-        unexplained: Ids of the proposals without a recorded basis: users' own, and those of other
-            releases.
+        unexplained: Ids of the proposals without a recorded basis: users' proposals, and proposals
+            of other releases.
     """
 
     same: tuple[str, ...]
@@ -69,7 +69,7 @@ def recheck(archive: Archive, study: str, costs: KnownCosts = NO_COSTS) -> Repla
     Args:
         archive: The archive of the study.
         study: Its name.
-        costs: Known costs of its networks, those of the search.
+        costs: Known costs of its networks, as in the search.
 
     Raises:
         UnknownNameError: There is no such study, or one of its agents is not installed here.
@@ -151,40 +151,39 @@ class StudyReplay:
             sources=sources,
             goals=goals_of(self.study, self._costs),
             constraints=constraints_of(self.study, self._costs),
-            pending=tuple(
-                Pending(network, self.proposals[number].hyperparameters)
-                for number, network in zip(
-                    numbers_in(basis["pending"]), self._networks(basis["pending"]), strict=True
-                )
-            ),
+            pending=self._pending(basis["pending"]),
             failed=tuple(self._networks(basis["failed"])),
             proxies=self._proxies(basis.get("proxies")),
         )
 
+    def _pending(self, numbers: str) -> tuple[Pending, ...]:
+        networks = self._networks(numbers)
+        pairs = zip(numbers_in(numbers), networks, strict=True)
+        return tuple(
+            Pending(network, self.proposals[number].hyperparameters) for number, network in pairs
+        )
+
     def _find_evaluations(self, basis: Basis) -> Sequence[Evaluation]:
-        """Return the evaluations that a basis names, after a check that its evaluations and
-        proposals exist.
-        """
+        """Return the evaluations of a basis, after a check that all its entries exist."""
         named = basis["observations"]
         others = [basis["pending"], basis["failed"]]
-        partial = [
-            text for lengths in basis.get("partial", {}).values() for text in lengths.values()
-        ]
+        partial = list(
+            chain.from_iterable(lengths.values() for lengths in basis.get("partial", {}).values())
+        )
         # The numbers are counted before they are listed: an imported basis may name more of them
         # than memory holds.
         most = max(len(self._evaluations), len(self.proposals))
         if all(sum(map(count_in, texts)) <= most for texts in (named.values(), others, partial)):
-            requested = {
-                (name, number) for name, text in named.items() for number in numbers_in(text)
-            }
+            requested: set[tuple[str | None, int | None]] = set()
+            for name, text in named.items():
+                requested.update((name, number) for number in numbers_in(text))
+
             evaluations = [
                 evaluation
                 for evaluation in self._evaluations
                 if (evaluation.study, evaluation.number) in requested
             ]
-            missing = {
-                number for text in others for number in numbers_in(text)
-            } - self.proposals.keys()
+            missing = set(chain.from_iterable(map(numbers_in, others))) - self.proposals.keys()
             if not missing and len(evaluations) == len(requested):
                 return evaluations
 
@@ -195,27 +194,24 @@ class StudyReplay:
         )
 
     def _as_of_call(self, evaluations: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:
-        """Return the evaluations as of the call: a training that had paused at a rung has its score
-        at that rung.
-        """
-        paused = {
-            (name, number): int(epochs)
-            for name, lengths in basis.get("partial", {}).items()
-            for epochs, numbers in lengths.items()
-            for number in numbers_in(numbers)
-        }
+        """Return the evaluations as of the call: paused trainings with the score at the rung."""
+        paused: dict[tuple[str, int], int] = {}
+        for name, lengths in basis.get("partial", {}).items():
+            for epochs, numbers in lengths.items():
+                paused |= {(name, number): int(epochs) for number in numbers_in(numbers)}
+
         names = {str(evaluation.study) for evaluation in evaluations} if paused else ()
         studies = {name: self._archive.studies.get(name) for name in names}
-        paused_lengths = [
-            paused.get((str(evaluation.study), int(evaluation.number or 0)))
-            for evaluation in evaluations
-        ]
-        return [
-            evaluation
-            if epochs is None
-            else as_of(evaluation, epochs, self.study.objective, studies[str(evaluation.study)])
-            for evaluation, epochs in zip(evaluations, paused_lengths, strict=True)
-        ]
+        at_call = []
+        for evaluation in evaluations:
+            name = str(evaluation.study)
+            length = paused.get((name, int(evaluation.number or 0)))
+            if length is not None:
+                evaluation = as_of(evaluation, length, self.study.objective, studies[name])
+
+            at_call.append(evaluation)
+
+        return at_call
 
     def _proxies(self, entry: Mapping[str, Any] | None) -> ProxyTable | None:
         """Return the proxies that an entry of a basis names."""
@@ -230,14 +226,11 @@ class StudyReplay:
 
     @cached_property
     def _evaluations(self) -> Sequence[Evaluation]:
-        """Evaluations of every study that a basis names, this one's first, in the order of
-        `Studies.history`.
-        """
-        named = {
-            name
-            for proposal in self.proposals.values()
-            for name in proposal.based_on.get("observations", ())
-        }
+        """Evaluations of every study in the bases, this study's first."""
+        named: set[str] = set()
+        for proposal in self.proposals.values():
+            named.update(proposal.based_on.get("observations", ()))
+
         evaluations = self._archive.studies.evaluations(sorted(named)) if named else []
         return sorted(evaluations, key=lambda evaluation: evaluation.study != self.study.name)
 

@@ -114,12 +114,8 @@ class Searcher:
         history, basis = provenance.history_of(self._archive, study, self._costs)
         if distance_sync is not None and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.
-            distance_sync.keep(
-                {
-                    observation.architecture.key: observation.architecture
-                    for observation in history.usable
-                }
-            )
+            networks = [observation.architecture for observation in history.usable]
+            distance_sync.keep({network.key: network for network in networks})
 
         request = {
             **basis,
@@ -198,8 +194,7 @@ _PREDICTION = ("acquisition", "mean", "std")
 
 
 def _check(agent: Agent, suggestions: Any) -> list[Suggestion]:
-    """Return the suggestions of an agent as a list, which must meet the contract of
-    `Agent.propose`.
+    """Return the suggestions as a list that meets the contract of `Agent.propose`.
 
     Agents of other packages meet their mistakes here, and not in the archive: a network of another
     space would become a result of the study.

@@ -1,6 +1,4 @@
-"""Creation or resumption of a study, for a search or for ask and tell, with its budget and
-sources.
-"""
+"""Creation or resumption of a study with its budget and sources."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def open_study(
             study only.
         budget: Total number of evaluations, never set below those that an existing study has; None
             keeps its budget.
-        seed: Seed; None keeps that of an existing study.
+        seed: Seed; None keeps the seed of an existing study.
         sources: Studies to start warm from, or `"all"` eligible ones: see
             `archive.agents.transfer.eligibility`.
         agent: The agent of the search, where it is chosen already: sources that it cannot use are
@@ -45,7 +43,7 @@ def open_study(
 
     Raises:
         StudyConflictError: It exists with another task, protocol, space, objectives, direction,
-            seed or rungs; without requested rungs those of the study apply.
+            seed or rungs; without requested rungs the study's apply.
         UnknownNameError: A source does not exist. Nothing is stored then.
         UsageError: The name of a new study is invalid, the budget is below 1, a source is the study
             itself or not eligible, or the agent searches for one of several objectives.

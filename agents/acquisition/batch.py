@@ -135,8 +135,7 @@ class Top(BatchSelection):
 
 @final
 class KrigingBeliever(BatchSelection):
-    """Sequential selection by an acquisition, with a fantasy of each selected candidate; B
-    posteriors.
+    """Sequential selection with a fantasy of each selected candidate; B posteriors.
 
     Args:
         acquisition: Acquisition to rank by, a name or an object.
@@ -169,8 +168,7 @@ class KrigingBeliever(BatchSelection):
 
 @final
 class GpBucb(BatchSelection):
-    """The kriging believer with UCB: fantasies leave the mean unchanged and reduce the standard
-    deviations.
+    """The kriging believer with UCB: fantasies reduce the deviations, not the means.
 
     Args:
         kappa: Weight of the uncertainty, at least 0.
@@ -316,9 +314,7 @@ def _acquisition(acquisition: str | Acquisition) -> Acquisition:
 
 
 def _best_other(ranks: Array, taken: Sequence[int]) -> int:
-    """Return the position of the largest rank among those not taken, even where all ranks are
-    -inf.
-    """
+    """Return the position of the largest rank that is not taken, also if all are -inf."""
     free = np.setdiff1d(np.arange(len(ranks)), taken)
     return int(free[np.argmax(ranks[free])])
 
@@ -334,19 +330,16 @@ def _log_feasibility(posterior: Posterior) -> Array:
 
 
 def _weight(similarity: Array, log_quality: Array) -> Array:
-    """Return q_i K_ij q_j:
-
-    (m, m) float64, with q of at least `LEAST_LOG_QUALITY` below the best.
-    """
+    """Return q_i K_ij q_j: (m, m) float64, with q of at least `LEAST_LOG_QUALITY` below the best."""
     quality = np.exp(np.maximum(log_quality - log_quality.max(), LEAST_LOG_QUALITY))
     weighted: Array = quality[:, None] * similarity * quality
     return weighted
 
 
 def _similarity(posterior: Posterior) -> Array:
-    """Return the covariance of the mixture, repaired, of full rank and mean variance 1:
+    """Return the covariance of the mixture, repaired, of full rank and mean variance 1.
 
-    (m, m) float64.
+    Shape: (m, m) float64.
     """
     covariance = posterior.covariance
     scale = float(np.diagonal(covariance).mean())

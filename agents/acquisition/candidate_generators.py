@@ -185,12 +185,10 @@ class EvolvedCandidates(CandidateGenerator):
     def climb(
         self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator
     ) -> list[Ranked]:
-        """Add the results of local search from the best candidates; returns unknown networks, best
-        first.
-        """
+        """Add local search from the best candidates; returns unknown networks, best first."""
         by_key = {entry.candidate.architecture.functional_key: entry for entry in ranked}
-        for one in self._fresh(ranked, history.known)[: self.climbs]:
-            self._climb(one, rank, by_key, history.known, rng)
+        for start in self._fresh(ranked, history.known)[: self.climbs]:
+            self._climb(start, rank, by_key, history.known, rng)
 
         return self._fresh(list(by_key.values()), history.known)
 
@@ -199,7 +197,7 @@ class EvolvedCandidates(CandidateGenerator):
         top: Ranked,
         rank: Rank,
         by_key: dict[str, Ranked],
-        known: Mapping[str, Architecture],
+        excluded: Mapping[str, Architecture],
         rng: np.random.Generator,
     ) -> None:
         for _ in range(self.steps):
@@ -213,7 +211,7 @@ class EvolvedCandidates(CandidateGenerator):
                 for candidate, value in zip(near, ranks, strict=True)
             ]
             by_key.update((entry.candidate.architecture.functional_key, entry) for entry in valued)
-            fresh = self._fresh(valued, known)
+            fresh = self._fresh(valued, excluded)
             if not fresh or fresh[0].rank <= top.rank:
                 return
 
@@ -228,17 +226,18 @@ class EvolvedCandidates(CandidateGenerator):
             for mutation in islice(self.space.neighbours(candidate.architecture), WIDEST)
         ]
 
-    def _fresh(self, ranked: Sequence[Ranked], known: Mapping[str, Architecture]) -> list[Ranked]:
+    def _fresh(
+        self, ranked: Sequence[Ranked], excluded: Mapping[str, Architecture]
+    ) -> list[Ranked]:
         fresh = [
-            entry for entry in ranked if entry.candidate.architecture.functional_key not in known
+            entry for entry in ranked if entry.candidate.architecture.functional_key not in excluded
         ]
         return sorted(fresh, key=lambda entry: -entry.rank)
 
 
 @final
 class SampledCandidates(CandidateGenerator):
-    """A fixed sample of a space, then local search from its best
-    (`archive.agents.acquisition.listing`).
+    """A fixed sample of a space (`acquisition.listing`), then local search from its best.
 
     Args:
         space: A space that can be listed.
@@ -320,18 +319,13 @@ class MutatedCandidates(CandidateGenerator):
         for observation in history.usable:
             scores.setdefault(observation.architecture.functional_key, []).append(observation.score)
 
-        networks = [
-            history.known[key]
-            for key in sorted(scores, key=lambda key: -float(np.mean(scores[key])))
-        ]
-        return [
-            Candidate(network)
-            for network in islice(filter(self.space.contains, networks), self.parents)
-        ]
+        ordered = sorted(scores, key=lambda key: -float(np.mean(scores[key])))
+        members = filter(self.space.contains, map(history.known.__getitem__, ordered))
+        return [Candidate(network) for network in islice(members, self.parents)]
 
 
 def listing_of(generator: CandidateGenerator) -> Listing | None:
-    """Return the listing of a generator, for models of the same agent to share;
+    """Return the listing of a generator, for models of the same agent to share.
 
     None where it lists no members.
     """

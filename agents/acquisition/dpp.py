@@ -133,8 +133,9 @@ class KDPP:
 
 
 def log_elementary(values: Array, k: int) -> Array:
-    """Return the logarithms of the elementary symmetric polynomials e_0 .. e_k of the first 0 .. r
-    values.
+    """Return the logarithms of the elementary symmetric polynomials e_0 .. e_k.
+
+    The polynomials are of the first 0 .. r values.
 
     Args:
         values: (r,) float64, not negative.

@@ -64,7 +64,7 @@ class Ranked:
 def evaluations_at(t: int) -> int:
     """Return n_EA at time t: 25 sqrt(t), at least 50 and at most 500.
 
-    The paper gives O(sqrt(t)); the constants are those of the authors' released code. 50 means
+    The paper gives O(sqrt(t)); the constants are from the authors' released code. 50 means
     seven generations from the pool in the first steps; 500 bounds the time of a suggestion in a
     long study.
     """
@@ -172,8 +172,9 @@ def _weights(ranks: Array, logarithmic: bool) -> Array:
 
 
 def starts(history: History) -> Sequence[Architecture]:
-    """Return the evaluated networks of the initial population: all, or the `MOST_PARENTS` of
-    greatest scores.
+    """Return the evaluated networks of the initial population, at most `MOST_PARENTS`.
+
+    Of more, these have the greatest scores.
     """
     if len(history.known) <= MOST_PARENTS:
         return list(history.known.values())
@@ -188,9 +189,7 @@ def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Cand
 
 
 def distinct_candidates(candidates: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]:
-    """Return the candidates in order, without those whose functional key is in `taken` and without
-    duplicates.
-    """
+    """Return the candidates in order, without taken and repeated functional keys."""
     by_key = {
         candidate.architecture.functional_key: candidate for candidate in reversed(candidates)
     }

@@ -91,8 +91,9 @@ class ExpectedImprovement(Acquisition):
 
 
 def repeat_gains(posterior: Posterior) -> Array:
-    """Return the logarithms of the expected gains of repeats, in the unit of `ExpectedImprovement`:
-    (u,) float64.
+    """Return the logarithms of the expected gains of repeats: (u,) float64.
+
+    Gains are in the unit of `ExpectedImprovement`.
 
     Args:
         posterior: Posterior of the u observed networks, with noise.
@@ -157,8 +158,9 @@ class ThompsonSampling(Acquisition):
 
 
 class IndependentThompsonSampling(Acquisition):
-    """An independent sample of each score, in score units: no covariances, and comparable across
-    calls.
+    """An independent sample of each score: no covariances, and comparable across calls.
+
+    Samples are in score units.
     """
 
     name = "its"
@@ -209,8 +211,7 @@ def get(name: str, **config: float) -> Acquisition:
 
 
 def get_marginal(agent: str, name: str, **config: float) -> Acquisition:
-    """Return an acquisition for an agent that ranks its candidates in several parts, each by a
-    separate posterior.
+    """Return an acquisition for candidates in several parts, each with its posterior.
 
     Args:
         agent: Name of the agent, for errors.
@@ -234,8 +235,7 @@ def get_marginal(agent: str, name: str, **config: float) -> Acquisition:
 
 
 def constrain(ranks: Array, posterior: Posterior, *, logarithmic: bool = False) -> Array:
-    """Return the ranks of m architectures weighted by their probability of feasibility: (m,)
-    float64.
+    """Return ranks weighted by the probability of feasibility: (m,) float64.
 
     Args:
         ranks: (m,) float64, larger is better.

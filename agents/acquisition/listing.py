@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import Lock
 from typing import final
 
@@ -78,8 +78,9 @@ class Vectors:
         return l1_blocks.DenseRows(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
 
     def block(self, members: Sequence[int], others: Sequence[int]) -> l1_blocks.BlockPart:
-        """Return the distances of some members from others, bit for bit those of `rows`; of dense
-        vectors only.
+        """Return the distances of some members from others, equal bit for bit to `rows`.
+
+        Only for dense vectors.
         """
         y = self.columns
         assert not isinstance(y, l1_blocks.Entries)
@@ -103,7 +104,7 @@ class Vectors:
         if self.names is None:
             return self._rows_on_line(features)
 
-        others = sorted({name for part in features for name in part} - self._place.keys())
+        others = sorted(set().union(*features) - self._place.keys())
         y = self.columns
         if isinstance(y, l1_blocks.Entries):
             between = {
@@ -130,14 +131,14 @@ class Vectors:
         return {name: index for index, name in enumerate(self.names or ())}
 
     def _before(self, name: str) -> int:
-        """Return the place before that of a name that no member has; -1 for the first."""
+        """Return the place before a name that no member has; -1 for the first."""
         return bisect_left(self.names or (), name) - 1
 
     def _rows_on_line(self, features: Sequence[Mapping[str, float]]) -> l1_blocks.BlockPart | None:
         assert self.places is not None and not isinstance(self.columns, l1_blocks.Entries)
         functions = [cumulate(part) for part in features]
         if not np.isin(
-            [position for steps in functions for position in steps[0]], self.places
+            list(chain.from_iterable(steps[0] for steps in functions)), self.places
         ).all():
             return None
 
@@ -149,7 +150,8 @@ class Vectors:
 def _select(entries: l1_blocks.Entries, members: Sequence[int]) -> l1_blocks.Entries:
     parts = [slice(*entries.starts[member : member + 2].tolist()) for member in members]
     starts = np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64)
-    places, values = (np.concatenate([column[part] for part in parts]) for column in entries[1:])
+    places = np.concatenate([entries.places[part] for part in parts])
+    values = np.concatenate([entries.values[part] for part in parts])
     return l1_blocks.Entries(starts, places, values)
 
 
@@ -161,8 +163,7 @@ Integers = NDArray[np.int64]
 
 
 def members_of(space: Space) -> Sequence[Architecture] | None:
-    """Return the networks of a space to rank for every proposal; None for a space that cannot be
-    listed.
+    """Return the networks to rank for every proposal; None for an unlisted space.
 
     They are all members, or a fixed uniform sample of `MOST_LISTED`.
     """
@@ -184,7 +185,7 @@ def not_listed(space: Space) -> UsageError:
 
 
 def count_listed(space: Space) -> int:
-    """Return the number of networks of `members_of`, without building them;
+    """Return the number of networks of `members_of`, without building them.
 
     0 for a space that cannot be listed.
     """
@@ -216,9 +217,7 @@ class Listing:
         return {member.key: index for index, member in enumerate(self.members)}
 
     def prepare(self, kind: FeatureDistance, architecture: Architecture) -> Embedded:
-        """Return a network as `kind.prepare` does; a member's features are prepared with those of
-        all others.
-        """
+        """Return a network as `kind.prepare` does; members are prepared together."""
         row = self.position.get(architecture.key)
         return kind.prepare(architecture) if row is None else self.features(kind).embed(row)
 
@@ -306,9 +305,7 @@ class Features:
         return dict(zip(map(self._names[c].__getitem__, numbers), values, strict=True))
 
     def _laid_out(self, c: int, euclidean: bool) -> Vectors:
-        """Number the features by name, so that sums have the order, and the rounding, of
-        `l1_blocks.of_vectors`.
-        """
+        """Number the features by name: sums are rounded as in `l1_blocks.of_vectors`."""
         starts = self.arrays[f"{c}.starts"]
         values = self.arrays[f"{c}.values"]
         sizes = np.diff(starts)
@@ -328,18 +325,15 @@ class Features:
         return Vectors(entries, euclidean, names)
 
     def _areas(self, c: int) -> Vectors:
-        """Return areas below distribution functions between consecutive places; their L1 distance
-        is Wasserstein's.
-        """
+        """Return areas below distribution functions; their L1 distance is Wasserstein's."""
         first, row = self._distinct(c)
-        functions = [cumulate(self._features_of(c, row)) for row in first]
-        places = np.array(sorted({position for steps in functions for position in steps[0]}))
+        functions = [cumulate(self._features_of(c, member)) for member in first]
+        places = np.array(sorted(set().union(*(steps[0] for steps in functions))))
         areas = l1_blocks.areas(functions, places)[row]
         return Vectors(np.ascontiguousarray(areas.T), euclidean=False, places=places)
 
     def _distinct(self, c: int) -> tuple[list[int], NDArray[np.int64]]:
-        """Return the first member with each distinct component, and the position of each member's
-        in that list: (M,).
+        """Return the first member with each distinct component, and its number by member.
 
         Cells have few depths and degrees: hundreds of networks share a measure.
         """
@@ -386,8 +380,7 @@ def _prepare(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
 
 
 def _identity(kind: FeatureDistance) -> str | None:
-    """Return the class and the settings of a distance as text; distances of equal text have equal
-    features.
+    """Return the class and the settings of a distance; equal texts mean equal features.
 
     None for a class of another package: the cache is renewed when the code of this package changes,
     and with no other. None also for settings that have no such text. Attributes with a leading

@@ -56,15 +56,12 @@ class Moves(ABC):
     def of(
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
     ) -> list[Mutation]:
-        """Return up to n random children: distinct members of the space whose functional keys are
-        not taken.
-        """
+        """Return up to n random children, distinct members with keys that are not taken."""
 
 
 @final
 class MorphismMoves(Moves):
-    """The morphisms of `archive.spaces.morphism`: networks grow, and children inherit their
-    weights.
+    """Morphisms of `archive.spaces.morphism`: networks grow, and children inherit weights.
 
     Deepening, widening, additive and concatenative skips are equally likely, regardless of the
     number of places for each.
@@ -228,16 +225,18 @@ class MorphismTree(CandidateGenerator):
 
 
 def accepts(value: float, best: float, temperature: float, rng: np.random.Generator) -> bool:
-    """Return whether simulated annealing accepts a value: always if it is the best, else by
-    exp((value - best) / T).
+    """Return whether simulated annealing accepts a value.
+
+    The best value is always accepted, others with probability exp((value - best) / T).
     """
     draw = rng.random()
     return value >= best or bool(math.exp((value - best) / temperature) > draw)
 
 
 def moves_of(name: str, space: Space) -> Moves:
-    """Return the moves of a name: `morphisms`, `neighbours`, or `auto`: morphisms where the space
-    has them.
+    """Return the moves of a name: `morphisms`, `neighbours`, or `auto`.
+
+    `auto` means morphisms where the space has them.
 
     Raises:
         UsageError: There are no moves of that name, or no morphisms in the space.

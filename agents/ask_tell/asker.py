@@ -63,9 +63,7 @@ class Asker:
         archive.proposals.register_worker(self._worker, platform.node(), "ask and tell")
 
     def ask(self, agent: str | Agent, n: int, lease_seconds: float, retrain: bool) -> Batch:
-        """Return the proposals to evaluate next; see
-        `archive.agents.ask_tell.study.AskTellStudy.ask`.
-        """
+        """Return the proposals to evaluate next; see `AskTellStudy.ask`."""
         check_count(n)
         searcher = self._agent(agent)
         leased = self._claim(n, lease_seconds)

@@ -28,8 +28,7 @@ LANGUAGE_MODEL = "language-model"
 
 
 def space_of(archive: Archive, study: Study, costs: KnownCosts) -> Space:
-    """Return the networks that may be added to a stored study: the members of its space that meet
-    its constraints.
+    """Return the members of a stored study's space that meet its constraints.
 
     Args:
         archive: The archive of the study.
@@ -57,8 +56,7 @@ def add(
     *,
     reuse: bool = False,
 ) -> tuple[Proposal | None, bool]:
-    """Return the study's proposal of a network, added unless the study has one, and whether this
-    call added it.
+    """Return the study's proposal of a network, and whether this call added it.
 
     Args:
         archive: The archive of the study.
@@ -104,9 +102,7 @@ def _check_parent(enqueued: EnqueuedArchitecture) -> None:
 
 
 def budget_spent(study: Study) -> UsageError:
-    """Return the error of an addition for which the study has no budget left, with the ways to
-    raise it.
-    """
+    """Return the error of an addition without budget, with the ways to raise it."""
     return UsageError(
         f"the study {study.name!r} has spent its budget of "
         f"{counted(study.budget, 'evaluation')}: raise it by "

@@ -48,8 +48,8 @@ def study(
         objective: Name of the value that is told [value], or several objectives; each as
             `NAME:minimise` or `NAME:maximise`, the direction left out where the name declares one
             (`archive.store.objective_names`).
-        direction: Whether larger or smaller values of the only objective are better [that of its
-            name, else maximise].
+        direction: Whether larger or smaller values of the only objective are better [the direction
+            of its name, else maximise].
         constraints: A bound on a metric that is told or on a cost, or several, `NAME<=NUMBER` with
             `<=`, `<`, `>=` or `>` [none].
         budget: Most evaluations [no limit].
@@ -59,8 +59,8 @@ def study(
         costs: Costs that need no training, by the name of the objective or the constraint, as
             functions of several networks. They are computed for every candidate, and no network is
             proposed that does not meet a constraint on one. Agents learn a quantity without such a
-            function from the results. The functions are not stored: pass them each time. Those of a
-            task of the trainers are `archive.trainer.tasks.known_costs.of_task(task, protocol)`.
+            function from the results. The functions are not stored: pass them each time. The functions
+            of a trainers' task are `archive.trainer.tasks.known_costs.of_task(task, protocol)`.
 
     Raises:
         StudyConflictError: It exists with other values than those given.
@@ -132,8 +132,7 @@ SLIP = 0.85
 
 
 def _check_costs(study: Study, costs: KnownCosts) -> None:
-    """Check that no known cost has a misspelt name; a task may have costs that the study does not
-    use.
+    """Check that no known cost has a misspelt name; unused costs are allowed.
 
     Raises:
         UsageError: The study does not have the name of a cost, but a similar one without a
@@ -141,8 +140,8 @@ def _check_costs(study: Study, costs: KnownCosts) -> None:
     """
     used = dict.fromkeys(
         [
-            *(quantity.name for quantity in study.objectives),
-            *(each.name for each in study.constraints),
+            *(objective.name for objective in study.objectives),
+            *(constraint.name for constraint in study.constraints),
         ]
     )
     for name in costs:

@@ -193,7 +193,7 @@ def _kept(study: AskTellStudy, asked: LeasedProposal) -> Iterator[None]:
 
 
 TOLERANCE = 1e-6
-"""Relative difference of a told value from a known cost that counts as rounding, such as that of a
+"""Relative difference of a told value from a known cost that counts as rounding, such as to
 float32."""
 
 
@@ -262,8 +262,9 @@ def _compute_costs(
 
 
 def _agree(name: str, value: float | None, cost: float) -> float:
-    """Return a known cost, with which a told number must agree; the told value where one of the two
-    is no number.
+    """Return a known cost, which must agree with a told number.
+
+    Where one of the two is no number, the other is returned.
     """
     if value is None:
         return cost

@@ -10,7 +10,7 @@
 share one study: each proposal is leased to one of them, and all agents see the pending and finished
 proposals of the others.
 
-Rungs (`archive.queue.successive_halving`) apply to trainers only: a told value is that of a whole
+Rungs (`archive.queue.successive_halving`) apply to trainers only: a told value is of a whole
 training, and leads to no promotion.
 """
 
@@ -126,8 +126,7 @@ class AskTellStudy:
         return self._asker.ask(agent, n, lease_seconds, retrain)
 
     def report(self, asked: LeasedProposal, step: int, metrics: Mapping[str, float]) -> None:
-        """Store metrics of a step and renew the lease for an hour; a repeated metric of a step is
-        replaced.
+        """Store metrics of a step and renew the lease for an hour; repeats are replaced.
 
         Args:
             asked: A proposal that `ask` returned.
@@ -168,7 +167,7 @@ class AskTellStudy:
             Whether the values of the objectives are those on record; the first result told is kept.
 
         Raises:
-            UsageError: A value is missing, not a number or not that of a known cost, a metric has
+            UsageError: A value is missing, not a number or not equal to a known cost, a metric has
                 no name, the seconds are no duration, the proposal is of another study, or a network
                 is not of the space.
         """
@@ -206,8 +205,7 @@ class AskTellStudy:
         ]
 
     def fail(self, asked: LeasedProposal, reason: str) -> None:
-        """Record a failure with its reason: the network is not proposed again, and surrogates are
-        not fitted to it.
+        """Record a failure: agents neither propose nor learn from the network again.
 
         Raises:
             LeaseLostError: Another worker holds the proposal, or it is finished.
@@ -222,8 +220,7 @@ class AskTellStudy:
         *,
         motivation: str | None = None,
     ) -> Proposal:
-        """Enqueue a network for evaluation by any worker; a waiting proposal of it gets the
-        priority.
+        """Enqueue a network for any worker; a waiting proposal of it gets the priority.
 
         Args:
             architecture: A member of the space, or its NAS-Bench-201 string, genotype, JSON text or
@@ -242,7 +239,7 @@ class AskTellStudy:
         """
         number = checked_priority(priority)
         added = network(architecture, self.archive.architectures)
-        proposal = self._added(added, number, motivation, space=self.space)
+        proposal = self._add(added, number, motivation, space=self.space)
         if proposal is None:
             raise enqueueing.budget_spent(self.record)
 
@@ -260,8 +257,7 @@ class AskTellStudy:
         budget: int | None = None,
         agent: str | Agent = "nasbot",
     ) -> Evaluation | None:
-        """Search in this process until the budget is spent; after an interruption the same call
-        continues.
+        """Search until the budget is spent; the same call continues after an interruption.
 
         Args:
             objective: Evaluates a network, and returns what `tell` takes. An exception or a value
@@ -287,8 +283,7 @@ class AskTellStudy:
         return self.archive.studies.evaluations(self.name)
 
     def best(self) -> Evaluation | None:
-        """Return the best evaluation in the first objective that meets the constraints; None before
-        the first.
+        """Return the best feasible evaluation in the first objective; None before the first.
 
         Of equal values, the first one. Evaluations without a value of each objective count only
         without others.
@@ -322,14 +317,14 @@ class AskTellStudy:
         if isinstance(evaluated, Architecture):
             # A result is knowledge even of a network that does not meet the constraints.
             whole = self.space.whole if isinstance(self.space, ConstrainedSpace) else self.space
-            proposal = self._added(evaluated, 0.0, space=whole)
+            proposal = self._add(evaluated, 0.0, space=whole)
             while proposal is None:
                 # A told result is never refused: the budget is raised for it.
                 counts = self.archive.studies.counts(self.name)
                 self.archive.studies.set_budget(
                     self.name, sum(counts.values()) - counts[State.FAILED] + 1
                 )
-                proposal = self._added(evaluated, 0.0, space=whole)
+                proposal = self._add(evaluated, 0.0, space=whole)
 
             return proposal
 
@@ -348,7 +343,7 @@ class AskTellStudy:
 
         return proposal
 
-    def _added(
+    def _add(
         self,
         architecture: Architecture,
         priority: float,
@@ -356,7 +351,7 @@ class AskTellStudy:
         *,
         space: Space,
     ) -> Proposal | None:
-        """Return the study's proposal of a network, created if there is none;
+        """Return the study's proposal of a network, created if there is none.
 
         None where the budget is spent.
         """

@@ -144,8 +144,7 @@ def real(value: Any, what: str) -> float:
 def extend(
     curve: Mapping[int, dict[str, float]], step: Any, metrics: Mapping[str, float]
 ) -> dict[int, dict[str, float]]:
-    """Return the metrics of each step of a training, with those of one more step, or further ones
-    of a step.
+    """Return the metrics of each step of a training, with the metrics of one step added.
 
     Raises:
         UsageError: The step is no integer from 0 to `MOST_STEP`, or there is no metric, or one with
@@ -248,7 +247,7 @@ def values_of(
 
 
 def lists(curve: Mapping[int, Mapping[str, float]]) -> dict[str, list[float]]:
-    """Return the metrics of each step as the lists of a curve, `epoch` among them;
+    """Return the metrics of each step as the lists of a curve, `epoch` among them.
 
     NaN where a step lacks a metric.
     """
@@ -257,7 +256,7 @@ def lists(curve: Mapping[int, Mapping[str, float]]) -> dict[str, list[float]]:
         return {}
 
     columns = {EPOCH: [float(step) for step in steps]}
-    for name in sorted({name for metrics in curve.values() for name in metrics}):
+    for name in sorted(set().union(*curve.values())):
         columns[name] = [curve[step].get(name, math.nan) for step in steps]
 
     return columns

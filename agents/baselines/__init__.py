@@ -1,3 +1,1 @@
-"""Agents without a surrogate: random search, evolution, local search, REINFORCE, and Optuna's
-samplers.
-"""
+"""Agents without a surrogate, and Optuna's samplers."""

@@ -1,6 +1,4 @@
-"""Evolutionary baseline of NASBOT (appendix C.1): the optimiser of the acquisition, applied to real
-evaluations.
-"""
+"""NASBOT's evolutionary baseline (appendix C.1), on real evaluations."""
 
 from __future__ import annotations
 
@@ -9,15 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from archive.agents.acquisition.evolution import selection_probabilities
-from archive.agents.base import AgentInfo, History, Suggestion, draw_new, keys_of
+from archive.agents.base import AgentInfo, History, Suggestion, draw_new, keys_of, members_among
 from archive.agents.baselines.random_search import Pooled, samples
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 
 
 class Evolution(Pooled):
-    """Mutations of networks that scored well: pi proportional to exp(score / standard deviation of
-    the scores).
+    """Mutations of networks, with pi proportional to exp(score / standard deviation).
 
     The paper draws `N_mut = 10` parents a generation from the scores of all earlier generations.
     Here a suggestion is drawn at the request, from all scores recorded until then: for ten
@@ -56,11 +53,7 @@ class Evolution(Pooled):
     def _parents(
         self, history: History, rng: np.random.Generator
     ) -> tuple[list[Architecture], Array]:
-        finished = [
-            observation
-            for observation in history.usable
-            if self.space.contains(observation.architecture)
-        ]
+        finished = members_among(self.space, history.usable)
         if not finished:
             # No evaluation is finished, so that selection is impossible: all networks of the pool
             # have equal weight.

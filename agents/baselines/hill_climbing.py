@@ -1,5 +1,4 @@
-"""Hill climbing: generations of children of the best network so far (SEAS, Elsken et al., 2017,
-Algorithm 1).
+"""Hill climbing: children of the best network (SEAS, Elsken et al., 2017, Algorithm 1).
 
     symbol    meaning                                             SEAS   here
     n_neigh   children of a generation, all of one parent         8      `children`
@@ -25,6 +24,7 @@ from archive.agents.base import (
     draw_new,
     first_of_pool,
     keys_of,
+    members_among,
 )
 from archive.agents.baselines.random_search import samples
 from archive.architecture.graph import Architecture
@@ -93,11 +93,7 @@ class HillClimbing(Agent):
         return suggestions
 
     def _parent(self, history: History, before: int) -> Architecture | None:
-        finished = [
-            observation
-            for observation in history.usable[:before]
-            if self.space.contains(observation.architecture)
-        ]
+        finished = members_among(self.space, history.usable[:before])
         return (
             max(finished, key=lambda observation: observation.score).architecture
             if finished

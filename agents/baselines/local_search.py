@@ -26,6 +26,7 @@ from archive.agents.base import (
     check_count,
     first_of_pool,
     keys_of,
+    members_among,
 )
 from archive.agents.baselines.random_search import samples
 from archive.architecture.graph import Architecture
@@ -70,11 +71,7 @@ class LocalSearch(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *keys_of(suggestions)}
-        observations = [
-            observation
-            for observation in history.usable
-            if self.space.contains(observation.architecture)
-        ]
+        observations = members_among(self.space, history.usable)
         begin = 0
         while len(suggestions) < n and begin < len(observations):
             climb = observations[begin:]
@@ -92,9 +89,7 @@ class LocalSearch(Agent):
     def _climb(
         self, climb: Sequence[Observation], n: int, taken: set[str], rng: np.random.Generator
     ) -> tuple[list[Suggestion], int]:
-        """Return up to n unknown neighbours; if they are fewer, also the number of evaluations of
-        the climb.
-        """
+        """Return up to n unknown neighbours; of fewer, also the evaluations of the climb."""
         starts = climb[: max(self.n_initial, 1)] if self.full else climb
         current = max(starts, key=lambda observation: observation.score)
         while True:
@@ -124,8 +119,8 @@ class LocalSearch(Agent):
 
 
 _LAYERS = 10
-"""Largest number of layers for which all neighbours are listed: those of a cell take milliseconds,
-the thousand of a network of 20 layers a second."""
+"""Largest number of layers for which all neighbours are listed: a cell's take milliseconds, and
+the thousand of a network of 20 layers take a second."""
 _DRAWS = 40
 """Number of draws without a new network after which the neighbours of a larger network are listed,
 too."""
@@ -161,7 +156,7 @@ class Neighbourhood:
     ) -> list[Suggestion]:
         """Return up to n distinct neighbours whose functional key is not taken.
 
-        All neighbours of a small network are equally likely. Those of a large one are drawn by the
+        All neighbours of a small network are equally likely. Neighbours of a large one are drawn by the
         space's random mutation, and listed only when it finds no new ones.
 
         Args:

@@ -1,5 +1,4 @@
-"""NSGA-II: evolution by Pareto rank and crowding distance (Deb, Pratap, Agarwal and Meyarivan,
-2002).
+"""NSGA-II: evolution by Pareto rank and crowding distance (Deb et al., 2002).
 
 | symbol | meaning                                                                                      |
 |--------|----------------------------------------------------------------------------------------------|

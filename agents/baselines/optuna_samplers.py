@@ -48,8 +48,7 @@ drawn at random. A draw of TPE takes milliseconds, one of GPSampler tenths of a 
 
 
 class OptunaAgent(Agent):
-    """An Optuna study in memory, filled with the whole history at every call, and asked for new
-    trials.
+    """An Optuna study in memory, filled with the whole history at every call.
 
     Every decision is a categorical parameter, and pending proposals are running trials. A draw that
     is not a member of the space, or is known, is rejected and repeated. Networks without decisions
@@ -290,14 +289,15 @@ class GpOptuna(OptunaAgent):
     @cached_property
     def _listed(self) -> tuple[list[str], NDArray[np.float64]]:
         """Functional keys of all networks that have decisions, and their choices, (M, D)."""
-        pairs = [
-            (member.functional_key, self._decisions.encode(member))
-            for member in members_of(self.space) or ()
-        ]
-        encoded = [(key, vector) for key, vector in pairs if vector is not None]
-        return [key for key, _ in encoded], np.maximum([vector for _, vector in encoded], 0).astype(
-            np.float64
-        )
+        keys: list[str] = []
+        vectors: list[Vector] = []
+        for member in members_of(self.space) or ():
+            vector = self._decisions.encode(member)
+            if vector is not None:
+                keys.append(member.functional_key)
+                vectors.append(vector)
+
+        return keys, np.maximum(vectors, 0).astype(np.float64)
 
 
 def _violations(history: History) -> Violations | None:
@@ -306,7 +306,7 @@ def _violations(history: History) -> Violations | None:
 
 
 def _read_constraints(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
-    """Return the recorded violations of a trial;
+    """Return the recorded violations of a trial.
 
     Optuna calls this function for the trials that its samplers add.
     """
@@ -317,7 +317,7 @@ def _read_constraints(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
 def _attributes(
     history: History, observations: Sequence[Observation]
 ) -> list[dict[str, Any] | None]:
-    """Return the attributes of trials in which Optuna's samplers read constraints;
+    """Return the attributes of trials in which Optuna's samplers read constraints.
 
     None where one is unknown.
     """
@@ -399,8 +399,7 @@ class ListedGpSampler(optuna.samplers.GPSampler):
     def _optimize_acqf(
         self, acqf: BaseAcquisitionFunc, best_params: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        """Return the free network of the largest acquisition; the first one of the list where none
-        is free.
+        """Return the free network of the largest acquisition; the first if none is free.
 
         GPSampler calls this method for the largest acquisition. Its source offers it to be
         overridden, without a promise for later versions: `pyproject.toml` bounds the version.

@@ -86,8 +86,7 @@ class RandomSearch(Agent):
 
 
 class Rand(Pooled):
-    """NASBOT's RAND (appendix C.1): its evolutionary optimiser, with Unif(0, 1) in place of the
-    acquisition.
+    """NASBOT's RAND (appendix C.1): its optimiser with a random acquisition, Unif(0, 1).
 
     It reaches the same networks as NASBOT by the same schedule, and selects among them at random.
 
@@ -129,9 +128,7 @@ class Rand(Pooled):
 def samples(
     space: Space, n: int, taken: Collection[str], rng: np.random.Generator
 ) -> list[Suggestion]:
-    """Return n networks drawn from the space, new and distinct; fewer where the space is
-    exhausted.
-    """
+    """Return n new, distinct networks of the space; fewer where it is exhausted."""
     drawn = draw_new(lambda: Suggestion(space.sample(rng)), n, taken)
     members = space.members() if len(drawn) < n else None
     if members is None:
@@ -144,13 +141,11 @@ def samples(
     return [*drawn, *(Suggestion(left[index]) for index in order)]
 
 
-def wander(space: Space, known: Sequence[Architecture], rng: np.random.Generator) -> list[Ranked]:
-    """Return networks that NASBOT's schedule reaches from the pool and the known networks, in
-    random order.
-    """
+def wander(space: Space, seen: Sequence[Architecture], rng: np.random.Generator) -> list[Ranked]:
+    """Return networks that NASBOT's schedule reaches from the pool, in random order."""
 
     def blind(architectures: Sequence[Architecture]) -> Array:
         return rng.uniform(size=len(architectures))
 
-    start = [*space.initial_pool(rng), *filter(space.contains, known)]
-    return evolve(space, start, blind, evaluations_at(len(known)), rng)
+    start = [*space.initial_pool(rng), *filter(space.contains, seen)]
+    return evolve(space, start, blind, evaluations_at(len(seen)), rng)

@@ -1,5 +1,4 @@
-"""Regularized evolution: the population loses its oldest network, not its worst (Real et al., 2019,
-Algorithm 1).
+"""Regularized evolution: the oldest network leaves (Real et al., 2019, Algorithm 1).
 
     symbol   meaning                                                BANANAS   NAS-Bench-101
     P        networks in the population                             30        50
@@ -26,6 +25,7 @@ from archive.agents.base import (
     draw_new,
     first_of_pool,
     keys_of,
+    members_among,
 )
 from archive.agents.baselines.random_search import samples
 from archive.argument_checks import require_at_least
@@ -70,11 +70,7 @@ class RegularizedEvolution(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *keys_of(suggestions)}
-        members = [
-            observation
-            for observation in history.usable
-            if self.space.contains(observation.architecture)
-        ]
+        members = members_among(self.space, history.usable)
         alive = members[-self.population :]
         issued = len(history.usable) + len(history.pending) + len(suggestions)
         if alive:

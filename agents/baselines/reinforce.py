@@ -100,16 +100,15 @@ class Reinforce(Agent):
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def policy(self, history: History) -> list[Array]:
-        """Return the logits of every decision after all finished evaluations, (choices,) float64
-        each.
-        """
+        """Return the logits of every decision after all evaluations, (choices,) float64 each."""
         scores = history.scores
         scale = float(scores.std()) if self.standardise and len(scores) else 1.0
-        draws = [
-            (self._decisions.encode(observation.architecture), observation.score / (scale or 1.0))
-            for observation in history.usable
-        ]
-        rewarded = ((vector, reward) for vector, reward in draws if vector is not None)
+        rewarded = []
+        for observation in history.usable:
+            vector = self._decisions.encode(observation.architecture)
+            if vector is not None:
+                rewarded.append((vector, observation.score / (scale or 1.0)))
+
         return replay(self._decisions.decisions, rewarded, self.learning_rate, self.momentum)
 
     def _draw(self, probabilities: Sequence[Array], rng: np.random.Generator) -> Vector:

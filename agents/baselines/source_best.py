@@ -22,7 +22,7 @@ from archive.spaces.base import Space
 class SourceBest(Agent):
     """Evaluates the best networks of the source studies, then follows another agent.
 
-    Sources take turns. The order within a source is that of the mean scores of its networks.
+    Sources take turns. Networks of a source are in the order of their mean scores.
     Networks of other spaces are left out. Without sources it is the other agent alone.
 
     Args:
@@ -81,14 +81,13 @@ class SourceBest(Agent):
             groups.sort(
                 key=lambda group: -float(np.mean([observation.score for observation in group]))
             )
-            networks = (group[0].architecture for group in groups)
-            orders.append(
-                [
-                    network
-                    for network in networks
-                    if network.space == self.space.name and self.space.contains(network)
-                ]
-            )
+            order = []
+            for group in groups:
+                network = group[0].architecture
+                if network.space == self.space.name and self.space.contains(network):
+                    order.append(network)
+
+            orders.append(order)
 
         suggestions: dict[str, Suggestion] = {}
         for rank in range(self.top):

@@ -1,5 +1,6 @@
-"""TreeBO: Bayesian optimisation of tree-structured decisions (Jenatton et al., 2017), a baseline of
-NASBOT.
+"""TreeBO: optimisation of tree-structured decisions (Jenatton et al., 2017).
+
+NASBOT has it as a baseline.
 
 As no implementation was published, NASBOT's authors wrote one: feed-forward networks only, of every
 depth of the space, the space's constraints checked before an evaluation, the whole covariance
@@ -115,17 +116,20 @@ class TreeBO(Agent):
     def _learn(
         self, history: History, pending: Sequence[Pending], rng: np.random.Generator
     ) -> FittedTree | None:
-        encoded = [
-            (self._decisions.encode(observation.architecture), observation.score)
-            for observation in history.usable
-        ]
-        observed = [(vector, score) for vector, score in encoded if vector is not None]
-        if not observed:
+        vectors: list[Vector] = []
+        values: list[float] = []
+        for observation in history.usable:
+            vector = self._decisions.encode(observation.architecture)
+            if vector is not None:
+                vectors.append(vector)
+                values.append(observation.score)
+
+        if not vectors:
             return None
 
-        scores = np.array([score for _, score in observed], dtype=np.float64)
+        scores = np.array(values, dtype=np.float64)
         fantasies = [self._decisions.encode(proposal.architecture) for proposal in pending]
-        fitted = fit(self._features, [vector for vector, _ in observed], scores, rng)
+        fitted = fit(self._features, vectors, scores, rng)
         return fitted.hallucinate([vector for vector in fantasies if vector is not None])
 
     def _choose(
@@ -156,14 +160,11 @@ class TreeBO(Agent):
         nothing = [ABSENT] * len(self._decisions.decisions)
         random = [self._decisions.complete(nothing, rng) for _ in range(_RANDOM)]
         order = np.argsort(-model.process.values, kind="stable")[:_BEST]
-        return [
-            *random,
-            *(
-                self._variant(model.vectors[index], rng)
-                for index in order
-                for _ in range(_VARIANTS)
-            ),
-        ]
+        variants: list[Vector] = []
+        for row in order:
+            variants += [self._variant(model.vectors[row], rng) for _ in range(_VARIANTS)]
+
+        return [*random, *variants]
 
     def _variant(self, vector: Vector, rng: np.random.Generator) -> Vector:
         """Return decisions with one of them redrawn; the depth is as likely as any other."""
@@ -194,16 +195,13 @@ class TreeBO(Agent):
         return _best_first(inside)
 
     def _changes(self, vector: Vector, rng: np.random.Generator) -> list[Vector]:
-        """Return the neighbours by one choice in the same leaf; a random part of them where they
-        are many.
-        """
-        changes = [
-            (d, choice)
-            for d in range(self._decisions.roots, len(vector))
-            if vector[d] != ABSENT
-            for choice in range(len(self._decisions.decisions[d].choices))
-            if choice != vector[d]
-        ]
+        """Return neighbours by one choice in the same leaf, a random part of many."""
+        changes: list[tuple[int, int]] = []
+        for d in range(self._decisions.roots, len(vector)):
+            if vector[d] != ABSENT:
+                choices = range(len(self._decisions.decisions[d].choices))
+                changes += [(d, choice) for choice in choices if choice != vector[d]]
+
         pairs = [changes[index] for index in rng.permutation(len(changes))[:_CHANGES]]
         return [
             self._decisions.complete((*vector[:d], choice, *vector[d + 1 :]), rng)

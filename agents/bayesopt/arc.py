@@ -66,8 +66,7 @@ PRESETS = {
 
 @final
 class Arc(Agent):
-    """Bayesian optimisation of depth, units, learning rates, dropout rates and norm constraints of
-    perceptrons.
+    """Bayesian optimisation of the layers and training hyperparameters of perceptrons.
 
     The networks are chains of up to five hidden layers, trained with the hyperparameters of the
     suggestion (`archive.trainer.fit.hyperparameters`). The first suggestions are random. Chains of
@@ -152,16 +151,18 @@ class Arc(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        encoded = [
-            (self._domain.encode(entry.architecture, entry.hyperparameters), entry.score)
-            for entry in history.usable
-        ]
-        observed = [(codes, score) for codes, score in encoded if codes is not None]
-        unfinished = [
-            self._domain.encode(entry.architecture, entry.hyperparameters)
-            for entry in history.pending
-        ]
-        pending = [codes for codes in unfinished if codes is not None]
+        observed = []
+        for entry in history.usable:
+            codes = self._domain.encode(entry.architecture, entry.hyperparameters)
+            if codes is not None:
+                observed.append((codes, entry.score))
+
+        pending = []
+        for proposal in history.pending:
+            codes = self._domain.encode(proposal.architecture, proposal.hyperparameters)
+            if codes is not None:
+                pending.append(codes)
+
         taken = set(history.known)
         missing = self.n_random - len(observed) - len(pending)
         suggestions = self._random(min(n, max(missing, 0) if observed else n), taken, rng)

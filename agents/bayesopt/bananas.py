@@ -1,5 +1,4 @@
-"""BANANAS: Bayesian optimisation with an ensemble of neural networks on the path encoding (White,
-Neiswanger, Savani).
+"""BANANAS: an ensemble of neural networks on path encodings (White et al.).
 
 | part        | paper (`preset="paper"`), algorithm 1                | default                                         |
 |-------------|------------------------------------------------------|-------------------------------------------------|
@@ -22,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import ClassVar, Literal, final
 
@@ -159,10 +159,12 @@ class JoinedFeatures(EmbeddedDistance):
     @property
     def components(self) -> tuple[str, ...]:
         """Return the parts' components, numbered."""
-        return tuple(
-            f"{number}:{name}" for number, part in enumerate(self.parts) for name in part.components
-        )
+        names: list[str] = []
+        for number, part in enumerate(self.parts):
+            names += [f"{number}:{name}" for name in part.components]
+
+        return tuple(names)
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the parts' features."""
-        return tuple(features for part in self.parts for features in part.features(architecture))
+        return tuple(chain.from_iterable(part.features(architecture) for part in self.parts))

@@ -1,5 +1,4 @@
-"""Bayesian optimisation with a Gaussian process on any distance: `gp`, and the papers' baselines of
-fixed distances.
+"""Gaussian process on any distance: `gp`, and the papers' baselines of fixed distances.
 
 | preset    | learns from       | hyperparameters                   | acquisition | candidates                        |
 |-----------|-------------------|-----------------------------------|-------------|-----------------------------------|
@@ -8,7 +7,7 @@ fixed distances.
 | `paper`   | scores            | greatest marginal likelihood      | UCB         | a pool of 100 by evolution        |
 
 `paper` is the comparison of distances in the tree-Wasserstein paper (section 4.1; its kappa is not
-given, here 2). The scores of bad networks differ by more than those of good ones and dominate the
+given, here 2). Scores of bad networks differ by more than scores of good ones and dominate the
 likelihood; compressed, they leave the length scales to the good ones. Twenty observations carry
 little information about half a dozen length scales, hence a prior. The default was chosen on
 NAS-Bench-201: `archive bench search` compares it with the preset.
@@ -83,7 +82,7 @@ def ranking(
 ) -> tuple[Acquisition, BatchSelection]:
     """Return the acquisition that ranks candidates, and the batch rule with its settings."""
     if acquisition == "ts":
-        # Joint samples select by themselves: the settings are those of the rule that they replace.
+        # Joint samples select by themselves: they replace the settings of the rule.
         acquisition = "ucb"
         rule = "thompson"
         settings = {}
@@ -152,9 +151,7 @@ class Baseline(ModelBased):
 
 @final
 class GpHamming(Baseline):
-    """Differing entries of adjacency matrix and operation list: the Gaussian process of BANANAS,
-    section 5.1.
-    """
+    """Differing entries of adjacency matrix and operation list (BANANAS, section 5.1)."""
 
     kind = "gp-hamming"
     info = AgentInfo(

@@ -1,4 +1,4 @@
-"""Presets of the agents with a Gaussian process: the default choices, and those of the papers."""
+"""Presets of the agents with a Gaussian process: the default choices, and the papers'."""
 
 from __future__ import annotations
 

@@ -44,15 +44,13 @@ class SourceUse(Protocol):
     def first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
-        """Return the suggestions that open a study, and the size of its initial design;
+        """Return the suggestions that open a study, and the size of its initial design.
 
         None without sources.
         """
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return the surrogate extended by the sources of a history; unchanged without usable
-        sources.
-        """
+        """Return the surrogate extended by usable sources of a history, or unchanged."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,10 @@ class Method:
         rule: Selection of the batch from the short list.
         shortlist: L, at least 1.
         transfer: Use of source studies of other tasks; None ignores them.
-        repeats: Whether, in a history with noise (`archive.agents.observations`), the incumbent is that of
+        repeats: Whether, in a history with noise (`archive.agents.observations`), the incumbent is chosen by
             `NoisyIncumbent` and networks may be evaluated again. No effect with constraints on
             measured quantities.
-        slacks: Model of the measured quantities of constraints; None for that of `default_slacks`.
+        slacks: Model of the measured quantities of constraints; None for `default_slacks`.
         many: Surrogate for more than `many.first` evaluated networks; it uses no sources. None
             keeps `surrogate`.
     """

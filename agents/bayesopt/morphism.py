@@ -11,8 +11,8 @@
 | decay, lowest, children | 0.9, 1e-4, 8            | the same                         | the authors' code     |
 | n_initial               | 10                      | the same                         | see below             |
 
-The paper gives no numbers; those of its preset are in the authors' code, except for the noise: the
-code adds 1e-10, a repair of rounding, but repeated evaluations need a real noise variance. The
+The paper gives no numbers. The numbers of its preset are in the authors' code, except for the
+noise: the code adds 1e-10, a repair of rounding, but repeated evaluations need a real noise variance. The
 paper's first networks are neighbours of one another; here the space's pool comes first under either
 preset, as with all agents.
 
@@ -23,7 +23,7 @@ The surrogate is a Gaussian process on edit distances:
 | `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean                      |
 | `edit`     | alpha exp(-gamma d)              | indefinite: repaired at every fit                             |
 
-The embedding is that of `archive.kernels.distances.bourgain`, the repair that of
+The embedding is `archive.kernels.distances.bourgain`, the repair
 `archive.kernels.covariance.spectrum`. The reference sets of the Bourgain embedding are fitted
 networks; others are embedded by their distances to these.
 """
@@ -85,11 +85,10 @@ PRESETS = {
 
 @final
 class Morphism(ModelBased):
-    """Bayesian optimisation over sequences of morphisms of evaluated networks, by upper confidence
-    bound.
+    """Upper confidence bounds over sequences of morphisms of evaluated networks.
 
     Each suggestion names its evaluated ancestor and the operations in their order, so that a
-    trainer can inherit weights. In `cnn` and `mlp` the operations are those of
+    trainer can inherit weights. In `cnn` and `mlp` the operations are from
     `archive.spaces.morphism`, which only grow networks. Layers of cells have neither widths nor
     weights to inherit, so there the operations are the space's modifications.
 

@@ -39,8 +39,8 @@ class Nasbot(Agent):
 
     The space's initial pool comes first. Then every suggestion maximises the acquisition given all
     finished evaluations, with pending proposals fantasised at their posterior mean, so that
-    proposals are possible at any time. While no evaluation is finished, suggestions are those of
-    RAND.
+    proposals are possible at any time. While no evaluation is finished, suggestions are
+    RAND's.
 
     Hyperparameters have a log-uniform prior (`surrogates.gp.slice_sampling`).
 

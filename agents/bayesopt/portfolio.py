@@ -1,5 +1,4 @@
-"""Portfolio: a stacked ensemble of Gaussian processes on different kernels, weighted by
-leave-one-out density.
+"""Portfolio: Gaussian processes on several kernels, stacked by leave-one-out density.
 
 The best distance of a task is unknown before a search, but twenty evaluations already carry
 information about it. The ensemble has several models, on different distances or on different
@@ -20,7 +19,7 @@ after 100 evaluations was 0.08 +- 0.03 points instead of 0.19 +- 0.03 (12 seeds)
 evaluations 0.24 +- 0.11 instead of 0.21 +- 0.04. From the first replicate on, the models have a
 nugget (`archive.agents.surrogates.gp.nugget`).
 
-Under constraints the incumbent is the best result that meets them. Log-regret is then that of its
+Under constraints the incumbent is the best result that meets them. Log-regret is then relative to its
 score, above which it is linear, although results that do not meet the constraints may have better
 ones. Each of several objectives has the log-regret of its best score.
 
@@ -172,8 +171,8 @@ class Portfolio(Agent):
         )
         listing = candidate_generators.listing_of(self._source)
         self._models = [member_model(name, space, listing) for name in names]
-        # A design needs distances of hundreds of networks that are never evaluated. Those of
-        # `structure` are cheap.
+        # A design needs distances of hundreds of networks that are never evaluated. The distances
+        # of `structure` are cheap.
         self._design_model = member_model("structure", space, listing)
         self._ranking = ranking(acquisition, kappa, batch_rule)
         self._transfer = Transfer(
@@ -219,9 +218,7 @@ class Portfolio(Agent):
         ]
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
-        """Return the suggestions among the next `n` that maximise the posterior mean; see
-        `patience`.
-        """
+        """Return the next suggestions that maximise the posterior mean; see `patience`."""
         count = self._greedy_count(history, n)
         if not count:
             return []
@@ -260,10 +257,12 @@ class Portfolio(Agent):
     ) -> Policies:
         """Return the policies with the transforms of the settings, or default ones."""
         transforms = self.transforms or default
-        made = [model.noisy_surrogate if nugget else model.surrogate for model in self._models]
-        stacked = StackedGP(
-            [make(transform) for make in made for transform in transforms], self.prior
-        )
+        members = []
+        for model in self._models:
+            make = model.noisy_surrogate if nugget else model.surrogate
+            members += [make(transform) for transform in transforms]
+
+        stacked = StackedGP(members, self.prior)
         slacks = StackedGP([model.surrogate(SLACK_TRANSFORM) for model in self._models], self.prior)
         ranked_by, rule = self._ranking
         method = Method(
@@ -300,15 +299,11 @@ class Portfolio(Agent):
         return None if self._knowledge is None else self._knowledge.features(history)
 
     def _n_design(self, history: History) -> int:
-        """Return the size of the initial design: smaller where proxies tell networks apart before
-        any evaluation.
-        """
+        """Return the size of the initial design; proxies allow a smaller one."""
         return self.n_design if self._features(history) is None else min(self.n_design, N_DESIGN)
 
     def _greedy_count(self, history: History, n: int) -> int:
-        """Return the number of suggestions among the next `n` at which a multiple of `patience` is
-        reached.
-        """
+        """Return how often the next `n` suggestions reach a multiple of `patience`."""
         if not self.patience or not history.usable or history.goals is not None:
             return 0
 

@@ -89,8 +89,8 @@ NETWORK_MEMBERS = ("subtrees", "ngrams", "topology", "structure", "otmann")
 DECISIONS = "decisions"
 """Name of a further member, for options of no known meaning at fixed places."""
 MOST_COMPARED = 2**19
-"""Most distances of one network from those of a list, over all decisions, with which `decisions` is
-a default."""
+"""Most distances of one network from a list of networks, over all decisions, with which `decisions`
+is a default."""
 
 WIDE = 0.25
 NARROW = 0.12
@@ -124,13 +124,12 @@ class MemberModel:
     def surrogate(
         self, transform: str | OutcomeTransform, noise_prior: float | None = None
     ) -> DistanceGP:
-        """Return the Gaussian process of the member, with the inference of the preset `default` of
-        `gp`.
+        """Return the member's Gaussian process, with the inference of the default of `gp`.
 
         Args:
             transform: One of `archive.agents.surrogates.outcome_transforms`, or its name.
             noise_prior: Standard deviation of the prior of the noise variance, in half widths of
-                its bounds; None for that of the other hyperparameters.
+                its bounds; None for the prior of the other hyperparameters.
         """
         preset = PRESETS["default"]
         learning = replace(preset.learning, prior=self.prior, noise_prior=noise_prior)
@@ -139,9 +138,7 @@ class MemberModel:
         )
 
     def noisy_surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
-        """Return the Gaussian process of the member for scores with noise: with a wide prior of it,
-        and a nugget.
-        """
+        """Return the member's process for noisy scores: a wide noise prior, and a nugget."""
         plain = self.surrogate(transform, NOISE_PRIOR)
         pairwise = DistancesWithIdentity(self.pairwise)
         covariance = NuggetCovariance(self.covariance)
@@ -190,14 +187,13 @@ def member_model(member: str, space: Space, listing: Listing | None = None) -> M
     """
     kinds = _distances(member, space)
     cheap = all(kind.cheap_rows for kind in kinds)
-    powers = [kind.power for kind in kinds for _ in kind.components]
+    powers: list[float] = []
+    for kind in kinds:
+        powers += [kind.power] * len(kind.components)
+
     if member == "sums":
-        covariance: Covariance = Sum(
-            [
-                Exponential([component], power, f"_{component}")
-                for component, power in enumerate(powers)
-            ]
-        )
+        terms = [Exponential([c], power, f"_{c}") for c, power in enumerate(powers)]
+        covariance: Covariance = Sum(terms)
     elif member == DECISIONS:
         covariance = CommonScaleARD(len(powers))
     else:
@@ -253,8 +249,9 @@ def _decisions(space: Space) -> choices.DecisionFeatures:
 
 @final
 class OperationCounts(EmbeddedDistance):
-    """L1 distance of the counts of operations, without layers on no path to the output; a
-    pseudo-metric, O(layers).
+    """L1 distance of the counts of operations; a pseudo-metric, O(layers).
+
+    Layers on no path to the output do not count.
 
     Args:
         attributes: Whether operations of different units or strides are distinct.
@@ -284,8 +281,7 @@ class OperationCounts(EmbeddedDistance):
 
 @final
 class PowerExponentialARD(Covariance):
-    """Power-exponential covariance exp(-sum_i beta_i d_i^p_i), with a power and a beta for each
-    component.
+    """Power-exponential covariance exp(-sum_i beta_i d_i^p_i), one beta_i a component.
 
     Args:
         powers: p, one a component.

@@ -1,8 +1,7 @@
-"""Random forest with expected improvement on the features of `bananas`: a baseline with the
-information of our agents.
+"""Random forest with expected improvement on the features of `bananas`, a baseline.
 
-The features are those of the default of `bananas` (`bananas.encoding`), the candidates those of all
-agents with a surrogate, so that a difference in results is one of the model. The preset `smac` has
+The features are the default of `bananas` (`bananas.encoding`), and the candidates are the same as of
+all agents with a surrogate, so that results differ by the model alone. The preset `smac` has
 the settings of SMAC (Hutter et al., 2011): ten trees, scores without a transform. scikit-learn fits
 the trees.
 """

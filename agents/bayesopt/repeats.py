@@ -1,6 +1,6 @@
 """Repeats: another evaluation of an observed network where it promises more than the best new one.
 
-The gains are those of `archive.agents.surrogates.noisy_incumbent`, for any acquisition that ranks
+The gains are from `archive.agents.surrogates.noisy_incumbent`, for any acquisition that ranks
 the new networks. A repeat adds nothing where the model is certain of a network, or certain that it
 is not the best. Once all networks of a space are known, the rest of the budget goes to repeats.
 """
@@ -38,15 +38,9 @@ def repeats(
     repeated: list[Suggestion] = []
     while len(repeated) < n and allowed:
         gains = repeat_gains(model.observed)
-        best = max(
-            (
-                index
-                for index, network in enumerate(model.networks)
-                if network.functional_key in allowed
-            ),
-            key=lambda index: float(gains[index]),
-            default=None,
-        )
+        rows = enumerate(model.networks)
+        repeatable = [row for row, network in rows if network.functional_key in allowed]
+        best = max(repeatable, key=lambda row: float(gains[row]), default=None)
         if best is None or not gains[best] > _new_gain(model, best_new):
             break
 
@@ -75,8 +69,7 @@ def _new_gain(model: NoisyIncumbent, network: Architecture | None) -> float:
 
 
 def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Architecture]:
-    """Return the networks that may be evaluated again, by functional key: neither pending nor
-    failed.
+    """Return the networks that may be evaluated again, by key: not pending, not failed.
 
     Args:
         history: The history.

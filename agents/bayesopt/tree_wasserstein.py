@@ -1,5 +1,4 @@
-"""Tree-Wasserstein agents: `tw`, sequential or in small batches, and `tw-kdpp`, diverse batches by
-a k-DPP.
+"""Tree-Wasserstein agents: `tw`, and `tw-kdpp` with diverse batches by a k-DPP.
 
 Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural
 Architecture Search (2021).
@@ -20,7 +19,7 @@ counts of paths differ where shares are equal. Topology features
 (`archive.kernels.features.topology`) describe depth, width and size of any cell, whereas n-grams
 carry information about cells of observed n-grams only.
 
-The quality is that of `tw-kdpp`. It enters the determinant of a sample squared, so that the
+The quality is defined as in `tw-kdpp`. It enters the determinant of a sample squared, so that the
 default's batches are drawn with EI^10: nearly the candidates of greatest EI, except for similar
 ones. The paper begins with a random tenth of the budget; an agent does not know the budget, so
 `n_initial` is 10 in both presets.
@@ -103,8 +102,7 @@ class TreeWassersteinSearch(ModelBased):
 
 @final
 class TreeWassersteinKdpp(ModelBased):
-    """Bayesian optimisation with the same surrogate and batches from a k-DPP with quality
-    (algorithm 1, parallel).
+    """The surrogate of `tw` with batches from a k-DPP with quality (algorithm 1, parallel).
 
     The posterior covariance makes a sample diverse, the `quality` of eq. (12) makes it good.
     Samples are exact, from the short list of the candidates of greatest acquisition: a k-DPP of all

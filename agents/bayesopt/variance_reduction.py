@@ -3,7 +3,7 @@
 | symbol | meaning                                                                              | shape  |
 |--------|--------------------------------------------------------------------------------------|--------|
 | R      | reference networks: members of the space or draws from it                            | (r,)   |
-| C      | covariance of their scores, given those of the known networks                        | (r, r) |
+| C      | covariance of their scores, given the scores of the known networks                   | (r, r) |
 | e      | noise of an evaluation: `NOISE` of the mean variance that the known networks leave   | scalar |
 
     the next of R = argmax_i  sum_j C_ij^2 / (C_ii + e),   then C <- C - C_i C_i^T / (C_ii + e)
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 NOISE = 0.01
 """Noise variance of an evaluation, as a share of the mean variance over R.
 
-That of a known network is a share of its prior variance. Hence a design that is requested in parts
+The noise of a known network is a share of its prior variance. Hence a design that is requested in parts
 may differ from one that is requested at once."""
 
 
 def alc_design(
     reference: Sequence[Architecture],
-    known: Sequence[Architecture],
+    evaluated: Sequence[Architecture],
     count: int,
     pairwise: Pairwise,
     covariance: Covariance,
@@ -55,7 +55,7 @@ def alc_design(
 
     Args:
         reference: R, at least one network.
-        known: Networks that are evaluated or pending.
+        evaluated: Networks that are evaluated or pending.
         count: Number of networks to return.
         pairwise: Computes the distances.
         covariance: Covariance as a function of the distances, evaluated at the centre of its
@@ -64,7 +64,7 @@ def alc_design(
     Returns:
         `count` positions in R, or all if R is smaller, by descending reduction of variance.
     """
-    remaining = _conditional_covariance(reference, known, pairwise, covariance)
+    remaining = _conditional_covariance(reference, evaluated, pairwise, covariance)
     noise = NOISE * float(remaining.diagonal().mean()) or NOISE
     free = np.ones(len(reference), bool)
     design: list[int] = []
@@ -81,7 +81,7 @@ def alc_design(
 
 def _conditional_covariance(
     reference: Sequence[Architecture],
-    known: Sequence[Architecture],
+    evaluated: Sequence[Architecture],
     pairwise: Pairwise,
     covariance: Covariance,
 ) -> Array:
@@ -89,14 +89,14 @@ def _conditional_covariance(
     inner = pairwise.distances(reference).stack
     theta = covariance.bounds(inner).mean(axis=1)
     prior: Array = covariance.value(inner, theta)
-    if not known:
+    if not evaluated:
         return prior
 
-    gram = covariance.value(pairwise.distances(known).stack, theta)
+    gram = covariance.value(pairwise.distances(evaluated).stack, theta)
     process = GaussianProcess.condition_repaired(
-        gram, np.zeros(len(known)), NOISE * float(gram.diagonal().mean())
+        gram, np.zeros(len(evaluated)), NOISE * float(gram.diagonal().mean())
     )
-    cross = covariance.value(pairwise.distances(known, reference).stack, theta)
+    cross = covariance.value(pairwise.distances(evaluated, reference).stack, theta)
     return process.predict_jointly(cross, prior)[1]
 
 

@@ -37,8 +37,7 @@ log(improvement) or about -inf, and a probability of 0 or 1, never 0/0."""
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Probability that architectures meet the constraints of a study
-    (`archive.agents.constraints`).
+    """Probability that architectures meet a study's constraints.
 
     Attributes:
         log_probability: (m,) float64, logarithm of the probability of feasibility.
@@ -90,8 +89,7 @@ class Posterior:
         best: Array,
         covariances: Array | None = None,
     ) -> Posterior:
-        """Return the posterior of g(score) whose members predict standardised values, (g(score) -
-        centre) / spread.
+        """Return the posterior of g(score) from standardised values, (g(score) - centre) / spread.
 
         Args:
             scale: The fitted transform of all members.
@@ -142,9 +140,9 @@ class Posterior:
         return averaged
 
     def log_average(self, logarithms: Array) -> Array:
-        """Return the logarithm of the weighted mean over the members, from logarithms:
+        """Return the logarithm of the weighted mean over the members, from logarithms.
 
-        (S, m) to (m,) float64.
+        Shape: (S, m) to (m,) float64.
         """
         # Agents without a surrogate import this module for its types.
         from scipy.special import logsumexp
@@ -213,9 +211,7 @@ class Posterior:
 
 
 class Surrogate(ABC):
-    """A model that can be fitted to scores; immutable, so that one instance may serve many
-    histories.
-    """
+    """A model that can be fitted to scores; immutable, so that histories may share it."""
 
     @abstractmethod
     def fit(
@@ -253,8 +249,7 @@ class Fitted(ABC):
 
     @abstractmethod
     def hallucinate(self, architectures: Sequence[Architecture]) -> Fitted:
-        """Return the surrogate conditioned on fantasy scores of these networks, equal to their
-        posterior means.
+        """Return the surrogate conditioned on fantasy scores, equal to the posterior means.
 
         Used for pending proposals: the posterior mean stays the same and the variance around them
         shrinks, so that an acquisition is maximised elsewhere (kriging believer: Ginsbourger et
@@ -262,16 +257,14 @@ class Fitted(ABC):
         """
 
     def noises(self) -> Array | None:
-        """Return the noise variance of an evaluation of g(score), (S,) float64;
+        """Return the noise variance of an evaluation of g(score), (S,) float64.
 
         None where the model has no noise.
         """
         return None
 
     def task_correlations(self) -> Mapping[str, float]:
-        """Return the estimated correlation rho of the task with each source study, in [-1, 1], by
-        study.
-        """
+        """Return the task's correlation rho with each source study, in [-1, 1]."""
         return {}
 
 
@@ -279,8 +272,8 @@ def check_scores(architectures: Sequence[Architecture], scores: Array) -> None:
     """Validate the arguments of a fit.
 
     Raises:
-        NumericalError: There are no scores, their number differs from that of the architectures, or
-            one is not finite.
+        NumericalError: There are no scores, their number differs from the number of architectures,
+            or one is not finite.
     """
     if len(architectures) == 0:
         raise NumericalError("a surrogate needs at least one observation, got none")

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from threading import Lock
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.acquisition.listing import Listing
+from archive.agents.acquisition.listing import Listing, Vectors
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Components, Distance
@@ -46,7 +47,7 @@ class CachedDistances:
     The cache changes no result.
 
     Args:
-        distances: One or more distances, whose components are concatenated.
+        distances: One or more distances; their components are concatenated.
         listing: All networks of the space, where they can be listed and rows are cheap.
         most_bytes: Memory for cached rows; rows of a call that needs more are not cached.
     """
@@ -136,8 +137,7 @@ class CachedDistances:
 
     def _member_distances(self, rows: Sequence[int]) -> Array:
         stack = np.zeros((self.components, len(rows), len(self.listing)))
-        vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
-        for out, member_vectors in zip(stack, vectors, strict=True):
+        for out, member_vectors in zip(stack, self._member_vectors(), strict=True):
             member_vectors.rows(rows).add(1.0, False, 0, len(rows), out)
 
         return stack
@@ -148,7 +148,7 @@ class CachedDistances:
         if not self._laid_out:
             return self._compute(networks, self.listing.members)
 
-        parts = (part for kind in self._featured for part in self._rows_of(kind, networks))
+        parts = chain.from_iterable(self._rows_of(kind, networks) for kind in self._featured)
         for out, part in zip(stack, parts, strict=True):
             if part is None:
                 return self._compute(networks, self.listing.members)
@@ -177,7 +177,7 @@ class CachedDistances:
     def _inside(
         self, first: Sequence[Architecture], second: Sequence[Architecture] | None
     ) -> tuple[list[int], list[int] | None] | None:
-        """Return positions in the listing;
+        """Return positions in the listing.
 
         None for small blocks, and where a network or distance is not listed.
         """
@@ -189,29 +189,31 @@ class CachedDistances:
         ):
             return None
 
-        sides = [
-            [self.listing.position.get(network.key, -1) for network in side]
-            for side in (first, second or ())
-        ]
-        if any(-1 in side for side in sides):
+        rows = self._positions(first)
+        columns = None if second is None else self._positions(second)
+        if -1 in rows or (columns is not None and -1 in columns):
             return None
 
         # Merging sparse vectors is slower than comparing the features of distinct networks.
-        vectors = (
-            member_vectors
-            for kind in self._featured
-            for member_vectors in self.listing.vectors(kind)
-        )
-        if not all(isinstance(member_vectors.columns, np.ndarray) for member_vectors in vectors):
-            return None
+        for member_vectors in self._member_vectors():
+            if not isinstance(member_vectors.columns, np.ndarray):
+                return None
 
-        return sides[0], None if second is None else sides[1]
+        return rows, columns
+
+    def _positions(self, networks: Sequence[Architecture]) -> list[int]:
+        """Return the positions of networks in the listing, -1 for other networks."""
+        return [self.listing.position.get(network.key, -1) for network in networks]
+
+    def _member_vectors(self) -> Iterator[Vectors]:
+        """Return the vectors of the members, by component."""
+        for kind in self._featured:
+            yield from self.listing.vectors(kind)
 
     def _known_distances(self, rows: list[int], columns: list[int] | None) -> Array:
         """Compute the distances from the vectors of the listing."""
         stack = np.zeros((self.components, len(rows), len(rows if columns is None else columns)))
-        vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
-        for out, member_vectors in zip(stack, vectors, strict=True):
+        for out, member_vectors in zip(stack, self._member_vectors(), strict=True):
             part = member_vectors.block(rows, rows if columns is None else columns)
             l1_blocks.fill(out, [(1.0, part)], symmetric=columns is None)
 

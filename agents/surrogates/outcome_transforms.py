@@ -12,7 +12,7 @@
 |                         | below it, c = b - t, t the median                    | below it                            |
 
 After g, all but `none` standardise. A linear transform is undone in the posterior, so that mean,
-standard deviation and incumbent are in score units. After a nonlinear one the posterior is that of
+standard deviation and incumbent are in score units. After a nonlinear one the posterior is of
 g(score): acquisitions compare architectures on this scale, where the Gaussian fits.
 `Posterior.in_scores` undoes g for reports.
 
@@ -55,8 +55,8 @@ SMALLEST = 1e-150
 
 
 LEAST_FACTOR = 0.01
-"""Least factor of the noise variance of a compressed score, whose noise is then a tenth of that of
-an uncompressed one. Without noise, two evaluations of similar bad networks would contradict each
+"""Least factor of the noise variance of a compressed score, whose noise is then a tenth of the noise of
+an uncompressed score. Without noise, two evaluations of similar bad networks would contradict each
 other."""
 
 
@@ -84,8 +84,8 @@ class Scale:
         centre: Mean of the transformed scores.
         spread: Their standard deviation; 1 where all scores are equal.
         monotone_map: g; None for the identity.
-        noise_of_scores: Whether noise has one variance in score units, and that of g(score) follows
-            its slope; else it has one variance in units of g.
+        noise_of_scores: Whether noise has one variance in score units, so that the noise of
+            g(score) follows the slope of g; else it has one variance in units of g.
     """
 
     centre: float
@@ -138,8 +138,9 @@ class Scale:
         return np.log(np.maximum(rises / (2.0 * step), np.finfo(np.float64).tiny))
 
     def noise_factors(self, keys: Sequence[str], scores: Array) -> Array | None:
-        """Return the noise variance of n evaluations, in units of that where g has the slope 1;
-        None for 1.
+        """Return the noise variance of n evaluations, in units of its value at slope 1.
+
+        None stands for 1.
 
         By the delta method it is the square of the slope, here at the mean score of each network.
 
@@ -192,9 +193,7 @@ class Standardise(OutcomeTransform):
 
 
 class RankNormal(OutcomeTransform):
-    """Normal quantiles of the ranks; linear between observed scores, with the mean slope beyond
-    them.
-    """
+    """Normal quantiles of the ranks, linear between observed scores and beyond them."""
 
     name = "rank-normal"
 
@@ -302,25 +301,25 @@ class LogRegretMap(MonotoneMap):
 
 @dataclass(frozen=True, eq=False)
 class _Quantiles(MonotoneMap):
-    known: Array
+    observed: Array
     quantiles: Array
 
     def __call__(self, scores: Array) -> Array:
-        low = float(self.known[0])
-        high = float(self.known[-1])
+        low = float(self.observed[0])
+        high = float(self.observed[-1])
         beyond = np.minimum(scores - low, 0.0) + np.maximum(scores - high, 0.0)
-        transformed: Array = np.interp(scores, self.known, self.quantiles) + self._slope * beyond
+        transformed: Array = np.interp(scores, self.observed, self.quantiles) + self._slope * beyond
         return transformed
 
     def inverse(self, transformed: Array) -> Array:
         above = np.maximum(transformed - self.quantiles[-1], 0.0)
-        scores: Array = np.interp(transformed, self.quantiles, self.known) + above / self._slope
+        scores: Array = np.interp(transformed, self.quantiles, self.observed) + above / self._slope
         return scores
 
     @property
     def _slope(self) -> float:
-        low = float(self.known[0])
-        high = float(self.known[-1])
+        low = float(self.observed[0])
+        high = float(self.observed[-1])
         return float((self.quantiles[-1] - self.quantiles[0]) / (high - low)) if high > low else 1.0
 
 

@@ -1,6 +1,6 @@
-"""The registry of surrogates, by name, with any kernel that they support:
+"""The registry of surrogates by name, with any kernel that they support.
 
-`registry.get("gp", "path")`.
+For example, `registry.get("gp", "path")`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ def names() -> tuple[str, ...]:
 
 
 def takes(surrogate: str, kernel: str) -> bool:
-    """Return whether a surrogate supports a kernel: the ensemble needs features, a Gaussian process
-    distances.
+    """Return whether a surrogate supports a kernel.
+
+    The ensemble needs features, a Gaussian process distances.
     """
     return surrogate != "ensemble" or isinstance(kernels.get(kernel), EmbeddedDistance)
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import final
 
 import numpy as np
@@ -125,7 +126,7 @@ class FittedStackedGP(Fitted):
             best=np.concatenate([part.best for part in parts]),
             covariances=np.concatenate(covariances) if joint else None,
             weights=self.weights,
-            scales=tuple(scale for part in parts for scale in part.scales),
+            scales=tuple(chain.from_iterable(part.scales for part in parts)),
         )
 
     def noises(self) -> Array:
@@ -133,9 +134,7 @@ class FittedStackedGP(Fitted):
         return np.concatenate([member.noises() for member in self.members])
 
     def task_correlations(self) -> Mapping[str, float]:
-        """See `Fitted.task_correlations`: the sum of weight times correlation over the members that
-        use a study.
-        """
+        """See `Fitted.task_correlations`: sums of weight times correlation over the members."""
         correlations: dict[str, float] = {}
         begin = 0
         for member in self.members:
@@ -150,8 +149,9 @@ class FittedStackedGP(Fitted):
         return correlations
 
     def observe(self, architectures: Sequence[Architecture], scores: Array) -> FittedStackedGP:
-        """Return the surrogate with k more observations; hyperparameters, scales and weights stay
-        the same.
+        """Return the surrogate with k more observations; nothing else changes.
+
+        Hyperparameters, scales and weights stay the same.
 
         Args:
             architectures: k networks.

@@ -1,5 +1,4 @@
-"""Contexts that limit BLAS and OpenMP to one thread, for the linear algebra of small matrices and
-for trees.
+"""Limits of BLAS and OpenMP to one thread, for small matrices and for trees.
 
 Fitting hyperparameters takes hundreds of factorisations of a few hundred rows, where a second BLAS
 thread gains a quarter at best. On cores that other processes use (trainers do), BLAS threads spin
@@ -23,8 +22,7 @@ MANY = 1000
 
 @contextmanager
 def one_thread(rows: int = 0) -> Iterator[None]:
-    """Limit BLAS to one thread in this process until the last caller leaves; calls of several
-    threads may overlap.
+    """Limit BLAS to one thread until the last caller leaves; calls may overlap.
 
     Args:
         rows: Size of the matrices; above `MANY` nothing is limited.
@@ -69,8 +67,8 @@ class _Limit:
 
 @cache
 def _controller(kind: str) -> Any:
-    # Finding the loaded libraries takes milliseconds. Every caller has loaded those of its kind by
-    # now.
+    # Finding the loaded libraries takes milliseconds. Every caller has loaded the libraries of its
+    # kind by now.
     return ThreadpoolController()
 
 

@@ -5,7 +5,7 @@
 | y      | transformed and standardised scores                                           | (n,)  |
 | e      | prediction of y by the source models: the mean over them of s rho m           | (n,)  |
 
-s, rho and m are those of `gp.coregionalised`, for each source task. `SourceResidual` is fitted to
+s, rho and m are defined in `gp.coregionalised`, for each source task. `SourceResidual` is fitted to
 the residual y - e and adds e to the predictive mean, so that the common part of a task and its
 sources is not learnt again. For an unrelated source rho is 0, and so is e.
 """
@@ -126,12 +126,11 @@ class SourceResidual(Surrogate):
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
         values = scale.standardise(scores)
-        coupled = [
-            CoregionalisedGP(source_model, self.transform).fit(
-                architectures, scores, rng, variances
-            )
-            for source_model in self.source_models
-        ]
+        coupled = []
+        for source_model in self.source_models:
+            process = CoregionalisedGP(source_model, self.transform)
+            coupled.append(process.fit(architectures, scores, rng, variances))
+
         standardised_variances = (
             None if variances is None else check_variances(scores, scale, variances)
         )
@@ -191,22 +190,21 @@ class FittedSourceResidual(Fitted):
 
     def task_correlations(self) -> Mapping[str, float]:
         """See `Fitted.task_correlations`."""
-        return {
-            study: process.task_correlation
-            for process in self.coupled
-            for study in process.source_model.studies
-        }
+        correlations: dict[str, float] = {}
+        for process in self.coupled:
+            correlations |= dict.fromkeys(process.source_model.studies, process.task_correlation)
+
+        return correlations
 
 
 def _predict_sources(
     coupled: Sequence[FittedCoregionalisedGP], architectures: Sequence[Architecture]
 ) -> Array:
     """Return e: (n,) float64."""
-    expected: Array = np.mean(
-        [
-            process.output_scale * process.rho * process.source_model.means(architectures)
-            for process in coupled
-        ],
-        axis=0,
-    )
+    predictions = []
+    for process in coupled:
+        means = process.source_model.means(architectures)
+        predictions.append(process.output_scale * process.rho * means)
+
+    expected: Array = np.mean(predictions, axis=0)
     return expected

@@ -1,5 +1,6 @@
-"""Compiled gradient descent for one small feed-forward network on sparse inputs, by backpropagation
-and Adam.
+"""Compiled backpropagation and Adam for one small feed-forward network.
+
+Inputs are sparse.
 
 Notation:
 

@@ -13,8 +13,8 @@ Notation, with the equations of BANANAS (White, Neiswanger, Savani):
     tau2     mean square of mu's errors on its own observations                  scalar
 
 The paper treats the members' predictions as a Gaussian of mean mu and standard deviation s
-(appendix B.2). The posterior is therefore one Gaussian (S = 1), and acquisitions are those of the
-paper. Joint samples need covariances, which the paper does not define; C is the members' empirical
+(appendix B.2). The posterior is therefore one Gaussian (S = 1), and acquisitions are the
+paper's. Joint samples need covariances, which the paper does not define; C is the members' empirical
 covariance. Its rank is at most M - 1, four for five members, and a joint sample is a random mixture
 of the members, where the paper's Thompson sampling (eq. 5) takes one of them.
 
@@ -31,9 +31,7 @@ encodings of the paper, and scores are standardised, where the paper trains on p
 NAS-Bench-101 sample standardising lowered the mean absolute error by a tenth or more at 20, 100 and
 500 networks.
 
-@@ Training of several small feed-forward networks on sparse inputs, one thread for each member.
-
-Notation:
+Training, with one thread for each member:
 
     symbol   meaning                                                   shape
     M        networks (members)                                        scalar
@@ -263,8 +261,7 @@ class NetworkShape(NamedTuple):
 
 
 class TrainingDraws(NamedTuple):
-    """The random draws of a training, made beforehand, so that results do not depend on the number
-    of threads.
+    """Random draws of a training, made before it: threads do not change results.
 
     Attributes:
         thetas: (M, P) float32, initial weights.

@@ -1,5 +1,6 @@
-"""Gaussian processes on configurations with conditional parameters; hyperparameters by slice
-sampling.
+"""Gaussian processes on configurations with conditional parameters.
+
+Hyperparameters are drawn by slice sampling.
 
 Swersky et al. (2014) "infer all GP parameters using MCMC". Scores are standardised. The prior of
 the log-parameters is uniform between the kernel's bounds, and for the noise variance between 1e-4
@@ -41,9 +42,7 @@ class FittedConditional(ABC):
 
     @abstractmethod
     def hallucinate(self, codes: Array) -> FittedConditional:
-        """Return the model conditioned on fantasy scores of (k, D) codes, equal to their posterior
-        means.
-        """
+        """Return the model conditioned on fantasies of (k, D) codes: their posterior means."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +64,8 @@ class FittedConditionalGP(FittedConditional):
     def posterior(self, codes: Array) -> Posterior:
         """See `FittedConditional.posterior`."""
         prepared = self.kernel.prepare(codes)
-        means, variances = (np.empty((len(self.thetas), len(codes))) for _ in range(2))
+        means = np.empty((len(self.thetas), len(codes)))
+        variances = np.empty_like(means)
         with one_thread():
             for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
                 cross = self.kernel.value(theta[:-1], self.prepared, prepared)
@@ -83,14 +83,13 @@ class FittedConditionalGP(FittedConditional):
             return self
 
         added = self.kernel.prepare(codes)
-        processes = tuple(
-            process.extend(
-                self.kernel.value(theta[:-1], self.prepared, added),
-                self.kernel.value(theta[:-1], added),
-            )
-            for theta, process in zip(self.thetas, self.processes, strict=True)
-        )
-        return replace(self, prepared=np.vstack([self.prepared, added]), processes=processes)
+        processes = []
+        for theta, process in zip(self.thetas, self.processes, strict=True):
+            cross = self.kernel.value(theta[:-1], self.prepared, added)
+            processes.append(process.extend(cross, self.kernel.value(theta[:-1], added)))
+
+        prepared = np.vstack([self.prepared, added])
+        return replace(self, prepared=prepared, processes=tuple(processes))
 
 
 def learn(
@@ -127,13 +126,12 @@ def learn(
     with one_thread():
         thetas = slice_sample(density, Bounds(bounds[:, 0], bounds[:, 1]), schedule, rng)
 
-    processes = tuple(
-        GaussianProcess.condition(
-            kernel.value(theta[:-1], prepared), values, float(np.exp(theta[-1]))
-        )
-        for theta in thetas
-    )
-    return FittedConditionalGP(kernel, prepared, thetas, processes)
+    processes = []
+    for theta in thetas:
+        gram = kernel.value(theta[:-1], prepared)
+        processes.append(GaussianProcess.condition(gram, values, float(np.exp(theta[-1]))))
+
+    return FittedConditionalGP(kernel, prepared, thetas, tuple(processes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +151,7 @@ class FittedSeparateGPs(FittedConditional):
     best: float
 
     def posterior(self, codes: Array) -> Posterior:
-        """See `FittedConditional.posterior`; a depth without observations has the prior, mean 0 and
-        variance 1.
-        """
+        """See `FittedConditional.posterior`; an unobserved depth has mean 0 and variance 1."""
         shape = (self.samples, len(codes))
         means = np.zeros(shape)
         variances = np.ones(shape)
@@ -173,14 +169,13 @@ class FittedSeparateGPs(FittedConditional):
         )
 
     def hallucinate(self, codes: Array) -> FittedSeparateGPs:
-        """See `FittedConditional.hallucinate`; depths without observations have no process to
-        change.
-        """
-        present = {depth: rows for depth, rows in self._rows(codes).items() if depth in self.parts}
-        changed = {
-            depth: self.parts[depth].hallucinate(codes[rows]) for depth, rows in present.items()
-        }
-        return replace(self, parts={**self.parts, **changed})
+        """See `FittedConditional.hallucinate`; depths without observations do not change."""
+        parts = dict(self.parts)
+        for depth, rows in self._rows(codes).items():
+            if depth in parts:
+                parts[depth] = parts[depth].hallucinate(codes[rows])
+
+        return replace(self, parts=parts)
 
     def _rows(self, codes: Array) -> dict[int, list[int]]:
         rows: dict[int, list[int]] = {}
@@ -198,12 +193,14 @@ def learn_separately(
     rng: np.random.Generator,
     depth: Callable[[Array], int],
 ) -> FittedSeparateGPs:
-    """Fit a process for each depth; arguments as in `learn`, and a function from a row of codes to
-    its depth.
+    """Fit a process for each depth, which `depth` reads from a row of codes.
+
+    Other arguments are as in `learn`.
     """
     depths = np.array([depth(row) for row in codes])
-    parts = {
-        int(number): learn(kernel, codes[depths == number], values[depths == number], schedule, rng)
-        for number in np.unique(depths)
-    }
+    parts = {}
+    for number in np.unique(depths):
+        rows = depths == number
+        parts[int(number)] = learn(kernel, codes[rows], values[rows], schedule, rng)
+
     return FittedSeparateGPs(parts, depth, schedule.samples, float(values.max()))

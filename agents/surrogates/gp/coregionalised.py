@@ -32,14 +32,6 @@ W and D are the likelihood of the replicates given their mean; without them ever
 explain replicates that disagree. The derivative by t is zero where t^2 (|r|^2 + W) - t r^T q - n =
 0. Evaluations that repeat the source leave s undetermined, so the prior adds `SCALE_EVALUATIONS`
 pseudo-evaluations with s = 1.
-
-@@ Likelihoods of a target task's scores on a grid of correlations with a source task and of noise
-levels.
-
-The symbols and the formula are those of `coregionalised`.
-
-@@ Posterior of a source task's scores, which is the prior of a target task's scores; symbols as in
-`coregionalised`.
 """
 
 from __future__ import annotations
@@ -47,6 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import NamedTuple, Protocol, final
 
 import numpy as np
@@ -71,9 +64,7 @@ standardised scores."""
 
 
 class SourceModel(Protocol):
-    """A model fitted to the evaluations of a source task, with which a target task is
-    correlated.
-    """
+    """A model fitted to the evaluations of a source task."""
 
     @property
     def studies(self) -> Sequence[str]:
@@ -158,9 +149,8 @@ def grid(replicates: Replicates, source: SourcePosterior) -> list[GridPoint]:
         NumericalError: No point has a finite likelihood.
     """
     with one_thread(len(source.means)):
-        points = [
-            _grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES
-        ]
+        grid_values = product(CORRELATIONS, NOISES)
+        points = [_grid_point(replicates, source, rho, noise) for rho, noise in grid_values]
 
     finite = [point for point in points if point is not None]
     if not finite:
@@ -174,7 +164,7 @@ def grid(replicates: Replicates, source: SourcePosterior) -> list[GridPoint]:
 def _grid_point(
     replicates: Replicates, source: SourcePosterior, rho: float, noise: float
 ) -> GridPoint | None:
-    """Return the most probable output scale at one correlation and noise;
+    """Return the most probable output scale at one correlation and noise.
 
     None for an indefinite covariance.
     """
@@ -327,9 +317,7 @@ class FittedCoregionalisedGP(Fitted):
 
     @property
     def task_correlation(self) -> float:
-        """The estimated correlation of the scores of the two tasks: rho, or -rho of a model of
-        negated scores.
-        """
+        """Estimated correlation of the two tasks: rho, or -rho of a model of negated scores."""
         return self.source_model.sign * self.rho
 
     @property

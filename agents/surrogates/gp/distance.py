@@ -10,7 +10,7 @@ Notation:
     y        transformed scores, mean 0 and standard deviation 1          (n,)
 
 theta has bounds: the covariance's, which follow the median of the observed distances (unnormalised
-OTMANN runs into millions, normalised stays below 1), and those of the noise. `SliceSampling`
+OTMANN runs into millions, normalised stays below 1), and the bounds of the noise. `SliceSampling`
 averages over its posterior as NASBOT does (section 4.1), `MarginalLikelihood` maximises it as
 tree-Wasserstein does (appendix G).
 

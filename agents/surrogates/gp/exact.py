@@ -40,9 +40,7 @@ LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
 
 class JitterWarning(RuntimeWarning):
-    """A covariance was not positive definite and has been repaired; the message gives the
-    jitter.
-    """
+    """A covariance was not positive definite and has been repaired by jitter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +85,7 @@ class GaussianProcess:
     def condition_repaired(
         cls, gram: Array, values: Array, noise: float, variances: Array | None = None
     ) -> GaussianProcess:
-        """Condition on observed values with a covariance that may be indefinite; arguments as in
-        `condition`.
-        """
+        """Condition on values with a covariance that may be indefinite; see `condition`."""
         # The eigenvalues of 5,000 networks take a minute, a Cholesky factor a second.
         if surely_positive_semidefinite(gram):
             return cls.condition(gram, values, noise, variances)
@@ -134,8 +130,9 @@ class GaussianProcess:
         return gradient
 
     def loo_log_densities(self) -> Array:
-        """Return the leave-one-out log densities log p(y_i | the others): (n,) float64, at O(n^3 /
-        3).
+        """Return the leave-one-out log densities log p(y_i | the others): (n,) float64.
+
+        O(n^3 / 3).
 
         Rasmussen & Williams, 2006, eqs. (5.10) to (5.12).
         """
@@ -158,8 +155,7 @@ class GaussianProcess:
         return sound.T @ self.weights, np.clip(variance, 0.0, None)
 
     def predict_jointly(self, cross: Array, prior: Array) -> tuple[Array, Array]:
-        """Return mean and covariance of the noise-free function at m points: (m,) and (m, m)
-        float64.
+        """Return mean and covariance of the noise-free function: (m,) and (m, m) float64.
 
         Args:
             cross: (n, m) float64: c.
@@ -268,8 +264,9 @@ def robust_cholesky(matrix: Array) -> Array:
 
 
 def try_cholesky(matrix: Array) -> Array | None:
-    """Return the lower Cholesky factor, or None for a matrix that is not positive definite or not
-    finite.
+    """Return the lower Cholesky factor; None if the matrix is not positive definite.
+
+    Matrices with NaN or infinity are not.
     """
     # LAPACK directly: numpy's wrapper costs more than the factorisation of the 20 x 20 matrices of
     # a short study.

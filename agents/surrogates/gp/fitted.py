@@ -62,7 +62,7 @@ class FittedGP(Fitted):
 
     @property
     def repaired(self) -> float:
-        """The largest relative change of a covariance by repair, over the sets;
+        """The largest relative change of a covariance by repair, over the sets.
 
         0 without repair.
         """
@@ -116,8 +116,7 @@ class FittedGP(Fitted):
     def observe(
         self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None
     ) -> FittedGP:
-        """Return the surrogate with k more observations, without refitting hyperparameters and
-        scale.
+        """Return the surrogate with k more observations; nothing else is fitted again.
 
         O(k n^2) for each set, where a refit is O(n^3) for each of many likelihoods.
 
@@ -183,18 +182,14 @@ class FittedGP(Fitted):
         cross = self._cross(architectures)
         inner = self.covariance.bind(self.pairwise.distances(architectures).stack)
         shares = np.ones(len(known_variances)) if factors is None else factors
-        processes = tuple(
-            process.extend(
-                cross.value(theta[:-1]),
-                inner.value(theta[:-1]),
-                values,
-                shares * process.noise + known_variances,
-            )
-            for theta, process in zip(self.thetas, self.processes, strict=True)
-        )
-        return replace(
-            self, architectures=(*self.architectures, *architectures), processes=processes
-        )
+        processes = []
+        for theta, process in zip(self.thetas, self.processes, strict=True):
+            noises = shares * process.noise + known_variances
+            prior = inner.value(theta[:-1])
+            processes.append(process.extend(cross.value(theta[:-1]), prior, values, noises))
+
+        networks = (*self.architectures, *architectures)
+        return replace(self, architectures=networks, processes=tuple(processes))
 
 
 def standardise_observations(
@@ -203,8 +198,9 @@ def standardise_observations(
     variances: Array | None,
     transform: OutcomeTransform,
 ) -> tuple[Scale, Replicates, tuple[Architecture, ...]]:
-    """Return the scale of scores, the standardised observations, and the networks of their rows,
-    each once.
+    """Return the scale, the standardised observations, and the networks of their rows.
+
+    Each network has one row.
 
     Args:
         architectures: n networks, replicates included.
@@ -232,7 +228,7 @@ def check_variances(scores: Array, scale: Scale, variances: Array | None) -> Arr
     interval of one standard deviation to each side, as in `Posterior.in_scores`.
 
     Raises:
-        NumericalError: Their number differs from that of the scores, or one is negative or not
+        NumericalError: Their number differs from the number of scores, or one is negative or not
             finite.
     """
     if variances is None:

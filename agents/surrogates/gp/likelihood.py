@@ -111,9 +111,7 @@ class Likelihood:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Bounds of x: the covariance's for these distances, then those of the noise if it is
-        free.
-        """
+        """Bounds of x: of the covariance for these distances, then of a free noise."""
         bounds = self.covariance.bounds(self.stack)
         if self.learns_noise:
             bounds = np.vstack([bounds, np.log(self.noise)])
@@ -142,9 +140,7 @@ class Likelihood:
         return log_likelihood(noisy, values) + self.replicates.remainder(noise)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        """Return L and dL/dx, (d,) float64; -inf and zeros where the covariance is not positive
-        definite.
-        """
+        """Return L and dL/dx, (d,) float64; -inf and zeros if not positive definite."""
         theta = self.full(x)
         noise = float(np.exp(theta[-1]))
         values, variances = self.replicates.merge(noise)
@@ -172,16 +168,12 @@ class Likelihood:
         return Likelihood(self.covariance, stack, self.replicates.subset(rows), self.noise)
 
     def sample(self, most: int, rng: np.random.Generator) -> Likelihood:
-        """Return the likelihood of at most `most` rows, drawn at random; this one where there are
-        no more.
-        """
+        """Return the likelihood of at most `most` rows, drawn at random."""
         return self if self.rows <= most else self.subset(some_of(self.rows, most, rng))
 
 
 def some_of(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return at most `most` of `count` rows, drawn at random, ascending; all where there are no
-    more.
-    """
+    """Return at most `most` of `count` rows, drawn at random, ascending."""
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 

@@ -1,5 +1,6 @@
-"""Maximum a posteriori hyperparameters: multi-start L-BFGS-B with analytic gradients
-(tree-Wasserstein, appendix G).
+"""Maximum a posteriori hyperparameters: multi-start L-BFGS-B with analytic gradients.
+
+See tree-Wasserstein, appendix G.
 
 Notation:
 
@@ -45,13 +46,13 @@ class MarginalLikelihood(Inference):
 
     All starts are optimised on a random subset of `subset_size` architectures; the best two
     distinct optima are then refined on all of them. An optimum of 150 architectures is a few steps
-    from that of 500, and a step costs n^3.
+    from the optimum of 500, and a step costs n^3.
 
     Attributes:
         starts: Number of starts, the first from the centre of the bounds.
         prior: Standard deviation of the log-normal prior in half widths of the bounds; None for no
             prior.
-        noise_prior: That of the noise variance; None for the same as `prior`.
+        noise_prior: The same for the noise variance; None for the same as `prior`.
         observations: Most architectures to use, drawn at random where there are more.
         subset_size: Architectures that the starts are optimised on.
     """
@@ -155,9 +156,8 @@ class _Optimum(NamedTuple):
 
 def _best_two(optima: list[_Optimum]) -> list[_Optimum]:
     ordered = sorted(optima, key=lambda optimum: -optimum.log_posterior)
-    others = [
-        optimum
-        for optimum in ordered[1:]
-        if ordered[0].log_posterior - optimum.log_posterior > _SAME
-    ]
-    return [ordered[0], *others[:1]]
+    for optimum in ordered[1:]:
+        if ordered[0].log_posterior - optimum.log_posterior > _SAME:
+            return [ordered[0], optimum]
+
+    return ordered[:1]

@@ -9,8 +9,8 @@
     K = k + delta2 I
 
 Noise differs from evaluation to evaluation of a network, its deviation stays. Without a nugget, the
-noise variance stands for both: the mean of many replicates is then hardly believed where networks
-differ from their neighbours, and single scores are believed too much where they do not.
+noise variance stands for both: the mean of many replicates then has too little weight where networks
+differ from their neighbours, and single scores have too much weight where they do not.
 
 Single evaluations cannot tell noise from deviations: only its prior would decide how large a nugget
 is. A nugget is therefore for histories with replicates (`archive.agents.observations.has_replicates`).
@@ -34,12 +34,11 @@ from archive.kernels.base import Components
 from archive.kernels.covariance.base import BoundCovariance, Covariance
 
 BOUNDS = (1e-3, 1.0)
-"""Bounds of delta2, those of a learned noise variance."""
+"""Bounds of delta2, the same as of a learned noise variance."""
 
 
 class DistancesWithIdentity:
-    """Distances with a last component that is 0 between a network and itself, 1 between two
-    networks.
+    """Distances with a last component: 0 between a network and itself, else 1.
 
     Args:
         pairwise: The other components.
@@ -127,8 +126,9 @@ def _append(layers: Iterator[Array], last: Array) -> Iterator[Array]:
 
 @final
 class DimensionScaledPrior(Covariance):
-    """A covariance whose prior correlation of a typical pair does not depend on the number of
-    components.
+    """A covariance with length scales for any number of components.
+
+    The prior correlation of a typical pair does not depend on that number.
 
     The bounds of every beta follow the median distance of its component. This wrapper divides them
     by the number of components; without it a dozen components would make any two networks nearly
@@ -150,7 +150,7 @@ class DimensionScaledPrior(Covariance):
         return self.covariance.names
 
     def bounds(self, stack: Array) -> Array:
-        """Return the bounds, those of every beta divided by the number of components."""
+        """Return the bounds; every beta is divided by the number of components."""
         betas = np.array(["beta" in name for name in self.names])
         moved: Array = self.covariance.bounds(stack) - np.log(self.components) * betas[:, None]
         return moved

@@ -1,5 +1,6 @@
-"""Replicates: several evaluations of one architecture as one row of the covariance, without
-approximation.
+"""Replicates: several evaluations of one architecture as one row of the covariance.
+
+The row is exact, not an approximation.
 
 Notation:
 
@@ -48,14 +49,14 @@ class Replicates:
         keys: Keys of the u rows, in the order of their first evaluation.
         rows: (n,) int64: g.
         values: (n,) float64: y.
-        known: (n,) float64: known noise variances in standardised units; 0 where unknown.
+        known_variances: (n,) float64: known noise variances in standardised units; 0 where unknown.
         factors: (n,) float64: c.
     """
 
     keys: tuple[str, ...]
     rows: Integers
     values: Array
-    known: Array
+    known_variances: Array
     factors: Array
 
     @classmethod
@@ -63,20 +64,20 @@ class Replicates:
         cls,
         keys: Sequence[str],
         values: Array,
-        known: Array | None = None,
+        known_variances: Array | None = None,
         factors: Array | None = None,
     ) -> Replicates:
         """Group n evaluations by key."""
         empty = np.empty(0)
         return cls((), np.empty(0, np.int64), empty, empty, empty).adding(
-            keys, values, known, factors
+            keys, values, known_variances, factors
         )
 
     def adding(
         self,
         keys: Sequence[str],
         values: Array,
-        known: Array | None = None,
+        known_variances: Array | None = None,
         factors: Array | None = None,
     ) -> Replicates:
         """Return the evaluations with k more appended."""
@@ -86,7 +87,12 @@ class Replicates:
             tuple(places),
             np.concatenate([self.rows, rows]),
             np.concatenate([self.values, values]),
-            np.concatenate([self.known, np.zeros(len(values)) if known is None else known]),
+            np.concatenate(
+                [
+                    self.known_variances,
+                    np.zeros(len(values)) if known_variances is None else known_variances,
+                ]
+            ),
             np.concatenate([self.factors, np.ones(len(values)) if factors is None else factors]),
         )
 
@@ -112,13 +118,13 @@ class Replicates:
             keys,
             new[self.rows[kept]],
             self.values[kept],
-            self.known[kept],
+            self.known_variances[kept],
             self.factors[kept],
         )
 
     def variances(self, noise: float) -> Array:
         """Return s: (n,) float64."""
-        return self.known + self.factors * noise
+        return self.known_variances + self.factors * noise
 
     def merge(self, noise: float) -> tuple[Array, Array]:
         """Return z and t: (u,) and (u,) float64."""
@@ -134,7 +140,7 @@ class Replicates:
         return self.log_volume(noise) - 0.5 * self.scatter(noise)
 
     def scatter(self, noise: float) -> float:
-        """Return W, the scatter of replicates around the value of their row;
+        """Return W, the scatter of replicates around the value of their row.
 
         0 without replicates.
         """
@@ -159,7 +165,7 @@ class Replicates:
         Args:
             noise: eta2.
             weights: (u,) float64: B^-1 z.
-            diagonal: (u,) float64: that of B^-1.
+            diagonal: (u,) float64, diagonal of B^-1.
         """
         if self.single:
             return 0.5 * float(self.factors @ (weights**2 - diagonal))

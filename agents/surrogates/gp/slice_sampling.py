@@ -133,9 +133,9 @@ def _start(log_density: LogDensity, bounds: Bounds, rng: np.random.Generator) ->
 
 
 def _directions(bounds: Bounds, method: Method, rng: np.random.Generator) -> Array:
-    """Return the d lines of one sweep, scaled so that t = 1 is the first width of the bracket:
+    """Return the d lines of one sweep, scaled so that t = 1 is the first width of the bracket.
 
-    (d, d) float64.
+    Shape: (d, d) float64.
     """
     d = len(bounds.lower)
     # A quarter of the range: posteriors of a dozen observations fill a good part of the prior, and

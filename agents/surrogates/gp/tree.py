@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +83,7 @@ class TreeFeatures:
     """
 
     def __init__(self, decisions: Decisions) -> None:
-        """Lay out the features: one for each choice, or a constant and a slope for ordered
-        choices.
-        """
+        """Lay out the features: one a choice, or a constant and a slope if ordered."""
         self.roots = decisions.roots
         self._decisions = decisions.decisions
         self._codes = [_codes(decision) for decision in self._decisions]
@@ -164,9 +163,7 @@ class FittedTree:
         return Posterior(centre + spread * mean[None], spread**2 * variance[None], np.array([best]))
 
     def hallucinate(self, vectors: Sequence[Vector]) -> FittedTree:
-        """Return the model conditioned on fantasy scores of these networks, equal to their
-        posterior means.
-        """
+        """Return the model conditioned on fantasy scores, equal to the posterior means."""
         if not vectors:
             return self
 
@@ -226,12 +223,8 @@ def _most_probable(blocks: Blocks, values: Array, rng: np.random.Generator) -> A
         _BOUNDS.mean(axis=1),
         *(rng.uniform(_BOUNDS[:, 0], _BOUNDS[:, 1]) for _ in range(_STARTS - 1)),
     ]
-    optima = [
-        minimize(
-            objective, start, (blocks, values), jac=True, bounds=_BOUNDS, options={"maxiter": 50}
-        )
-        for start in starts
-    ]
+    climb = partial(minimize, objective, jac=True, bounds=_BOUNDS, options={"maxiter": 50})
+    optima = [climb(x0=start, args=(blocks, values)) for start in starts]
     theta: Array = min(optima, key=lambda optimum: float(optimum.fun)).x
     return theta
 

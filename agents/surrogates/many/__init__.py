@@ -1,3 +1,1 @@
-"""Surrogates of thousands of evaluations: boosted trees of all of them, corrected near the relevant
-ones.
-"""
+"""Surrogates of thousands of evaluations: boosted trees, corrected where it matters."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from threading import Lock
 from typing import Any, final
 
@@ -57,7 +57,7 @@ class SparseFeatures:
 
     Args:
         kinds: Sources of the features.
-        listing: Networks whose features are prepared, and cached on disk, with those of all others.
+        listing: Members of the space; their features are prepared together and cached on disk.
     """
 
     def __init__(self, kinds: Sequence[EmbeddedDistance], listing: Listing | None = None) -> None:
@@ -69,9 +69,7 @@ class SparseFeatures:
         self._lock = Lock()
 
     def varying(self, networks: Sequence[Architecture]) -> Integers:
-        """Return the numbers of the features that vary most over networks, in the order of their
-        names: (F,).
-        """
+        """Return the numbers of the features that vary most, in the order of their names: (F,)."""
         _, numbers, entries = self.entries(networks)
         values = entries.astype(np.float32)
         size = int(numbers.max(initial=-1)) + 1
@@ -126,18 +124,17 @@ class SparseFeatures:
         )
 
     def _add(self, network: Architecture) -> tuple[Integers, Floats]:
-        parts = (
-            part for kind in self.kinds for part in self.listing.prepare(kind, network).features
+        numbers: list[int] = []
+        values: list[float] = []
+        parts = chain.from_iterable(
+            self.listing.prepare(kind, network).features for kind in self.kinds
         )
-        entries = [
-            (self._numbers.setdefault((component, name), len(self._numbers)), value)
-            for component, features in enumerate(parts)
-            for name, value in features.items()
-        ]
-        added = (
-            np.array([number for number, _ in entries], np.int64),
-            np.array([value for _, value in entries]),
-        )
+        for component, features in enumerate(parts):
+            for name, value in features.items():
+                numbers.append(self._numbers.setdefault((component, name), len(self._numbers)))
+                values.append(value)
+
+        added = np.array(numbers, np.int64), np.array(values)
         self._known[network.key] = added
         return added
 
@@ -165,9 +162,7 @@ class Merged:
         return cls((), {}, np.empty(0), np.empty(0, np.int64)).adding(networks, scores)
 
     def adding(self, networks: Sequence[Architecture], scores: Array) -> Merged:
-        """Return the history with m more evaluations; equal, to the last bit, to one that merges
-        all at once.
-        """
+        """Return the history with m more evaluations, equal bit for bit to one merge of all."""
         position = dict(self.position)
         count = len(self.networks)
         positions = np.array(
@@ -175,10 +170,8 @@ class Merged:
         )
         rows, first = np.unique(positions, return_index=True)
         new = tuple(networks[row] for row in first[rows >= count].tolist())
-        sums, counts = (
-            np.concatenate([totals, np.zeros(len(new), totals.dtype)])
-            for totals in (self.sums, self.counts)
-        )
+        sums = np.concatenate([self.sums, np.zeros(len(new), self.sums.dtype)])
+        counts = np.concatenate([self.counts, np.zeros(len(new), self.counts.dtype)])
         np.add.at(sums, positions, scores)
         np.add.at(counts, positions, 1)
         return Merged((*self.networks, *new), position, sums, counts)

@@ -10,8 +10,7 @@
 
 The trees are compared with a rival, a Gaussian process of at most `FIRST` networks of the other
 folds, by predictions of networks of fold 0 (`trees`). The comparison leaves out the Gaussian
-process of the errors, because the errors of the other folds are those of models that were fitted to
-fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is clearly better; after 2,500 it is not.
+process of the errors, because the models of the other folds were fitted to fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is clearly better; after 2,500 it is not.
 
 A history consists of a prefix and the later evaluations. Prefixes grow by a tenth, so that one
 model is used for many steps. The model is a function of the prefix alone, and the same in every
@@ -87,9 +86,7 @@ class RecurringBlocks:
     def distances(
         self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
     ) -> Components:
-        """See `Distance.distances`; rows that the previous call for the same columns had are not
-        computed again.
-        """
+        """See `Distance.distances`; rows of the previous call for these columns are cached."""
         if second is None or len(second) < SHORTEST or not first:
             return self._pairwise.distances(first, second)
 
@@ -126,9 +123,7 @@ constraint."""
 
 
 def prefix_size(evaluations: int, first: int = FIRST) -> int:
-    """Return n0: the greatest of `first`, `first` times 1.1, and so on, that leaves out the latest
-    evaluations.
-    """
+    """Return n0: the greatest `first` * 1.1^k that leaves out the latest evaluations."""
     size = first
     while (grown := size + max(1, int(GROWTH * size))) <= (1.0 - LATEST) * evaluations:
         size = grown
@@ -237,9 +232,7 @@ class Prefix:
         keys = [network.key for network in networks]
         with self._lock:
             new = {
-                key: network
-                for key, network in zip(keys, networks, strict=True)
-                if key not in self._predicted
+                network.key: network for network in networks if network.key not in self._predicted
             }
             if new:
                 matrix = self.features.matrix(list(new.values()), self.columns)
@@ -299,10 +292,11 @@ class Prefixes:
 
 def _are_equal(first: Sequence[Architecture], second: Sequence[Architecture]) -> bool:
     # Successive histories usually share their networks; the comparison of a hundred thousand keys
-    # takes ten times as long as that of references.
-    return all(map(is_, first, second)) or [network.key for network in first] == [
-        one.key for one in second
-    ]
+    # takes ten times as long as a comparison of references.
+    if all(map(is_, first, second)):
+        return True
+
+    return [network.key for network in first] == [network.key for network in second]
 
 
 def process_of_errors(

@@ -17,9 +17,8 @@
 
     g(score) ~ f + c mu, with variance v (c^2 + s2 / a)
 
-Far from the relevant networks v = a, and the variance is that of the errors plus s2. An evaluation
-of a network reveals the error of the trees and, with it, that of the models of the folds, so that
-both terms shrink alike. If s2 were added in full, a noisy network would be evaluated again for
+Far from the relevant networks v = a, and the variance is the errors' plus s2. An evaluation of a network
+reveals the error of the trees and of the models of the folds, so that both terms shrink alike. If s2 were added in full, a noisy network would be evaluated again for
 ever.
 
 The trees are fitted to every evaluation and predict well far from all of them. The Gaussian process
@@ -89,9 +88,7 @@ class ScreenedProcess(Fitted):
         architectures: Sequence[Architecture],
         scores: Array,
     ) -> ScreenedProcess:
-        """Return the process of a prefix with the evaluations since of the relevant networks among
-        them.
-        """
+        """Return the process of a prefix, with later evaluations of relevant networks."""
         content = Merged.of(architectures, scores)
         # All evaluations of a network or none of them: the best ones alone would be lucky ones.
         selected = {content.networks[row].key for row in relevant(content.means, LATER).tolist()}
@@ -130,18 +127,15 @@ class ScreenedProcess(Fitted):
         return self.process.noises()
 
     def _exact(self, architectures: Sequence[Architecture]) -> Posterior:
-        """Return the posterior under the process, cached: a short list consists of networks that
-        were ranked before.
-        """
+        """Return the posterior under the process, cached: short lists were ranked before."""
         new = {network.key: network for network in architectures if network.key not in self._known}
         inner = self.process.posterior(list(new.values()))
         self._known.update(
             zip(new, zip(inner.means.T, inner.variances.T, strict=True), strict=True)
         )
         marginals = [self._known[network.key] for network in architectures]
-        means, variances = (
-            np.stack([marginal[part] for marginal in marginals], axis=1) for part in (0, 1)
-        )
+        means = np.stack([mean for mean, _ in marginals], axis=1)
+        variances = np.stack([variance for _, variance in marginals], axis=1)
         return replace(inner, means=means, variances=variances)
 
 
@@ -203,17 +197,14 @@ class ManyEvaluations(Surrogate):
         self._everywhere = everywhere
 
     def applies(self, architectures: Sequence[Architecture]) -> bool:
-        """Return whether the evaluations of these networks, which may repeat, are too many for
-        `few`.
-        """
+        """Return whether the evaluations of these networks are too many for `few`."""
         return (
             len(architectures) > self.first
             and len({network.key for network in architectures}) > self.first
         )
 
     def everywhere(self) -> ManyEvaluations:
-        """Return a surrogate whose posterior is a prediction for every network, not only for the
-        promising ones.
+        """Return a surrogate that predicts every network, not only the promising ones.
 
         A product of several models needs such predictions: a network of low rank by one model may
         have a high rank by the others. The rival is not used, because its predictions for all
@@ -268,10 +259,9 @@ class ManyEvaluations(Surrogate):
     def incumbents(
         self, architectures: Sequence[Architecture], scores: Array
     ) -> tuple[Architecture, ...]:
-        """Return the networks among which the incumbent is chosen by posterior mean: those of the
-        greatest mean scores.
+        """Return the networks of greatest mean score, of which one is the incumbent.
 
-        Their evaluations are conditioned on in the Gaussian process of the errors. Those of other
+        Their evaluations are conditioned on in the Gaussian process of the errors. Evaluations of other
         networks affect the trees alone, so that a network with one lucky evaluation would be
         evaluated again for ever.
 
@@ -312,9 +302,7 @@ class CorrectedTrees(Fitted):
         architectures: Sequence[Architecture],
         scores: Array,
     ) -> CorrectedTrees:
-        """Return the trees of a prefix, corrected by all evaluations: those of the prefix and those
-        since.
-        """
+        """Return the trees of a prefix, corrected by all evaluations."""
         content = prefix.content.adding(architectures, scores)
         networks = content.networks
         means = content.means
@@ -326,14 +314,13 @@ class CorrectedTrees(Fitted):
             if (position := prefix.content.position.get(network.key)) is not None:
                 predicted[row] = prefix.trees.out_of_fold[position]
 
-        # The mean of k evaluations has the noise variance of k equal ones. With that of one
-        # evaluation, the network would be evaluated again for ever.
+        # The mean of k evaluations has the noise variance of k equal ones. With the variance of
+        # one evaluation, the network would be evaluated again for ever.
         counts = content.counts[selected]
-        repeated = [
-            network
-            for network, count in zip(near, counts.tolist(), strict=True)
-            for _ in range(count)
-        ]
+        repeated: list[Architecture] = []
+        for network, count in zip(near, counts.tolist(), strict=True):
+            repeated += [network] * count
+
         residuals = np.repeat((values - predicted) / prefix.unit, counts)
         fitted = process_of_errors(process, prefix.distances, prefix.thetas, repeated, residuals)
         return cls(
@@ -344,8 +331,7 @@ class CorrectedTrees(Fitted):
         )
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`; in a call with more than `BLOCK` networks only the promising ones
-        are corrected.
+        """See `Fitted.posterior`; of more than `BLOCK` networks the promising are corrected.
 
         The others have the posterior mean f. Their variance is the least among the corrected ones,
         so that acquisitions prefer those. With `everywhere`, it is the variance far from the

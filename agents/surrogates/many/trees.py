@@ -1,5 +1,4 @@
-"""Gradient boosting, cross-fitted: a model for each fold, and predictions of every evaluation by a
-model without it.
+"""Cross-fitted gradient boosting: a model for each fold, fitted to the other folds.
 
 | symbol | meaning                                                            | shape  |
 |--------|--------------------------------------------------------------------|--------|
@@ -131,11 +130,11 @@ class RankComparison:
         """
         rng = np.random.default_rng(0)
         count = len(scores)
-        drawn = [rng.integers(count, size=count) for _ in range(RESAMPLES)]
-        gaps = [
-            spearman(rival[rows], scores[rows]) - spearman(usual[rows], scores[rows])
-            for rows in drawn
-        ]
+        gaps = []
+        for _ in range(RESAMPLES):
+            rows = rng.integers(count, size=count)
+            gaps.append(spearman(rival[rows], scores[rows]) - spearman(usual[rows], scores[rows]))
+
         return cls(spearman(usual, scores), spearman(rival, scores), float(np.std(gaps)))
 
     @property
@@ -145,9 +144,7 @@ class RankComparison:
 
 
 def split(networks: int) -> tuple[Integers, Integers]:
-    """Return the positions of the held-out networks, and of all networks that are not in their
-    fold.
-    """
+    """Return the positions of the held-out networks, and of networks in other folds."""
     folds = np.arange(networks) % FOLDS
     held_out = np.flatnonzero(folds == 0)
     sample = np.linspace(0, len(held_out) - 1, min(HELD_OUT, len(held_out))).astype(np.int64)

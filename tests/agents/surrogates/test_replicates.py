@@ -31,7 +31,7 @@ def covariances(replicates, theta):
     stack = Differences().distances(points(len(replicates.keys))).stack
     gram = exponential(3).value(stack, theta[:-1])
     naive = gram[np.ix_(replicates.rows, replicates.rows)] + np.diag(
-        replicates.known + replicates.factors * np.exp(theta[-1])
+        replicates.known_variances + replicates.factors * np.exp(theta[-1])
     )
     return stack, gram, naive
 
