@@ -32,30 +32,6 @@ if TYPE_CHECKING:
     from archive.store.proxies.table import ProxyTable
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentInfo:
-    """Metadata of an agent, shown by `archive agents`; n is the number of observations.
-
-    Attributes:
-        summary: Method.
-        preset: Differences of the published method (`preset=paper`) from the default; empty without
-            presets.
-        paper: Source of the method.
-        cost: Cost of a proposal.
-        when: Use case.
-        transfers: Whether it learns from warm-start studies of other tasks.
-        spaces: Names of the spaces that it searches; empty for an agent of all spaces.
-    """
-
-    summary: str
-    preset: str = ""
-    paper: str = ""
-    cost: str = ""
-    when: str = ""
-    transfers: bool = False
-    spaces: tuple[str, ...] = ()
-
-
 OF_OBSERVATIONS = ("usable", "scores", "noisy", "variances", "_evaluated")
 """Cached properties of a history that depend on its observations alone."""
 
@@ -120,15 +96,13 @@ class History:
         Only a `Suggestion.repeat` may propose one again.
         """
         others = (*(pending.architecture for pending in self.pending), *self.failed)
-        return {**self._evaluated, **{network.functional_key: network for network in others}}
+        return {**self._evaluated, **by_key(others)}
 
     @property
     def observed_or_pending(self) -> list[Architecture]:
         """The networks with a usable score or a pending proposal, each once."""
-        networks = [observation.architecture for observation in self.usable] + [
-            proposal.architecture for proposal in self.pending
-        ]
-        return list({network.functional_key: network for network in networks}.values())
+        entries: tuple[Observation | Pending, ...] = (*self.usable, *self.pending)
+        return list(by_key(entry.architecture for entry in entries).values())
 
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
         """Return the history with these suggestions as pending proposals."""
@@ -144,17 +118,15 @@ class History:
         )
         # A pending proposal changes no observation, and a pass over a hundred thousand of them
         # takes long.
-        extended.__dict__.update(
-            {name: vars(self)[name] for name in OF_OBSERVATIONS if name in vars(self)}
-        )
+        for name in OF_OBSERVATIONS:
+            if name in vars(self):
+                extended.__dict__[name] = vars(self)[name]
+
         return extended
 
     @cached_property
     def _evaluated(self) -> dict[str, Architecture]:
-        return {
-            observation.architecture.functional_key: observation.architecture
-            for observation in self.observations
-        }
+        return by_key(observation.architecture for observation in self.observations)
 
 
 @dataclass(frozen=True)
@@ -312,6 +284,11 @@ def distinct(
             by_key.setdefault(architecture.functional_key, architecture)
 
     return list(by_key.values())
+
+
+def by_key(networks: Iterable[Architecture]) -> dict[str, Architecture]:
+    """Return networks by functional key, in the order of their first appearance."""
+    return {network.functional_key: network for network in networks}
 
 
 def keys_of(entries: Iterable[Suggestion | Observation | Pending]) -> set[str]:

@@ -221,10 +221,9 @@ class EvolvedCandidates(CandidateGenerator):
         if self._many:
             return [mutate(self.space, candidate, rng) for _ in range(DRAWS)]
 
-        return [
-            candidate.after(mutation)
-            for mutation in islice(self.space.neighbours(candidate.architecture), WIDEST)
-        ]
+        return list(
+            map(candidate.after, islice(self.space.neighbours(candidate.architecture), WIDEST))
+        )
 
     def _fresh(
         self, ranked: Sequence[Ranked], excluded: Mapping[str, Architecture]

@@ -170,9 +170,9 @@ class IndependentThompsonSampling(Acquisition):
         """See `Acquisition.rank`."""
         count = posterior.means.shape[1]
         members = posterior.members(count, rng)
-        means, variances = (
-            part[members, np.arange(count)] for part in (posterior.means, posterior.variances)
-        )
+        drawn_from = members, np.arange(count)
+        means = posterior.means[drawn_from]
+        variances = posterior.variances[drawn_from]
         drawn: Array = means + np.sqrt(variances) * rng.standard_normal(count)
         return constrain(drawn, posterior)
 

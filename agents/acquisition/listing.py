@@ -107,14 +107,12 @@ class Vectors:
         others = sorted(set().union(*features) - self._place.keys())
         y = self.columns
         if isinstance(y, l1_blocks.Entries):
-            between = {
-                name: self._before(name) + (index + 1) / (len(others) + 1)
-                for index, name in enumerate(others)
-            }
+            place: dict[str, float] = dict(self._place)
+            for number, name in enumerate(others, start=1):
+                place[name] = self._before(name) + number / (len(others) + 1)
+
             return l1_blocks.SparseRows(
-                l1_blocks.entries_of(
-                    features, {**self._place, **between} if between else self._place
-                ),
+                l1_blocks.entries_of(features, place),
                 y,
                 self.euclidean,
             )
@@ -287,10 +285,11 @@ class Features:
         """Return the vectors of each part."""
         # Without members there are no arrays, hence no parts.
         compared = list(enumerate(kind.comparisons))[: len(self._names)]
-        return [
-            self._areas(c) if how == "line" else self._laid_out(c, how == "l2")
-            for c, how in compared
-        ]
+        vectors = []
+        for c, how in compared:
+            vectors.append(self._areas(c) if how == "line" else self._laid_out(c, how == "l2"))
+
+        return vectors
 
     @cached_property
     def _names(self) -> list[list[str]]:
@@ -299,9 +298,8 @@ class Features:
 
     def _features_of(self, c: int, row: int) -> dict[str, float]:
         begin, end = self.arrays[f"{c}.starts"][row : row + 2]
-        numbers, values = (
-            self.arrays[f"{c}.{part}"][begin:end].tolist() for part in ("numbers", "values")
-        )
+        numbers = self.arrays[f"{c}.numbers"][begin:end].tolist()
+        values = self.arrays[f"{c}.values"][begin:end].tolist()
         return dict(zip(map(self._names[c].__getitem__, numbers), values, strict=True))
 
     def _laid_out(self, c: int, euclidean: bool) -> Vectors:
@@ -338,7 +336,8 @@ class Features:
         Cells have few depths and degrees: hundreds of networks share a measure.
         """
         starts = self.arrays[f"{c}.starts"].tolist()
-        numbers, values = (self.arrays[f"{c}.{part}"] for part in ("numbers", "values"))
+        numbers = self.arrays[f"{c}.numbers"]
+        values = self.arrays[f"{c}.values"]
         number_of: dict[bytes, int] = {}
         first: list[int] = []
         row = np.empty(len(self.members), np.int64)

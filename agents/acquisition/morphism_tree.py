@@ -38,7 +38,7 @@ import numpy as np
 
 from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.acquisition.evolution import Candidate, Rank, Ranked
-from archive.agents.base import History
+from archive.agents.base import History, by_key
 from archive.agents.baselines.local_search import Neighbourhood
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
@@ -177,11 +177,8 @@ class MorphismTree(CandidateGenerator):
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
         del logarithmic  # Only differences of values matter.
-        evaluated = {
-            observation.architecture.functional_key: observation.architecture
-            for observation in history.usable
-        }
-        roots = [network for network in evaluated.values() if self.space.contains(network)]
+        evaluated = by_key(observation.architecture for observation in history.usable)
+        roots = list(filter(self.space.contains, evaluated.values()))
         if not roots:
             return []
 
@@ -212,10 +209,8 @@ class MorphismTree(CandidateGenerator):
     def _expand(
         self, parent: Candidate, rank: Rank, taken: set[str], rng: np.random.Generator
     ) -> list[Ranked]:
-        children = [
-            parent.after(move)
-            for move in self.moves.of(parent.architecture, self.children, taken, rng)
-        ]
+        moves = self.moves.of(parent.architecture, self.children, taken, rng)
+        children = list(map(parent.after, moves))
         if not children:
             return []
 

@@ -115,7 +115,7 @@ class _IdleTime:
         _log.warning(
             "the study %r waits for %d leased proposal%s (%s%s); if a process that holds one was "
             "killed, the search "
-            "goes on with another network after: archive proposal cancel %s",
+            "continues with another network after: archive proposal cancel %s",
             self._study.name,
             len(leased),
             "" if len(leased) == 1 else "s",
@@ -231,11 +231,11 @@ def check_result(
         further |= {name: real(result[name], name) for name in constrained if name in result}
         result = {name: value for name, value in result.items() if name not in constrained}
 
-    of_objectives = {
-        name: known_costs[name]
-        for name in objectives
-        if not math.isnan(known_costs.get(name, math.nan))
-    }
+    of_objectives = {}
+    for name in objectives:
+        if not math.isnan(known_costs.get(name, math.nan)):
+            of_objectives[name] = known_costs[name]
+
     values = values_of(result, record.objectives, {**of_objectives, **further})
     further |= values
     for name in constrained:

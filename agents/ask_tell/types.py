@@ -231,11 +231,11 @@ def values_of(
     else:
         by_name = {**metrics, names[0]: plain}
 
-    values = {
-        name: real(by_name[name], "value" if len(names) == 1 else name)
-        for name in names
-        if name in by_name
-    }
+    values = {}
+    for name in names:
+        if name in by_name:
+            values[name] = real(by_name[name], "value" if len(names) == 1 else name)
+
     missing = [name for name in names if name not in values]
     if missing and all(map(math.isfinite, values.values())):
         raise UsageError(

@@ -99,19 +99,14 @@ class LocalSearch(Agent):
 
             around = {m.child.functional_key for m in self._neighbourhood.all(current.architecture)}
             around.add(current.architecture.functional_key)
-            end = 1 + max(
-                index
-                for index, observation in enumerate(climb)
-                if observation.architecture.functional_key in around
-            )
-            best = max(
-                (
-                    observation
-                    for observation in climb
-                    if observation.architecture.functional_key in around
-                ),
-                key=lambda observation: observation.score,
-            )
+            near: list[Observation] = []
+            end = 0
+            for position, observation in enumerate(climb, start=1):
+                if observation.architecture.functional_key in around:
+                    near.append(observation)
+                    end = position
+
+            best = max(near, key=lambda observation: observation.score)
             if neighbours or best.score <= current.score:
                 return neighbours, max(end, len(starts) if self.full else end)
 

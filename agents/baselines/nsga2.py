@@ -96,11 +96,8 @@ class Nsga2(Agent):
         if history.constraints is not None:
             scores = penalise(scores, history.constraints.violations(observations))
 
-        return [
-            observations[index].architecture
-            for index in order_by_crowding(scores)
-            if self.space.contains(observations[index].architecture)
-        ][: self.population]
+        ordered = (observations[row].architecture for row in order_by_crowding(scores))
+        return list(filter(self.space.contains, ordered))[: self.population]
 
     def _child(self, alive: list[Architecture], rng: np.random.Generator) -> Suggestion:
         # The population is in the order of the tournament: the smaller position wins.

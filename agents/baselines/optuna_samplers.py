@@ -134,11 +134,12 @@ class OptunaAgent(Agent):
         # parameters: Optuna's Gaussian process uses only parameters that every trial has.
         full = vector if self._decisions.roots else [max(choice, 0) for choice in vector]
         pairs = zip(self._decisions.decisions, full, strict=True)
-        return {
-            decision.name: decision.choices[number]
-            for decision, number in pairs
-            if number != ABSENT
-        }
+        named = {}
+        for decision, number in pairs:
+            if number != ABSENT:
+                named[decision.name] = decision.choices[number]
+
+        return named
 
     def _draws(self, study: optuna.Study, history: History, n: int) -> dict[str, Architecture]:
         """Return up to n new networks that the sampler draws, by functional key."""
@@ -328,7 +329,11 @@ def _attributes(
     # In units of the bounds, because TPE sums the violations of different constraints.
     units = [abs(constraint.bound) or 1.0 for constraint in constraints.constraints]
     rows = -constraints.slacks(observations) / np.array(units)
-    return [{_CONSTRAINTS: row} if np.isfinite(row).all() else None for row in rows.tolist()]
+    attributes: list[dict[str, Any] | None] = []
+    for row in rows.tolist():
+        attributes.append({_CONSTRAINTS: row} if np.isfinite(row).all() else None)
+
+    return attributes
 
 
 def _optuna(agent: str) -> Any:

@@ -16,6 +16,7 @@ from archive.agents.base import (
     AgentInfo,
     History,
     Suggestion,
+    by_key,
     check_count,
     draw_new,
     first_of_pool,
@@ -48,7 +49,7 @@ class Pooled(Agent):
         if len(first) == n:
             return first
 
-        taken = {**history.known, **{s.architecture.functional_key: s.architecture for s in first}}
+        taken = {**history.known, **by_key(suggestion.architecture for suggestion in first)}
         return [*first, *self.beyond(history, n - len(first), taken, rng)]
 
     @abstractmethod

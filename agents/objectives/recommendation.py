@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archive.agents.kept_estimates import EstimatesFile
 from archive.agents.objectives.front import first_ranks
 from archive.agents.objectives.goals import Goals
 from archive.agents.observations import evaluation_key, is_noisy, is_score
-from archive.agents.recommendation import recommend
+from archive.agents.recommendation import EstimatesFile, recommend
 from archive.agents.transfer.source_tasks import observation, split
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ArchiveError

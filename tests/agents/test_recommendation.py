@@ -9,9 +9,8 @@ import pytest
 
 from archive import spaces
 from archive.agents import recommendation
-from archive.agents.kept_estimates import EstimatesFile
 from archive.agents.observations import is_noisy
-from archive.agents.recommendation import LEAST, recommend
+from archive.agents.recommendation import LEAST, EstimatesFile, recommend
 from archive.spaces.nasbench201 import NasBench201
 from tests.support.histories import Chains, observed
 

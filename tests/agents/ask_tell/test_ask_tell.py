@@ -382,7 +382,7 @@ def test_run_says_for_which_leases_it_waits(archive, study, monkeypatch, caplog)
     worker = archive.proposals.get(held.id).worker
     assert re.fullmatch(
         rf"the study 'mine' waits for 1 leased proposal \({held.id} of {worker} until \d\d:\d\d:\d\d\); if a process "
-        rf"that holds one was killed, the search goes on with another network after: archive proposal cancel {held.id}",
+        rf"that holds one was killed, the search continues with another network after: archive proposal cancel {held.id}",
         line,
     )
 
