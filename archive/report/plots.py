@@ -211,7 +211,8 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     data = gains.operation_gains(archive, report.study.name)
     most = data.operations[:OPERATIONS]
     quantiles = np.array([np.quantile(gain.gains, [0.05, 0.25, 0.5, 0.75, 0.95]) for gain in most])
-    names = [f"{gain.operation[:20]} ({len(gain.gains)})" for gain in most]
+    words = [gains.OPERATION_WORDS.get(gain.operation, gain.operation) for gain in most]
+    names = [f"{word[:20]} ({len(gain.gains)})" for word, gain in zip(words, most, strict=True)]
     label = f"gain of {data.objective} from parent to child"
     chart = Chart(
         AxisScale.around(np.append(quantiles.ravel(), 0.0)),
@@ -225,8 +226,7 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     titles = (
         (
             f"{gain.operation}: median {middle:.3g}; {gain.improved} of {len(gain.gains)} better; "
-            "raise "
-            f"{gain.raised:.3g}"
+            f"{gain.raised:.3g} added to the best value"
         )
         for gain, middle in zip(most, quantiles[:, 2], strict=True)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from archive.plots.data import gains as gains_data
-from archive.plots.data.gains import OperationGains
+from archive.plots.data.gains import OPERATION_WORDS, OperationGains
 from archive.plots.data.results import describe_undrawable
 from archive.plots.figures import style
 
@@ -54,7 +54,7 @@ def draw(data: OperationGains) -> Figure:
     names = []
     for operation in data.operations:
         names.append(
-            f"{style.shorten(operation.operation)}  ({len(operation.gains)}, {operation.improved / len(operation.gains):.0%} "
+            f"{style.shorten(OPERATION_WORDS.get(operation.operation, operation.operation))}  ({len(operation.gains)}, {operation.improved / len(operation.gains):.0%} "
             "better)"
         )
 
@@ -76,6 +76,6 @@ def draw(data: OperationGains) -> Figure:
     right.locator_params(axis="x", nbins=3)
     title = f"{style.shorten(data.study)}: {data.steps:,} steps; median, quartiles, 5 % to 95 %"
     style.label(left, f"gain of {style.shorten(data.objective)} from parent to child", "", title)
-    style.label(right, "raise of the best", "", "sum over the study")
+    style.label(right, "added to the best value", "", "sum over the study")
     style.note(figure, describe_undrawable(data.left_out))
     return figure

@@ -16,7 +16,7 @@ const table = new Table([
   { name: "improved", title: "better", numeric: true, cell: (row) => `${Math.round((100 * row.improved) / row.uses)} %`, key: (row) => row.improved / row.uses },
   { name: "box", title: "gain", cell: box, key: (row) => row.quantiles[2] },
   { name: "median", title: "median", numeric: true, wide: true, cell: (row) => signedNumber(row.quantiles[2]), key: (row) => row.quantiles[2] },
-  { name: "raised", title: "raise", numeric: true, cell: (row) => number(row.raised) },
+  { name: "raised", title: "added to best", numeric: true, cell: (row) => number(row.raised) },
 ], { sort: "median", descending: true });
 
 export const gainsCard = section("Gains of operations", place);
@@ -34,7 +34,7 @@ async function load() {
     const range = [Math.min(0, ...ends), Math.max(0, ...ends)];
     table.show(found.operations.map((/** @type {any} */ each) => ({ ...each, range })));
     fill(place, table.element, el("p.quiet", {}, `${found.steps} steps from a parent to a child. A gain is the child's ${found.objective} minus the parent's, with the sign that makes a larger one better; `,
-      "the box has the quartiles, the line 5 % to 95 %. The raise is what the children added to the best value so far."));
+      "the box has the quartiles, the line 5 % to 95 %. Added to best is how far the children raised the best value so far."));
   } catch (error) {
     return failed(place, error);
   }
