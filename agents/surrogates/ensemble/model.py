@@ -46,7 +46,7 @@ BANANAS (section 5.1) specifies Adam, the absolute loss, L = 10, W = 20 and a le
 Batches (32), epochs (200), the decay of v (0.99) and the initial weights (Glorot uniform, biases 0)
 are not specified; they are taken from the authors' published code, and so is the learning rate,
 0.01. With 0.1 the error after 500 networks is twice as large (path encoding, 6 seeds of
-`agents.benchmarks.table1`: 1.49 % instead of 0.74 %).
+`tests.benchmarks.agents.table1`: 1.49 % instead of 0.74 %).
 """
 
 from __future__ import annotations
