@@ -55,9 +55,9 @@ from archive.searches.comparison.suite import SuiteComparison
 from archive.searches.outcome import SearchResult
 from archive.store.studies.deletion import Deletion
 from archive.trainer.daemon.options import Tally
-from archive.trainer.datasets.scaling import Scaling
+from archive.trainer.datasets.splits import Scaling
 from archive.trainer.export.trained import ModelInput, ModelOutput
-from archive.trainer.storage.history_gc import ClearedHistory
+from archive.trainer.storage.garbage_collection import ClearedHistory
 from archive.values import read_summary
 
 HEAD = f"""# JSON output

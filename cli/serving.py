@@ -247,7 +247,7 @@ def metrics(ctx: click.Context, port: int, address: str, wait_seconds: float | N
     """
     from archive.metrics.reading import ArchiveReader
     from archive.metrics.server import MetricsServer
-    from archive.trainer.daemon.retry import wait_for_store
+    from archive.trainer.daemon.client.store_link import wait_for_store
 
     with _exit_at_signals():
         archive = wait_for_store(

@@ -13,7 +13,7 @@ from archive.cli.parameters import force_option
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 
 if TYPE_CHECKING:
-    from archive.trainer.datasets.scaling import Scaling
+    from archive.trainer.datasets.splits import Scaling
     from archive.trainer.export.trained import ModelInput, ModelOutput
 
 

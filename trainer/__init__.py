@@ -1,9 +1,9 @@
 """The trainer: claims proposals, trains their networks, and stores the results as evaluations.
 
     daemon                   claims proposals, starts trials, delivers results
-    observers                TensorBoard, MLflow, Weights & Biases, which receive the progress of trials
+    observers                TensorBoard, MLflow, Weights & Biases: they receive trials' progress
     trial                    one training in a separate process
-    recipes                  the interface of a training, with its inputs and reports; trainings of other packages
+    recipes                  the interface of a training, and trainings of other packages
     fit, nn                  the default recipe, and the torch modules of networks
     export                   trained networks as modules and files
     morphism                 weights inherited from an ancestor

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from archive.errors import SettingsError
 from archive.launchers.fleet import TrainerFleet
-from archive.trainer.storage.log_tail import last_lines
+from archive.trainer.storage.file_names import last_lines
 
 if TYPE_CHECKING:
     from archive.settings import Settings

@@ -25,7 +25,7 @@ from archive.errors import LaunchError, UsageError
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, describe_log
 from archive.launchers.fleet import WITHOUT_LOGIN, TrainerFleet, exports
 from archive.launchers.options import launch_option
-from archive.trainer.storage.history_gc import trainer_logs
+from archive.trainer.storage.garbage_collection import trainer_logs
 
 _REQUEUE = """\
 trainer=$!
@@ -41,7 +41,7 @@ if [ "${limit:-}" = reached ]; then scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SL
 exit $code"""
 
 # A trainer stops claiming a tenth of its time before it must hand back, at the earliest
-# (`archive.trainer.daemon.limits.time_limit`). From then on it ends as soon as it has nothing to
+# (`archive.trainer.daemon.shutdown`). From then on it ends as soon as it has nothing to
 # do.
 _MAX_TIME = """\
 left=$(({left}))

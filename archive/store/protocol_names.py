@@ -4,7 +4,7 @@ A protocol's name identifies everything that a value depends on besides task, ar
 values are comparable within one task and one name. A part with its default is left out, so that
 each protocol has one name.
 
-    +morph               networks inherit weights (`archive.trainer.protocols.morph`)
+    +morph               networks inherit weights (`archive.trainer.protocols.base`)
     +recipe:NAME         they are trained by another recipe than the default one (`archive.trainer.recipes`)
     +objective:METRIC    the value is another metric of the trained network than the task's own
 """

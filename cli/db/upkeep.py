@@ -16,7 +16,7 @@ from archive.settings import load
 
 if TYPE_CHECKING:
     from archive.exchange.repair import RepairOutcome
-    from archive.trainer.storage.history_gc import ClearedHistory
+    from archive.trainer.storage.garbage_collection import ClearedHistory
 
 MOST_SHOWN = 5
 """Number of ids in a line."""
@@ -107,8 +107,7 @@ def gc(
     trials that ended before.
     """
     from archive.store.weights.retention import Policy
-    from archive.trainer.storage.history_gc import clear
-    from archive.trainer.storage.weights_gc import collect
+    from archive.trainer.storage.garbage_collection import clear, collect
 
     with open_archive(ctx) as archive:
         settings = archive.connection.settings

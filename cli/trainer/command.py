@@ -252,7 +252,7 @@ def _wait_for_archive(ctx: click.Context, seconds: float | None, parent: int | N
     Raises:
         StoreUnavailableError: The database has not answered in time.
     """
-    from archive.trainer.daemon.retry import wait_for_store
+    from archive.trainer.daemon.client.store_link import wait_for_store
     from archive.trainer.daemon.shutdown import StopSignal
 
     # The trainer rides out outages itself, and must react to signals while a connection would still

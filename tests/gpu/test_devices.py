@@ -9,8 +9,7 @@ import torch
 
 from archive.queue.causes import Cause
 from archive.trainer.trial import devices
-from archive.trainer.trial.failures import failure_of
-from archive.trainer.trial.memory_need import memory_need
+from archive.trainer.trial.failures import failure_of, memory_need
 from archive.trainer.trial.messages import TrialFailed, TrialFinished
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec

@@ -42,7 +42,7 @@ def is_killed_when_measured(protocol: TrainingProtocol) -> Splits:
     if os.nice(0) > psutil.Process(os.getppid()).nice():
         is_killed(protocol)
 
-    return scikit_learn.diabetes(protocol)
+    return scikit_learn.load("diabetes", protocol)
 
 
 def babbles(_: TrainingProtocol) -> Splits:
@@ -71,7 +71,7 @@ def runs_out_of_memory(_: TrainingProtocol) -> Splits:
 
 
 def has_holes(protocol: TrainingProtocol) -> Splits:
-    whole = scikit_learn.diabetes(protocol)
+    whole = scikit_learn.load("diabetes", protocol)
     inputs = whole.train.inputs.copy()
     inputs[3, 1] = np.nan
     return dataclasses.replace(whole, train=splits.DataPart(inputs, whole.train.targets))

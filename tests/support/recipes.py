@@ -20,7 +20,7 @@ import torch
 
 from archive.trainer.recipes.base import FitResult
 from archive.trainer.recipes.context import TrialContext
-from archive.trainer.trial import frames
+from archive.trainer.trial import messages
 
 
 def depth(trial: TrialContext) -> FitResult:
@@ -148,12 +148,12 @@ def babbles(trial: TrialContext) -> None:
 
 def stammers(trial: TrialContext) -> None:
     """Begin a message, and never end it."""
-    _to_the_pipe(frames._HEADER.pack(frames._MAGIC, 1000) + b"{")
+    _to_the_pipe(messages._HEADER.pack(messages._MAGIC, 1000) + b"{")
 
 
 def boasts(trial: TrialContext) -> None:
     """Announce a message that would fill the memory."""
-    _to_the_pipe(frames._HEADER.pack(frames._MAGIC, 2**32 - 1))
+    _to_the_pipe(messages._HEADER.pack(messages._MAGIC, 2**32 - 1))
 
 
 def _to_the_pipe(content: bytes) -> None:

@@ -12,6 +12,7 @@ import logging
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import archive
@@ -33,21 +34,24 @@ LONGER_PROTOCOL = dataclasses.replace(
 
 def waits(protocol: TrainingProtocol) -> Splits:
     time.sleep(2)
-    return scikit_learn.diabetes(protocol)
+    return scikit_learn.load("diabetes", protocol)
 
 
 def writes_a_megabyte(protocol: TrainingProtocol) -> Splits:
     with tempfile.TemporaryFile() as file:
         file.write(bytes(1 << 20))
 
-    return scikit_learn.diabetes(protocol)
+    return scikit_learn.load("diabetes", protocol)
 
 
 SLOW = dataclasses.replace(
-    registry.DIABETES, name="slow", protocols=(LONG,), loader=scikit_learn.diabetes
+    registry.DIABETES, name="slow", protocols=(LONG,), loader=partial(scikit_learn.load, "diabetes")
 )
 LONGER = dataclasses.replace(
-    registry.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=scikit_learn.diabetes
+    registry.DIABETES,
+    name="longer",
+    protocols=(LONGER_PROTOCOL,),
+    loader=partial(scikit_learn.load, "diabetes"),
 )
 BULKY = dataclasses.replace(registry.DIABETES, name="bulky", loader=writes_a_megabyte)
 DELAYED = dataclasses.replace(registry.DIABETES, name="delayed", loader=waits)

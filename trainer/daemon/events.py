@@ -1,9 +1,10 @@
 """Events of a daemon for its observers: metrics, logs, a user's own code.
 
-    TrainerStarted ── ProposalClaimed ── EpochTrained … ── ProposalCompleted | ProposalFailed |
-    ProposalReleased
-                   ── ResultDelivered | ResultRefused … ── TrainerStopped
-    StoreUnreachable … StoreReachable        at any time
+    TrainerStarted
+        ProposalClaimed ── EpochTrained … ── ProposalCompleted | ProposalFailed | ProposalReleased
+                           ResultDelivered | ResultRefused
+        StoreUnreachable … StoreReachable        at any time
+    TrainerStopped
 
 An observer is called in the daemon's only thread, between two steps of its loop: it must be quick
 and must not query the store. Its exceptions are logged and ignored.
@@ -47,9 +48,11 @@ class ProposalClaimed:
 
 @dataclass(frozen=True, slots=True)
 class EpochTrained:
-    """An epoch is over;
+    """An epoch is over. Epochs before a resumption are not repeated.
 
-    `metrics` are its entries of the curve. Epochs before a resumption are not repeated.
+    Attributes:
+        claim: The claim.
+        metrics: The epoch's entries of the curve.
     """
 
     claim: Claim
@@ -58,9 +61,7 @@ class EpochTrained:
 
 @dataclass(frozen=True, slots=True)
 class ProposalCompleted:
-    """A trial has a result that survives a kill of the daemon; its delivery to the store may come
-    later.
-    """
+    """A trial has a result that survives a kill of the daemon; its delivery may come later."""
 
     claim: Claim
     result: Result
@@ -68,9 +69,7 @@ class ProposalCompleted:
 
 @dataclass(frozen=True, slots=True)
 class ProposalFailed:
-    """A trial has no result; with `retry`, the proposal returns to the queue while attempts are
-    left.
-    """
+    """A trial has no result; with `retry`, its proposal may get another attempt."""
 
     claim: Claim
     reason: str
@@ -79,9 +78,7 @@ class ProposalFailed:
 
 @dataclass(frozen=True, slots=True)
 class ProposalReleased:
-    """The proposal was handed back, or, with `lost`, belongs to another worker or is already
-    finished.
-    """
+    """The proposal was handed back, or, with `lost`, is another worker's or already finished."""
 
     claim: Claim
     reason: str

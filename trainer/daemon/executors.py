@@ -3,13 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from typing import Protocol
 
-from archive.trainer.daemon.in_flight import TrialHandle
-from archive.trainer.daemon.limits.scratch import ScratchFolder, ScratchFolders
+from archive.queue.causes import Cause
+from archive.trainer.daemon.scratch import ScratchFolder, ScratchFolders
 from archive.trainer.trial import spare
+from archive.trainer.trial.messages import Message, TrialFailed
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
+
+
+class TrialHandle(Protocol):
+    """The work on a claim: a trial's process, a trial on another machine, or a table's result."""
+
+    @property
+    def last_seen(self) -> float:
+        """Time of the last sign of life, by `time.monotonic`."""
+
+    @property
+    def pid(self) -> int | None:
+        """Id of the process on this machine; None without one."""
+
+    @property
+    def waitable(self) -> list[Connection | int]:
+        """Objects that become ready with news of the work; empty if it has to be polled.
+
+        They are arguments of `multiprocessing.connection.wait`.
+        """
+
+    @property
+    def due(self) -> float | None:
+        """Time of the result, by `time.monotonic`; None if it is not known in advance."""
+
+    @property
+    def enforces_limits(self) -> bool:
+        """Whether the handle enforces the limits of the trial itself."""
+
+    def messages(self) -> list[Message]:
+        """Return the messages that have arrived, without waiting.
+
+        Any number of `EpochReport`s, then at most one message of another kind.
+        """
+
+    def interrupt(self) -> None:
+        """Request a checkpoint, and an end with `TrialInterrupted`."""
+
+    def abandon(self, reason: str, cause: Cause) -> TrialFailed:
+        """Kill a trial, and return the failure to record."""
+
+    def kill(self) -> None:
+        """End the work at once, in any state."""
 
 
 class TrialExecutor(Protocol):
@@ -17,26 +61,20 @@ class TrialExecutor(Protocol):
 
     @property
     def hardware(self) -> str | None:
-        """Name of the machines on which trials run;
-
-        None for this machine, whose device the daemon looks for.
-        """
+        """Name of the machines on which trials run; None for this machine."""
 
     def start(self, spec: TrialSpec) -> tuple[TrialHandle, ScratchFolder | None]:
-        """Start a trial; return it, and its scratch folder if the daemon has to watch and delete
-        that folder.
+        """Start a trial; return its handle, and its scratch folder if the daemon must watch it.
 
         Raises:
             TrainingError: It cannot be started.
         """
 
     def tidy(self) -> None:
-        """Give back resources that no trial has used for a while; called in every step of the
-        daemon's loop.
-        """
+        """Release resources that have been idle for a while; called in every step of the loop."""
 
     def close(self) -> None:
-        """End everything."""
+        """End all trials and release all resources."""
 
 
 class LocalExecutor:

@@ -22,7 +22,7 @@ from archive.values import is_non_finite, mapped
 
 LogFormat = Literal["text", "json"]
 
-_PLACE = re.compile(r"(?:(?P<name>\w+)=)?%(?P<form>%|[-#0 +]*\d*(?:\.\d+)?[a-zA-Z])")
+_SPECIFIER = re.compile(r"(?:(?P<name>\w+)=)?%(?P<form>%|[-#0 +]*\d*(?:\.\d+)?[a-zA-Z])")
 
 
 def configure(
@@ -60,11 +60,9 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one JSON object without line breaks."""
         event, fields = _event_of(record)
+        moment = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[
-                :-6
-            ]
-            + "Z",
+            "time": moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z",
             "level": record.levelname.lower(),
             "event": event,
         }
@@ -82,20 +80,20 @@ class JsonFormatter(logging.Formatter):
 
 
 def _event_of(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
-    """Return the event and its fields; with an unnamed value, the whole text is the field
-    `message`.
-    """
+    """Return the event and its fields; an unnamed value makes the text a field `message`."""
     template = str(record.msg)
     values = record.args
-    places = [place for place in _PLACE.finditer(template) if place["form"] != "%"]
-    if not isinstance(values, tuple) or len(places) != len(values):
+    specifiers = [match for match in _SPECIFIER.finditer(template) if match["form"] != "%"]
+    if not isinstance(values, tuple) or len(specifiers) != len(values):
         return record.getMessage(), {}
 
-    event = template[: places[0].start()].strip(" :,") if places else template
-    fields = {
-        place["name"]: value for place, value in zip(places, values, strict=True) if place["name"]
-    }
-    if len(fields) < len(places):
+    event = template[: specifiers[0].start()].strip(" :,") if specifiers else template
+    fields: dict[str, Any] = {}
+    for specifier, value in zip(specifiers, values, strict=True):
+        if specifier["name"]:
+            fields[specifier["name"]] = value
+
+    if len(fields) < len(specifiers):
         fields["message"] = record.getMessage()
 
     return event.replace("%%", "%"), fields

@@ -1,5 +1,4 @@
-"""Observation of trials: events of the daemon become records for observers
-(`archive.trainer.observers`).
+"""Observation of trials: events become records for observers (`archive.trainer.observers`).
 
     ProposalClaimed                                       ──> Started
     EpochTrained                                          ──> Measured
@@ -25,7 +24,7 @@ from archive.store.records import Claim, Result
 from archive.trainer.daemon import events
 from archive.trainer.daemon.in_flight import is_paused
 from archive.trainer.daemon.shutdown import StopSignal
-from archive.trainer.observers.base import ObservedTrial, TrialEnd, TrialObserver
+from archive.trainer.observers.base import Ending, ObservedTrial, TrialEnd, TrialObserver
 from archive.trainer.observers.process import (
     Ended,
     Measured,
@@ -33,13 +32,12 @@ from archive.trainer.observers.process import (
     ObserverRecord,
     Started,
 )
-from archive.trainer.storage.history_gc import observer_logs
+from archive.trainer.storage.garbage_collection import observer_logs
 from archive.trainer.tasks.file_access import label_of
 
 CLOSING_SECONDS = 60.0
 LEAST_SECONDS = 2.0
-"""Time that observers get at the end of a trainer: at most, and at least, where it was told to
-stop."""
+"""Time for observers at the end of a trainer: at most, and at least after a stop request."""
 
 
 class TrialObservation:
@@ -68,7 +66,7 @@ class TrialObservation:
                 values = {name: value for name, value in metrics.items() if name != "epoch"}
                 self._put(Measured(self._run(claim), int(metrics["epoch"]), values))
             case events.ProposalCompleted(claim, result):
-                self._end(claim, ended(result))
+                self._end(claim, end_of(result))
             case events.ProposalFailed(claim, reason):
                 self._end(claim, TrialEnd("FAILED", reason=reason))
             case events.ProposalReleased(claim, reason, lost=lost):
@@ -78,7 +76,7 @@ class TrialObservation:
         return self._runs.get(claim.token + claim.id, "")
 
     def _end(self, claim: Claim, end: TrialEnd) -> None:
-        # A proposal whose trial could not be started was never observed.
+        # A trial that could not be started was never observed.
         if run := self._runs.pop(claim.token + claim.id, None):
             self._put(Ended(run, end))
 
@@ -116,15 +114,15 @@ def observation(
 
     Args:
         observers: Names and observers.
-        home: Folder of the trainer's files, for what the observers print.
+        home: Folder of the trainer's files, for the output of the observers.
         seconds: Returns the time that observers get at the end; after an exception in the block
             they get none.
     """
     folder = observer_logs(home)
-    processes = [
-        ObserverProcess(name, each, folder / f"{name}-{os.getpid()}.log")
-        for name, each in observers
-    ]
+    processes: list[ObserverProcess] = []
+    for name, observer in observers:
+        output = folder / f"{name}-{os.getpid()}.log"
+        processes.append(ObserverProcess(name, observer, output))
 
     def put(record: ObserverRecord) -> None:
         for process in processes:
@@ -144,9 +142,7 @@ def observation(
 
 
 def closing_seconds(stop: StopSignal, parting_seconds: float) -> float:
-    """Return the seconds that observers get to end: the rest of the grace period where the trainer
-    was stopped.
-    """
+    """Return the seconds for observers to end: after a stop, the rest of the grace period."""
     if not stop.stopping():
         return CLOSING_SECONDS
 
@@ -174,14 +170,19 @@ def summary_of(architecture: Architecture) -> dict[str, Any]:
     }
 
 
-def ended(result: Result) -> TrialEnd:
+def end_of(result: Result) -> TrialEnd:
     """Return the end of a trial with a result."""
-    costs = {name: float(value) for name, value in result.metrics.items() if name in METRICS}
-    for name in ("epochs", "seconds"):
-        if (value := getattr(result, name)) is not None:
-            costs[name] = float(value)
+    metrics: dict[str, float] = {}
+    costs: dict[str, float] = {}
+    for name, value in result.metrics.items():
+        values = costs if name in METRICS else metrics
+        values[name] = float(value)
 
-    metrics = {name: float(value) for name, value in result.metrics.items() if name not in METRICS}
-    return TrialEnd(
-        "PAUSED" if is_paused(result) else "COMPLETE", float(result.value), None, metrics, costs
-    )
+    if result.epochs is not None:
+        costs["epochs"] = float(result.epochs)
+
+    if result.seconds is not None:
+        costs["seconds"] = float(result.seconds)
+
+    state: Ending = "PAUSED" if is_paused(result) else "COMPLETE"
+    return TrialEnd(state, float(result.value), metrics=metrics, costs=costs)

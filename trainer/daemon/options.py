@@ -46,7 +46,7 @@ class TrainerOptions:
             limit.
         scratch_bytes: Space of temporary files after which a trial is killed, and its proposal
             fails; None for no limit.
-        memory_bytes: Memory of all processes of a trial, without that of GPUs, after which it is
+        memory_bytes: Memory of all processes of a trial, without memory of GPUs, after which it is
             killed, and its proposal fails; None for no limit.
         scratch: Folder of the temporary files of trials; None stands for the system's temporary
             folder.
@@ -56,10 +56,10 @@ class TrainerOptions:
             (`archive.trainer.fit.precision`).
         latency_seconds: Longest time for measuring the latency of a trained network
             (`archive.trainer.trial.costs`); 0 measures none.
-        latency_batch: Number of inputs of a pass whose latency is measured.
-        proxies: Number of random networks of a study's space whose zero-cost proxies are measured,
-            beside those of all trained networks (`archive.trainer.daemon.proxies`); None measures
-            none.
+        latency_batch: Number of inputs of a measured pass.
+        proxies: Number of random networks of a study's space for the measurement of zero-cost
+            proxies, beside all trained networks (`archive.trainer.daemon.proxy_measurer`); None
+            measures none.
         parting_seconds: Time that trials get to save a checkpoint when the trainer is stopped.
         wait_seconds: Longest wait for an unreachable store at the start; None waits until it
             answers.
@@ -67,12 +67,12 @@ class TrainerOptions:
             once.
         parent: Process id; the daemon stops when this process is gone.
         max_seconds: Time limit of the daemon, which stops claiming in time, hands back what does
-            not finish, and stops (`archive.trainer.daemon.limits.time_limit`); None for no limit.
+            not finish, and stops (`archive.trainer.daemon.shutdown`); None for no limit.
         idle_seconds: Idle time after which the daemon stops; None never stops it.
         once: Stop after one trial, or when the queue is empty.
-        weights_from: Folders and fsspec URLs whose weights may be inherited, beside the trainer's
-            own.
-        data_folders: Folders whose files may be opened for studies, beside those of
+        weights_from: Folders and fsspec URLs with weights that may be inherited, beside the
+            trainer's.
+        data_folders: Folders with files that may be opened for studies, in addition to
             `archive.trainer.tasks.file_access`.
         recipes: Names of the recipes that trials may run; None allows all on this machine
             (`archive.trainer.recipes.registry`).
@@ -117,16 +117,18 @@ class TrainerOptions:
 
     @property
     def longest_pause(self) -> float:
-        """Longest pause between two looks at an empty queue, in seconds; an idle trainer looks
-        before it stops.
+        """Longest pause between two looks at an empty queue, in seconds.
+
+        An idle trainer looks before it stops.
         """
-        usual = POLL_SECONDS if self.parent is None else WATCHED_POLL_SECONDS
-        pause = usual if self.poll_seconds is None else self.poll_seconds
-        return (
-            pause
-            if self.idle_seconds is None
-            else min(pause, max(self.idle_seconds / 4, TICK_SECONDS))
-        )
+        pause = self.poll_seconds
+        if pause is None:
+            pause = POLL_SECONDS if self.parent is None else WATCHED_POLL_SECONDS
+
+        if self.idle_seconds is None:
+            return pause
+
+        return min(pause, max(self.idle_seconds / 4, TICK_SECONDS))
 
     @property
     def tick(self) -> float:
@@ -136,13 +138,13 @@ class TrainerOptions:
 
 @dataclass
 class Tally:
-    """Tally of a trainer at its end.
+    """Number of trials by outcome.
 
     Attributes:
         complete: Trials with a result.
-        failed: Trials without one; with no others, the exit code is 3.
-        returned: Trials that were handed back, or taken away.
-        unsaved: Trials that have a result, but no weights, because these could not be saved.
+        failed: Trials without one.
+        returned: Proposals that were handed back, or lost to another worker.
+        unsaved: Trials with a result, but without saved weights.
     """
 
     complete: int = 0

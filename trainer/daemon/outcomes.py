@@ -1,17 +1,16 @@
-"""Outcomes of claims: each becomes a notice to the store, an event for the observers and a count of
-the tally.
-"""
+"""Outcomes of claims: each is a notice to the store, an event for observers, and a count."""
 
 from __future__ import annotations
 
 import logging
 
-from archive.queue.updates import Release
+from archive.queue.successive_halving import Rungs
+from archive.queue.updates import Completion, Failure, Release
 from archive.store.properties import UNSAVED_WEIGHTS
 from archive.store.records import Claim, Result
 from archive.trainer.daemon import events
 from archive.trainer.daemon.client.store_client import StoreClient
-from archive.trainer.daemon.in_flight import completion_notice, failure_notice, refusal_notice
+from archive.trainer.daemon.in_flight import is_paused
 from archive.trainer.daemon.options import Tally, TrainerOptions
 from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.trial.messages import TrialFailed
@@ -21,8 +20,7 @@ log = logging.getLogger("archive.trainer")
 REFUSALS = 3
 """Number of consecutive trials that could not begin after which a trainer ends."""
 REFUSAL_DOUBLINGS = 2
-"""Number of times that the pause after a trial that could not begin is doubled, compared with that
-after a failure."""
+"""Number of doublings of the pause after a trial that could not begin, compared with a failure."""
 
 
 class Outcomes:
@@ -52,17 +50,17 @@ class Outcomes:
         self._paths = paths
         self._options = options
         self._emit = emit
-        self._failures = self.refusals = 0
+        self.refusals = 0
+        self._failures = 0
         self._gave_up = False
         self.refusal: str | None = None
 
     @property
     def unfit(self) -> bool:
-        """Whether this machine cannot train, as far as the trials in a row show that could not
-        begin.
-        """
-        # The search that has started this trainer waits for it, and starts another one.
-        return self._gave_up or self.refusals >= (REFUSALS if self._options.parent is None else 1)
+        """Whether this machine cannot train: too many trials in a row could not begin."""
+        # A search waits for the trainer that it has started, and starts another one.
+        limit = REFUSALS if self._options.parent is None else 1
+        return self._gave_up or self.refusals >= limit
 
     def give_up(self) -> None:
         """End because the machine is unfit: no trial that finishes meanwhile changes the reason."""
@@ -88,9 +86,7 @@ class Outcomes:
         self._emit(events.ProposalCompleted(claim, result))
 
     def fail(self, claim: Claim, failed: TrialFailed) -> None:
-        """Record a failure, final or to be retried; a trial that could not begin returns its
-        proposal unchanged.
-        """
+        """Record a failure; a trial that could not begin returns its proposal unchanged."""
         if failed.refused:
             self._refuse(claim, failed)
             return
@@ -111,14 +107,14 @@ class Outcomes:
             self._paths.discard_checkpoint(claim)
         elif failed.retry and self._options.parent is None:
             # The cause may be this machine: a whole queue must not fail before its operator looks.
-            # A search with trainers of its own does look, and gives up when it sees the reason.
+            # A search does look at its own trainers, and gives up when it sees the reason.
             self._client.back_off(self._failures, notice.reason)
 
         self._emit(events.ProposalFailed(claim, failed.reason, failed.retry))
 
     def _refuse(self, claim: Claim, failed: TrialFailed) -> None:
-        """Return a proposal whose training could not begin here, and rest."""
-        self.refusals = self.refusals + 1
+        """Return a proposal because its training could not begin here, and rest."""
+        self.refusals += 1
         self.refusal = failed.reason
         log.warning("refused proposal=%s cause=%s reason=%r", claim.id, failed.cause, failed.reason)
         notice = refusal_notice(claim, failed)
@@ -141,3 +137,36 @@ class Outcomes:
         self._client.drop((claim.id, claim.token))
         self.tally.returned += 1
         self._emit(events.ProposalReleased(claim, "the lease was lost", lost=True))
+
+
+def completion_notice(claim: Claim, result: Result) -> Completion:
+    """Return the notice of a result."""
+    rung = None if Rungs.of(claim.study.config) is None else claim.proposal.rung
+    return Completion(
+        claim.id, claim.token, result, is_paused(result), rung, claim.architecture.key
+    )
+
+
+def failure_notice(claim: Claim, failed: TrialFailed) -> Failure:
+    """Return the notice of a trial without a result."""
+    return Failure(
+        claim.id,
+        claim.token,
+        storable(failed.reason),
+        failed.retry,
+        failed.log_tail or None,
+        failed.cause,
+        failed.memory,
+    )
+
+
+def refusal_notice(claim: Claim, failed: TrialFailed) -> Release:
+    """Return the notice of a trial that could not begin here."""
+    return Release(
+        claim.id, claim.token, storable(failed.reason), failed.cause, failed.log_tail or None
+    )
+
+
+def storable(reason: str) -> str:
+    """Return a reason as Unicode text: a file name may hold bytes that no server accepts."""
+    return reason.encode(errors="replace").decode()

@@ -3,7 +3,7 @@
     HOME/weights/        trained weights of finished trials, unless they are kept elsewhere
     HOME/checkpoints/    checkpoints of unfinished trials, unless they are kept elsewhere
     HOME/logs/           output of each trial
-    TMPDIR/…             temporary files of running trials (`archive.trainer.daemon.limits.scratch`)
+    TMPDIR/…             temporary files of running trials (`archive.trainer.daemon.scratch`)
     HOME/outbox/         undelivered results (`archive.trainer.daemon.result_spool`)
 
 Daemons with the same home, or the same location of checkpoints, resume each other's trials.
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 import os
+import queue
+import threading
 import time
 from pathlib import Path
 
@@ -21,16 +23,15 @@ from archive.queue import successive_halving
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
 from archive.store.records import Claim, Study
-from archive.trainer.daemon.background import in_background
-from archive.trainer.daemon.checkpoint_removal import CheckpointRemoval
-from archive.trainer.daemon.limits.scratch import ScratchFolders
 from archive.trainer.daemon.observation import run_of
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
+from archive.trainer.daemon.scratch import ScratchFolders, in_background
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
 from archive.trainer.storage.locations import check_location, local_folder
+from archive.trainer.storage.timeouts import ANSWER_SECONDS
 from archive.trainer.tasks import registry, tabular, user_files
 from archive.trainer.tasks.file_access import FileAccess
 from archive.trainer.tasks.registry import Task
@@ -60,7 +61,7 @@ class TrainerPaths:
         home: Folder of all its files.
         weights: Location of the weights.
         checkpoints: Location of the checkpoints.
-        readable: Locations whose weights may be inherited.
+        readable: Locations of weights that may be inherited.
         access: Files of users that may be opened for studies.
         recipes: Recipes that trials may run.
         scratch: Folders of temporary files.
@@ -121,8 +122,7 @@ class TrainerPaths:
         return registry.of_study(study, self.access)
 
     def capabilities(self, memory_bytes: int | None) -> Capabilities:
-        """Return the names of what this machine can train, without loading a task, a space or a
-        recipe.
+        """Return the names of this machine's tasks, spaces and recipes, without loading them.
 
         Args:
             memory_bytes: Memory of the largest device; None if that is not known.
@@ -183,9 +183,9 @@ class TrainerPaths:
         self._discarded.add((claim.id, claim.token))
 
     def clean_up(self, spool: ResultSpool) -> None:
-        """Remove discarded checkpoints, and now and then what nobody needs any more.
+        """Remove discarded checkpoints, and once a day old files.
 
-        That is checkpoints older than `CHECKPOINT_LIFETIME`, and temporary files of trainers that
+        Old files are checkpoints beyond `CHECKPOINT_LIFETIME`, and temporary files of trainers that
         were killed. Behind a URL, `archive db gc` removes old checkpoints: a thousand trainers must
         not list a bucket each. The removal of old files takes long where there are many, and has a
         separate thread.
@@ -196,9 +196,10 @@ class TrainerPaths:
                 delivered: the machine may be lost with it.
         """
         is_safe = spool.is_delivered if self._shared else spool.is_safe
-        for id_, token in [claim for claim in self._discarded if is_safe(*claim)]:
-            self._discarded.discard((id_, token))
-            self._removal.remove(id_)
+        for id_, token in list(self._discarded):
+            if is_safe(id_, token):
+                self._discarded.discard((id_, token))
+                self._removal.remove(id_)
 
         # A trainer may run for months.
         if time.monotonic() - self._swept_at > SWEEP_SECONDS:
@@ -239,3 +240,40 @@ class TrainerPaths:
             return None
 
         return self._options.threads or max(1, runtime.count_cores() // slots)
+
+
+class CheckpointRemoval:
+    """Removes checkpoints from one location. A location that does not answer delays no lease.
+
+    Args:
+        location: A folder, or an fsspec URL.
+    """
+
+    def __init__(self, location: Path | str) -> None:
+        self.location = location
+        self._requests: queue.Queue[str] = queue.Queue()
+        self._thread: threading.Thread | None = None
+
+    def remove(self, proposal: str) -> None:
+        """Remove a proposal's checkpoint: at once from a folder, in the background from a URL."""
+        if isinstance(self.location, Path):
+            checkpoints.remove(self.location, proposal)
+            return
+
+        self._requests.put(proposal)
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, daemon=True, name="checkpoint removal"
+            )
+            self._thread.start()
+
+    def close(self, seconds: float = ANSWER_SECONDS) -> None:
+        """Wait for the requested removals, up to a limit: a checkpoint that stays costs space."""
+        deadline = time.monotonic() + seconds
+        while self._requests.unfinished_tasks and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _run(self) -> None:
+        while True:
+            checkpoints.remove(self.location, self._requests.get())
+            self._requests.task_done()

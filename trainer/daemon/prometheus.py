@@ -1,19 +1,21 @@
 """Prometheus metrics of a trainer.
 
-| metric `archive_trainer_…`                   | labels     | meaning                                          |
-|----------------------------------------------|------------|--------------------------------------------------|
-| `claimed_total`, `completed_total`           | task       | claims; results                                  |
-| `failed_total`, `returned_total`             | task       | trials without a result; proposals handed back   |
-| `lease_losses_total`                         | task       | proposals lost to other workers                  |
-| `epochs_total`                               | task       | epochs trained                                   |
-| `training_seconds_total`                     | task       | wall time of trials, with those in flight        |
-| `idle_seconds_total`                         |            | wall time without any trial                      |
-| `archive_away_seconds_total`, `archive_away` |            | outages of the database; 1 while one lasts       |
-| `last_contact_timestamp_seconds`             |            | time of the last answer of the database          |
-| `running`; `slots`                           | task; none | trials in flight; their largest number           |
-| `outbox_results`                             |            | undelivered results                              |
-| `refused_total`                              |            | results that the store will never accept         |
-| `info`                                       | worker, …  | always 1                                         |
+| metric `archive_trainer_…`         | labels    | meaning                                        |
+|------------------------------------|-----------|------------------------------------------------|
+| `claimed_total`, `completed_total` | task      | claims; results                                |
+| `failed_total`, `returned_total`   | task      | trials without a result; proposals handed back |
+| `lease_losses_total`               | task      | proposals lost to other workers                |
+| `epochs_total`                     | task      | epochs trained                                 |
+| `training_seconds_total`           | task      | wall time of ended and running trials          |
+| `idle_seconds_total`               |           | wall time without any trial                    |
+| `archive_away_seconds_total`       |           | wall time of outages of the database           |
+| `archive_away`                     |           | 1 during an outage of the database             |
+| `last_contact_timestamp_seconds`   |           | time of the last answer of the database        |
+| `running`                          | task      | trials in flight                               |
+| `slots`                            |           | largest number of trials in flight             |
+| `outbox_results`                   |           | undelivered results                            |
+| `refused_total`                    |           | results that the store will never accept       |
+| `info`                             | worker, … | always 1                                       |
 
 The label of a task on a file is the name of the file without its path: the port needs no login.
 
@@ -148,9 +150,10 @@ class PrometheusMetrics(Collector):
         try:
             server, _ = start_http_server(port, address, registry)
         except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or error
+            reason = (isinstance(error, OSError) and error.strerror) or error
             raise SettingsError(
-                f"metrics cannot be served at {address}:{port}: {why}; try another port or address"
+                f"metrics cannot be served at {address}:{port}: {reason}; try another port or "
+                "address"
             ) from None
 
         return int(server.server_port)

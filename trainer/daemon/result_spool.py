@@ -6,30 +6,110 @@ back during an outage waits here, too. What a full disk rejects is held in memor
 there is space.
 
 Daemons of several machines may share the folder. Each delivers its own files. Files of a daemon
-that is gone (`archive.trainer.daemon.spool_owner`) are adopted by renaming them, which one other
-daemon wins, so that after an outage each result is delivered once. Delivering twice does no harm,
-since completion is idempotent.
+that is gone are adopted by renaming them, which one other daemon wins, so that after an outage each
+result is delivered once. Delivering twice does no harm, since completion is idempotent.
+
+    DIGEST.HOST-PID-START.json   a file of the process PID of a machine, started at START
+    DIGEST.json                  a file without an owner: its daemon has ended in order
+
+A process is looked up on its own machine only. On others, the age of its files tells: a living
+daemon touches the files that it could not deliver yet.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import logging
 import math
 import os
+import platform
 import time
-from dataclasses import asdict
+import zlib
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from archive.files import write_atomically
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Completion, Failure, Release
+from archive.server.run_file import process_alive
 from archive.store.records import Result, Weights
-from archive.trainer.daemon import spool_owner
-from archive.trainer.daemon.spool_owner import SpoolOwner
+
+REFRESH_SECONDS = 60.0
+"""Time between two touches of a file that waits for delivery."""
+SILENT_SECONDS = 600.0
+"""Age at which a file of another machine counts as left behind; clocks of machines differ by
+less."""
+
+
+@dataclass(frozen=True)
+class SpoolOwner:
+    """A daemon's process.
+
+    Attributes:
+        host: Digest of the machine's name.
+        pid: Id of the process.
+        created: Start of the process, in whole seconds since 1970.
+    """
+
+    host: str
+    pid: int
+    created: int
+
+    def __str__(self) -> str:
+        """The part of a file's name."""
+        return f"{self.host}-{self.pid}-{self.created}"
+
+    @classmethod
+    def of_file(cls, path: Path) -> SpoolOwner | None:
+        """Return the owner of a file; None if it has none."""
+        host, _, rest = path.name.split(".")[-2].partition("-")
+        pid, _, created = rest.partition("-")
+        if not (pid.isdecimal() and created.isdecimal()):
+            return None
+
+        return cls(host, int(pid), int(created))
+
+
+@functools.cache
+def this_process() -> SpoolOwner:
+    """Return this process."""
+    return SpoolOwner(
+        host_digest(platform.node()), os.getpid(), int(psutil.Process().create_time())
+    )
+
+
+def host_digest(name: str) -> str:
+    """Return the digest of a machine's name."""
+    return f"{zlib.crc32(name.encode()):08x}"
+
+
+def is_left_behind(path: Path, owner: SpoolOwner, seconds: float) -> bool:
+    """Whether the daemon of a file will not deliver it, so that the owner may adopt it.
+
+    Args:
+        path: The file.
+        owner: The process that asks.
+        seconds: Least age of files of the asking process itself, and of files without an owner.
+
+    Raises:
+        OSError: There is no such file any more.
+    """
+    other = SpoolOwner.of_file(path)
+    age = time.time() - path.stat().st_mtime
+    if other is None or other == owner:
+        return age >= seconds
+
+    if other.host == owner.host:
+        return not process_alive(other.pid, float(other.created))
+
+    return age >= SILENT_SECONDS
+
 
 log = logging.getLogger("archive.trainer")
 
@@ -48,14 +128,14 @@ class ResultSpool:
     Args:
         folder: Folder of their files; created with the first one.
         archive: Name of the archive, without a login; one folder may serve several archives.
-        owner: The process whose files it writes; None stands for this one.
+        owner: The process that owns its files; None stands for this one.
     """
 
     def __init__(self, folder: Path, archive: str, owner: SpoolOwner | None = None) -> None:
         self.folder = folder
         self.archive = archive
-        self.owner = owner or spool_owner.own()
-        self._refresh_at = time.monotonic() + spool_owner.REFRESH_SECONDS
+        self.owner = owner or this_process()
+        self._refresh_at = time.monotonic() + REFRESH_SECONDS
         self._waiting: dict[Path, TerminalNotice] = {}
         self._unwritten: dict[Path, float] = {}  # time of the next attempt, by `time.monotonic`
 
@@ -69,15 +149,14 @@ class ResultSpool:
         return list(self._waiting.values())
 
     def put(self, notice: TerminalNotice) -> None:
-        """Keep a notice until it is delivered; in memory alone, with a warning, if the disk is
-        full.
+        """Keep a notice until it is delivered; in memory alone, with a warning, on a full disk.
 
         A second call writes a notice that could not be written before.
         """
         path = self._path(notice.id, notice.token)
-        known = path in self._waiting
+        is_new = path not in self._waiting
         self._waiting[path] = notice
-        if not known or self._unwritten.get(path, math.inf) <= time.monotonic():
+        if is_new or self._unwritten.get(path, math.inf) <= time.monotonic():
             self._write(path, notice)
 
         self._refresh()
@@ -101,9 +180,7 @@ class ResultSpool:
         self._remove_partial()
         for path in sorted(self.folder.glob("*.json")):
             try:
-                if path in self._waiting or not spool_owner.is_left_behind(
-                    path, self.owner, seconds
-                ):
+                if path in self._waiting or not is_left_behind(path, self.owner, seconds):
                     continue
 
                 data: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -111,10 +188,10 @@ class ResultSpool:
                     continue
 
                 notice = _from_dict(data)
-                own = self._path(notice.id, notice.token)
+                adopted_path = self._path(notice.id, notice.token)
                 os.utime(path)  # before it has this owner: an old file would be adopted from here
-                path.rename(own)
-                self._waiting[own] = notice
+                path.rename(adopted_path)
+                self._waiting[adopted_path] = notice
                 adopted += 1
             except FileNotFoundError:
                 continue  # another daemon has delivered or adopted it
@@ -140,9 +217,7 @@ class ResultSpool:
                 path.unlink()
 
     def quarantine(self, notice: TerminalNotice) -> None:
-        """Keep the file of a notice that the store will never accept, for inspection, and never
-        send it again.
-        """
+        """Keep the file of a notice that the store will never accept; never send it again."""
         path = self._path(notice.id, notice.token)
         if self._waiting.get(path) is notice:
             self._drop(path)
@@ -177,7 +252,7 @@ class ResultSpool:
         if time.monotonic() < self._refresh_at:
             return
 
-        self._refresh_at = time.monotonic() + spool_owner.REFRESH_SECONDS
+        self._refresh_at = time.monotonic() + REFRESH_SECONDS
         for path in self._waiting:
             with contextlib.suppress(OSError):
                 os.utime(path)
@@ -208,8 +283,7 @@ def _from_dict(data: dict[str, Any]) -> TerminalNotice:
         return _without_result(id_, token, **data)
 
     result = data.pop("result")
-    # A trainer of an earlier release may have left a file, whose field for the weights is
-    # `checkpoint`.
+    # In files of earlier releases, the field for the weights is `checkpoint`.
     saved = result.pop("weights" if "weights" in result else "checkpoint")
     return Completion(
         id_, token, Result(**result, weights=Weights(**saved) if saved else None), **data

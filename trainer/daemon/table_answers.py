@@ -1,10 +1,10 @@
-"""Answers of tables: results of proposals that need no training, at once or after the recorded
-time, scaled.
-"""
+"""Results from tables, which need no training: at once, or after the recorded time, scaled."""
 
 from __future__ import annotations
 
 import time
+from multiprocessing.connection import Connection
+from typing import ClassVar
 
 from archive.errors import TrainingError
 from archive.queue.causes import Cause
@@ -71,6 +71,8 @@ class DelayedResult:
     """
 
     pid = None
+    enforces_limits = False
+    waitable: ClassVar[list[Connection | int]] = []
 
     def __init__(self, result: Result, seconds: float) -> None:
         self.due = time.monotonic() + seconds

@@ -1,22 +1,22 @@
 """The trainer daemon: claims proposals, runs each in a separate process, and delivers the results.
 
-    claim ──> TrialProcess ── epochs ──> report            the lease is renewed by a separate thread
-                └─ result ──> result spool ──> complete    on disk first, delivered when the store accepts it
-                └─ failure ──> result spool ──> fail       final with its reason, or back into the queue
-    claims ──> table ── results ──> complete               tabular tasks need no process: many claims at a time
+    claim ──> trial ── epochs ──> report                   another thread renews the lease
+                └─ result ──> result spool ──> complete    on disk first, then delivered
+                └─ failure ──> result spool ──> fail       final, or back into the queue
+    claims ──> table ── results ──> complete               no process: many claims at a time
 
 One loop does it all, and never waits for one trial; another thread renews the leases
 (`client.lease_keeper`). Faults:
 
     the store is unreachable     trials continue; reports are dropped, results stay in the spool
     the lease is lost            the trial is killed and its proposal dropped
-    a training cannot begin      its proposal goes to another worker; after three in a row, the daemon ends
-    memory runs out              its proposal is tried alone, then on a larger device, and then fails
-    a trial's process dies       its proposal returns to the queue, until its attempts are used up
+    a training cannot begin      another worker gets its proposal; three in a row end the daemon
+    memory runs out              the proposal is tried alone, then on a larger device, then fails
+    a trial's process dies       its proposal returns to the queue while attempts are left
     a trial exceeds a limit      the trial is killed, and its proposal fails with the reason
-    SIGTERM, SIGINT, no parent   trials save a checkpoint and are handed back; with `drain`, they finish first
+    SIGTERM, SIGINT, no parent   trials save a checkpoint and are handed back, or finish (`drain`)
     its time limit is near       no further claims; then as after SIGTERM
-    the daemon is killed         its trials end at once; their leases expire; checkpoints and spool stay on disk
+    the daemon is killed         trials end, leases expire; checkpoints and spool stay on disk
 
 The next attempt at a proposal that was handed back or lost resumes from its last checkpoint.
 """
@@ -38,20 +38,21 @@ from archive.errors import ArchiveError, StoreUnavailableError
 from archive.queue.causes import Cause
 from archive.server.other_machines import refuse_address
 from archive.store.records import Claim
-from archive.trainer.daemon import events, retry, table_answers
+from archive.trainer.daemon import events, table_answers
+from archive.trainer.daemon.client import store_link
 from archive.trainer.daemon.client.store_client import BATCH, StoreClient
-from archive.trainer.daemon.devices.choice import TrainerDevices
 from archive.trainer.daemon.executors import LocalExecutor, TrialExecutor
-from archive.trainer.daemon.in_flight import InFlight, Parting, is_paused, wait
-from archive.trainer.daemon.limits.time_limit import TimeLimit
+from archive.trainer.daemon.in_flight import InFlight, is_paused, wait
 from archive.trainer.daemon.options import TICK_SECONDS, Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
-from archive.trainer.daemon.proxies.measurer import ProxyMeasurer
-from archive.trainer.daemon.shutdown import StopSignal
+from archive.trainer.daemon.proxy_measurer import ProxyMeasurer
+from archive.trainer.daemon.shutdown import Parting, StopSignal, TimeLimit
+from archive.trainer.daemon.trainer_devices import TrainerDevices
 from archive.trainer.tasks.tabular import TabularTask
-from archive.trainer.trial import failures, inheritance
+from archive.trainer.trial import failures
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
+from archive.trainer.trial.spec import with_inherited_weights
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -92,8 +93,14 @@ class Trainer:
         )
         self.observers = [*observers, self._proxies.observe]
         self._emit = partial(events.notify, self.observers)
-        calls = self.spool, self._emit, Parting(stop, self.options, lambda: self.in_flight)
-        self.client = StoreClient(archive, self.worker, self.options, *calls)
+        self.client = StoreClient(
+            archive,
+            self.worker,
+            self.options,
+            self.spool,
+            self._emit,
+            stopping=Parting(stop, self.options, lambda: self.in_flight),
+        )
         self.outcomes = Outcomes(self.client, self.paths, self.options, self._emit)
         self.executor = executor or LocalExecutor(self.paths.scratch)
         self.time_limit = TimeLimit(self.options)
@@ -133,19 +140,15 @@ class Trainer:
         # outlive its daemon.
         with self.stop_signal.signals(), ExitStack() as at_end:
             self.paths.check()
-            retry.wait_for_store(
+            store_link.wait_for_store(
                 self._arrive, self.options.wait_seconds, log.warning, self.stop_signal.stopping
             )
             # From the last to the first:
             at_end.enter_context(self._proxies)
-            for last in (
-                self.devices.release,
-                self.client.depart,
-                self.paths.close,
-                self.executor.close,
-            ):
-                at_end.callback(last)
-
+            at_end.callback(self.devices.release)
+            at_end.callback(self.client.depart)
+            at_end.callback(self.paths.close)
+            at_end.callback(self.executor.close)
             at_end.callback(self.spool.release)
             at_end.callback(self._hand_back)
             log.info(
@@ -163,9 +166,7 @@ class Trainer:
         return self.tally
 
     def stop(self) -> None:
-        """Ask the loop to end, from a signal or another thread; a second call does not wait for
-        trials.
-        """
+        """Request the end of the loop; a second call does not wait for trials. Thread-safe."""
         self.stop_signal.request_stop()
 
     def _arrive(self) -> None:
@@ -176,7 +177,7 @@ class Trainer:
         )
 
     def _step(self) -> None:
-        """Claim, wait a moment, and deliver what the trials have sent."""
+        """Claim, wait a moment, and deliver the messages of the trials."""
         self._claim()
         self._wait()
         self._poll_all()
@@ -223,7 +224,8 @@ class Trainer:
             if not claims:
                 return
 
-            study = claims[-1].study.name if all([self._start(claim) for claim in claims]) else None
+            answered = [self._start(claim) for claim in claims]
+            study = claims[-1].study.name if all(answered) else None
             self._deliver()
 
     def _start(self, claim: Claim) -> bool:
@@ -231,7 +233,7 @@ class Trainer:
         self._busy_at = time.monotonic()
         # After an outage longer than a lease, the store may return a proposal that still runs here.
         # The former claim is void, and two trials must not write to one checkpoint.
-        self._drop_lost(each for each in self.in_flight if each.claim.id == claim.id)
+        self._drop_lost(work for work in self.in_flight if work.claim.id == claim.id)
         try:
             task = self.paths.task(claim.study)
             if isinstance(task, TabularTask):
@@ -248,7 +250,7 @@ class Trainer:
 
             spec = self.paths.spec(claim, task, device, self.slots)
             spec = self.client.ask(
-                partial(inheritance.with_inherited_weights, self.archive, spec, self.paths.readable)
+                partial(with_inherited_weights, self.archive, spec, self.paths.readable)
             )
             trial, scratch = self.executor.start(spec)
         except StoreUnavailableError as error:
@@ -280,80 +282,73 @@ class Trainer:
 
     def _poll_all(self) -> None:
         self.executor.tidy()
-        for each in self.in_flight:
-            self._poll(each)
+        for work in self.in_flight:
+            self._poll(work)
 
         self._deliver()
 
-    def _poll(self, each: InFlight) -> None:
+    def _poll(self, work: InFlight) -> None:
         """Read the messages of a trial, and report its progress when that is due."""
-        for message in each.trial.messages():
+        for message in work.trial.messages():
             if not isinstance(message, EpochReport):
-                self._finish(each, message)
+                self._finish(work, message)
                 return
 
-            each.add(message.metrics)
+            work.add(message.metrics)
             if not message.resumed:
-                self._emit(events.EpochTrained(each.claim, message.metrics))
+                self._emit(events.EpochTrained(work.claim, message.metrics))
 
-        if time.monotonic() - each.trial.last_seen > self.options.stall_seconds:
-            self._finish(
-                each,
-                each.trial.abandon(
-                    f"no progress for {self.options.stall_seconds:g} s", Cause.STALL
-                ),
-            )
-        elif reason := each.excess(self.options):
-            self._finish(each, each.trial.abandon(reason, Cause.LIMIT))
-        elif each.is_due() and not self.client.unreachable:
-            self.client.enqueue(each.report(self.options.lease, self.client.report_seconds))
+        if time.monotonic() - work.trial.last_seen > self.options.stall_seconds:
+            reason = f"no progress for {self.options.stall_seconds:g} s"
+            self._finish(work, work.trial.abandon(reason, Cause.STALL))
+        elif excess := work.excess(self.options):
+            self._finish(work, work.trial.abandon(excess, Cause.LIMIT))
+        elif work.is_due() and not self.client.unreachable:
+            self.client.enqueue(work.report(self.options.lease, self.client.report_seconds))
 
-    def _finish(self, each: InFlight, last: TrialFinished | TrialFailed | TrialInterrupted) -> None:
-        self._remove(each)
+    def _finish(self, work: InFlight, last: TrialFinished | TrialFailed | TrialInterrupted) -> None:
+        self._remove(work)
         match last:
             case TrialFinished(result):
-                self.outcomes.complete(each.claim, result)
-                self.time_limit.note_trial(time.monotonic() - each.began)
+                self.outcomes.complete(work.claim, result)
+                self.time_limit.note_trial(time.monotonic() - work.began)
                 # The checkpoint of a rung is for the trial that continues to the next one.
                 if not is_paused(result):
-                    self.paths.discard_checkpoint(each.claim)
+                    self.paths.discard_checkpoint(work.claim)
             case TrialFailed():
-                last = self.devices.placement.with_neighbours(last, each.device, self.in_flight)
-                self.outcomes.fail(each.claim, last)
+                last = self.devices.placement.with_neighbours(last, work.device, self.in_flight)
+                self.outcomes.fail(work.claim, last)
             case TrialInterrupted(saved, epoch):
-                self.outcomes.release(
-                    each.claim, f"interrupted after {epoch} epochs{', saved' * saved}"
-                )
+                reason = f"interrupted after {epoch} epochs"
+                self.outcomes.release(work.claim, f"{reason}, saved" if saved else reason)
 
     def _deliver(self) -> None:
         """Deliver pending notices, and drop the trials that have lost their lease."""
         lost = self.client.flush()
-        self._drop_lost(each for each in self.in_flight if each.key in lost)
+        self._drop_lost(work for work in self.in_flight if work.key in lost)
         self.paths.clean_up(self.spool)
 
     def _drop_lost(self, lost: Iterable[InFlight]) -> None:
-        """Kill trials whose proposals belong to other workers, or are finished."""
-        for each in lost:
-            self._remove(each)
-            self.outcomes.lose(each.claim)
+        """Kill trials of proposals that belong to other workers, or are finished."""
+        for work in lost:
+            self._remove(work)
+            self.outcomes.lose(work.claim)
 
-    def _remove(self, each: InFlight) -> None:
-        each.trial.kill()
-        if each.scratch is not None:
-            each.scratch.delete_in_background()
+    def _remove(self, work: InFlight) -> None:
+        work.trial.kill()
+        if work.scratch is not None:
+            work.scratch.delete_in_background()
 
-        self.in_flight = tuple(other for other in self.in_flight if other is not each)
+        self.in_flight = tuple(other for other in self.in_flight if other is not work)
         self._busy_at = time.monotonic()
 
     def _hand_back(self) -> None:
-        """Let running trials save checkpoints, and return them to the queue, where others can claim
-        them at once.
-        """
+        """Let running trials save checkpoints, and return their proposals to the queue."""
         deadline = time.monotonic() + self.options.parting_seconds
         requests = self.stop_signal.requests
         at_once = requests > 1 + self.options.drain
-        for each in self.in_flight:
-            each.trial.interrupt()
+        for work in self.in_flight:
+            work.trial.interrupt()
 
         while (
             self.in_flight
@@ -364,8 +359,8 @@ class Trainer:
             self._wait()
             self._poll_all()
 
-        for each in self.in_flight:
-            self._remove(each)
-            self.outcomes.release(each.claim, "killed before it had saved")
+        for work in self.in_flight:
+            self._remove(work)
+            self.outcomes.release(work.claim, "killed before it had saved")
 
         self._deliver()

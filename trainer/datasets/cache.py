@@ -5,10 +5,9 @@
         content.json                                                size, time and SHA-256 of each
 
 The key contains everything that the parts depend on, so a folder never changes. It is built under a
-temporary name and
-renamed: of two trials that build the same one, one wins, and both use it. A file with another size
-or time than the recorded ones is hashed: if it has changed, the folder is built again, else its new
-time is recorded.
+temporary name and renamed: of two trials that build the same one, one wins, and both use it. A file
+with another size or time than the recorded ones is hashed: if it has changed, the folder is built
+again, else its new time is recorded.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archive.files import write_atomically
 from archive.trainer.datasets import sources
@@ -60,12 +60,11 @@ def splits(name: str, protocol: TrainingProtocol, build: Callable[[], Parts]) ->
             log.warning("data not cached folder=%s reason=%r", folder, str(error))
             return _splits(parts)
 
-    return _splits(
-        {
-            part: (_mapped(folder, f"{part}-inputs"), _mapped(folder, f"{part}-targets"))
-            for part in NAMES
-        }
-    )
+    mapped: Parts = {}
+    for part in NAMES:
+        mapped[part] = (_map(folder, f"{part}-inputs"), _map(folder, f"{part}-targets"))
+
+    return _splits(mapped)
 
 
 def _key(name: str, protocol: TrainingProtocol) -> str:
@@ -81,20 +80,19 @@ def _key(name: str, protocol: TrainingProtocol) -> str:
     return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]
 
 
-def _mapped(folder: Path, name: str) -> Any:
+def _map(folder: Path, name: str) -> Any:
     # Copy on write: torch warns of read-only arrays.
     return np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)
 
 
 def _splits(parts: Parts) -> Splits:
+    return Splits(_part(*parts["train"]), _part(*parts["valid"]), _part(*parts["test"]))
+
+
+def _part(inputs: NDArray[np.float32], targets: NDArray[Any]) -> DataPart:
     # Images are stored with the channels last, as the networks use them; the view has the channels
     # first.
-    return Splits(
-        *(
-            DataPart(np.moveaxis(inputs, -1, 1) if inputs.ndim == 4 else inputs, targets)
-            for inputs, targets in (parts[part] for part in NAMES)
-        )
-    )
+    return DataPart(np.moveaxis(inputs, -1, 1) if inputs.ndim == 4 else inputs, targets)
 
 
 def _store(folder: Path, parts: Parts) -> None:
@@ -123,13 +121,16 @@ def _is_intact(folder: Path) -> bool:
     """Whether the files of a folder are unchanged."""
     try:
         content = json.loads((folder / MANIFEST).read_text())
-        present = {
-            name: {**_stat(folder / name), "sha256": known["sha256"]}
-            for name, known in content.items()
-        }
-        touched = [name for name, known in content.items() if present[name] != known]
-        if any(_sha256(folder / name) != content[name]["sha256"] for name in touched):
-            return False
+        present: dict[str, dict[str, Any]] = {}
+        touched: list[str] = []
+        for name, recorded in content.items():
+            present[name] = {**_stat(folder / name), "sha256": recorded["sha256"]}
+            if present[name] != recorded:
+                touched.append(name)
+
+        for name in touched:
+            if _sha256(folder / name) != content[name]["sha256"]:
+                return False
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

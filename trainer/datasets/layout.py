@@ -1,8 +1,7 @@
-"""Split and standardisation of a data set: the rows of each part, fixed by the protocol, and their
-scaled numbers.
+"""Split and standardisation of a data set: rows of each part by the protocol, scaled.
 
-Means and deviations are those of the training part alone: of each feature, or of each channel of
-the images.
+Means and deviations of each feature, or each channel of the images, come from the training part
+alone.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import TrainingError
-from archive.trainer.datasets.scaling import Scaling
+from archive.trainer.datasets.splits import Scaling
 from archive.trainer.protocols.base import TrainingProtocol
 
 Parts = dict[str, tuple[NDArray[np.float32], NDArray[Any]]]
@@ -46,17 +45,18 @@ def cut(rows: Rows, protocol: TrainingProtocol) -> Parts:
     Raises:
         TrainingError: There are too few rows.
     """
-    chosen = choose(rows, protocol)
-    mean, deviation = moments(rows.inputs, chosen["train"])
+    part_rows = choose(rows, protocol)
+    mean, deviation = moments(rows.inputs, part_rows["train"])
     targets = rows.targets
     if not np.issubdtype(targets.dtype, np.integer):
-        centre, spread = moments(targets[:, None], chosen["train"])
+        centre, spread = moments(targets[:, None], part_rows["train"])
         targets = ((targets - centre) / spread).astype(np.float32)
 
-    return {
-        name: (_standardised(rows.inputs, at, mean, deviation), targets[at])
-        for name, at in chosen.items()
-    }
+    parts: Parts = {}
+    for name, indices in part_rows.items():
+        parts[name] = (_standardise(rows.inputs, indices, mean, deviation), targets[indices])
+
+    return parts
 
 
 def scaling(rows: Rows, protocol: TrainingProtocol) -> Scaling:
@@ -82,10 +82,10 @@ def choose(rows: Rows, protocol: TrainingProtocol) -> dict[str, NDArray[np.intp]
         TrainingError: There are too few rows.
     """
     n = len(rows.targets)
-    own = len(rows.targets) - rows.held_out
+    rest = n - rows.held_out
     sizes = (protocol.train, protocol.valid, protocol.test)
     if protocol.split == "held-out":
-        fits = sum(sizes[:2]) <= own and sizes[2] <= rows.held_out
+        fits = sum(sizes[:2]) <= rest and sizes[2] <= rows.held_out
     else:
         fits = sum(sizes) <= n
 
@@ -94,12 +94,12 @@ def choose(rows: Rows, protocol: TrainingProtocol) -> dict[str, NDArray[np.intp]
             f"the parts of {protocol.name} need {sum(sizes)} rows, the data have {n}"
         )
 
-    train, valid, test, _ = np.split(_ranked(rows, protocol, own), np.cumsum(sizes))
+    train, valid, test, _ = np.split(_order(rows, protocol, rest), np.cumsum(sizes))
     return {"train": train, "valid": valid, "test": test}
 
 
-def _ranked(rows: Rows, protocol: TrainingProtocol, own: int) -> NDArray[np.intp]:
-    """Return the rows in an order whose consecutive stretches are the parts."""
+def _order(rows: Rows, protocol: TrainingProtocol, rest: int) -> NDArray[np.intp]:
+    """Return an order of the rows in which the parts follow each other."""
     seed = protocol.split_seed
     targets = rows.targets
     stratified = np.issubdtype(targets.dtype, np.integer)
@@ -108,16 +108,14 @@ def _ranked(rows: Rows, protocol: TrainingProtocol, own: int) -> NDArray[np.intp
 
     if protocol.split == "held-out":
         used = protocol.train + protocol.valid
-        tests = own + order(targets[own:], seed, stratified)
-        return np.concatenate((order(targets[:own], seed, stratified)[:used], tests))
+        tests = rest + order(targets[rest:], seed, stratified)
+        return np.concatenate((order(targets[:rest], seed, stratified)[:used], tests))
 
     return order(targets, seed, protocol.split == "stratified")
 
 
 def order(targets: NDArray[Any], seed: int, stratified: bool) -> NDArray[np.intp]:
-    """Return a fixed order of the rows; if stratified, every stretch of it has the classes in
-    proportion.
-    """
+    """Return a fixed order of the rows; if stratified, with proportional classes everywhere."""
     # RandomState, since numpy guarantees its stream: a protocol's split must be the same in all
     # numpy versions.
     shuffled = np.random.RandomState(seed).permutation(len(targets))
@@ -135,17 +133,17 @@ def order(targets: NDArray[Any], seed: int, stratified: bool) -> NDArray[np.intp
 def moments(
     inputs: NDArray[Any], rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean and the deviation of each feature, or each channel, over some rows;
+    """Return the mean and the deviation of each feature, or each channel, over some rows.
 
-    1 for a constant.
+    The deviation of a constant is 1.
     """
     axes = tuple(range(inputs.ndim - 1))
     if inputs.dtype == np.uint8:
         # Sums of integers are exact for any size of chunks.
         count = len(rows) * int(np.prod(inputs.shape[1:-1]))
         sums = squares = np.zeros(inputs.shape[-1], dtype=np.int64)
-        for at in _chunks(rows):
-            chunk = inputs[at].astype(np.int64)
+        for indices in _chunks(rows):
+            chunk = inputs[indices].astype(np.int64)
             sums = sums + chunk.sum(axis=axes)
             squares = squares + (chunk**2).sum(axis=axes)
 
@@ -159,15 +157,15 @@ def moments(
     return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
 
 
-def _standardised(
+def _standardise(
     inputs: NDArray[Any],
     rows: NDArray[np.intp],
     mean: NDArray[np.float64],
     deviation: NDArray[np.float64],
 ) -> NDArray[np.float32]:
     out = np.empty((len(rows), *inputs.shape[1:]), dtype=np.float32)
-    for start, at in zip(range(0, len(rows), CHUNK), _chunks(rows), strict=True):
-        out[start : start + CHUNK] = (inputs[at] - mean) / deviation
+    for start, indices in zip(range(0, len(rows), CHUNK), _chunks(rows), strict=True):
+        out[start : start + CHUNK] = (inputs[indices] - mean) / deviation
 
     return out
 

@@ -1,4 +1,4 @@
-"""Readers of published data sets: one function for each file form.
+"""Published data sets: located, read by one function for each file form, cut and cached.
 
 The rows of a table are sorted by their numbers, so that the order in an edition has no effect.
 Files of `numpy` are read without unpickling.
@@ -17,43 +17,44 @@ import zlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import TrainingError
+from archive.trainer.datasets import cache, layout, sources
 from archive.trainer.datasets.layout import Rows
 from archive.trainer.datasets.sources import LocatedFiles
+
+if TYPE_CHECKING:
+    from archive.trainer.datasets.splits import Scaling, Splits
+    from archive.trainer.protocols.base import TrainingProtocol
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 NAVAL_INPUTS = 16
 NAVAL_TARGET = 16
-"""Sixteen measurements; then the decay of the compressor, the target, and that of the turbine,
+"""Sixteen measurements; then the decay of the compressor, the target, and the decay of the turbine,
 which is unused."""
 
 UNREADABLE = (
-    *(
-        OSError,
-        EOFError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        LookupError,
-        ArithmeticError,
-        MemoryError,
-    ),
-    *(
-        RuntimeError,
-        SyntaxError,
-        tokenize.TokenError,
-        struct.error,
-        zlib.error,
-        tarfile.TarError,
-        zipfile.BadZipFile,
-    ),
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    tokenize.TokenError,
+    struct.error,
+    zlib.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
 )
 """Errors of a reader on a file that was cut off or altered, or has another form."""
 
@@ -95,13 +96,15 @@ def _as_published(files: LocatedFiles, rows: Rows) -> bool:
     if files.source.content is not None:
         return digest(rows) == files.source.content
 
-    return all(
-        _has_hash(path, file.hash) for path, file in zip(files.paths, files.form.files, strict=True)
-    )
+    for path, file in zip(files.paths, files.form.files, strict=True):
+        if not _has_hash(path, file.hash):
+            return False
+
+    return True
 
 
-def _has_hash(path: Path, known: str | None) -> bool:
-    algorithm, _, value = (known or "").partition(":")
+def _has_hash(path: Path, published: str | None) -> bool:
+    algorithm, _, value = (published or "").partition(":")
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest() == value
 
@@ -118,9 +121,7 @@ def _idx(paths: Sequence[Path]) -> Rows:
 
 
 def _idx_array(path: Path) -> Bytes:
-    """Read an array of bytes in MNIST's format: zero, zero, 8 for bytes, the rank, the shape, the
-    data.
-    """
+    """Read an array of bytes in MNIST's format: zero, zero, 8 for bytes, rank, shape, data."""
     content = gzip.decompress(path.read_bytes())
     rank = content[3]
     shape = np.frombuffer(content, ">u4", rank, offset=4)
@@ -135,9 +136,8 @@ def _cifar_binary(paths: Sequence[Path]) -> Rows:
             files = [archive.extractfile(f"cifar-10-batches-bin/{name}") for name in names]
             content = b"".join(file.read() for file in files if file is not None)
             records = np.frombuffer(content, np.uint8).reshape(-1, 1 + 3 * 32 * 32)
-            parts.append(
-                (records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0])
-            )
+            images = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+            parts.append((images, records[:, 0]))
 
     return _images(*parts)
 
@@ -156,21 +156,18 @@ def _cifar_jpeg(paths: Sequence[Path]) -> Rows:
     for part in ("train", "test"):
         content = arrays[f"{part}_bytes"]
         offsets = arrays[f"{part}_offsets"]
-        encoded = (io.BytesIO(content[start:end].tobytes()) for start, end in pairwise(offsets))
-        parts.append(
-            (
-                np.stack([np.asarray(Image.open(image)) for image in encoded]),
-                arrays[f"{part}_labels"],
-            )
-        )
+        images: list[NDArray[Any]] = []
+        for start, end in pairwise(offsets):
+            encoded = io.BytesIO(content[start:end].tobytes())
+            images.append(np.asarray(Image.open(encoded)))
+
+        parts.append((np.stack(images), arrays[f"{part}_labels"]))
 
     return _images(*parts)
 
 
 def _images(train: tuple[Bytes, Bytes], test: tuple[Bytes, Bytes]) -> Rows:
-    """Concatenate the parts: images (n, height, width) or (n, height, width, channels) with their
-    classes.
-    """
+    """Concatenate parts: images (n, height, width[, channels]) with their classes."""
     pixels, classes = (np.concatenate(pair) for pair in zip(train, test, strict=True))
     if pixels.dtype != np.uint8 or len(pixels) != len(classes):
         raise ValueError(f"{len(pixels)} images of {pixels.dtype} have {len(classes)} classes")
@@ -181,7 +178,7 @@ def _images(train: tuple[Bytes, Bytes], test: tuple[Bytes, Bytes]) -> Rows:
 
 
 def _naval(table: Floats) -> Rows:
-    return _sorted(table[:, :NAVAL_INPUTS], table[:, NAVAL_TARGET])
+    return _sort_rows(table[:, :NAVAL_INPUTS], table[:, NAVAL_TARGET])
 
 
 def _naval_npz(paths: Sequence[Path]) -> Rows:
@@ -195,15 +192,15 @@ def _naval_zip(paths: Sequence[Path]) -> Rows:
 
 def _protein_npz(paths: Sequence[Path]) -> Rows:
     table = _arrays(paths[0])["data"]
-    return _sorted(table[:, :9], table[:, 9])
+    return _sort_rows(table[:, :9], table[:, 9])
 
 
 def _protein_csv(paths: Sequence[Path]) -> Rows:
     table = np.loadtxt(paths[0], delimiter=",", skiprows=1)
-    return _sorted(table[:, 1:], table[:, 0])
+    return _sort_rows(table[:, 1:], table[:, 0])
 
 
-def _sorted(inputs: Floats, targets: Floats) -> Rows:
+def _sort_rows(inputs: Floats, targets: Floats) -> Rows:
     order = np.lexsort((targets, *inputs.T))
     return Rows(inputs[order], targets[order])
 
@@ -225,3 +222,31 @@ READERS: dict[str, Callable[[Sequence[Path]], Rows]] = {
     "protein_npz": _protein_npz,
 }
 """Readers by the names of the forms in `sources`."""
+
+
+def load(name: str, protocol: TrainingProtocol) -> Splits:
+    """Return the parts of a data set under a protocol.
+
+    Raises:
+        SettingsError: A file is missing and cannot be fetched.
+        TrainingError: A file has other content than the protocol was made for.
+    """
+
+    def parts() -> layout.Parts:
+        return layout.cut(_rows(name, protocol), protocol)
+
+    return cache.splits(f"{name}-{protocol.data}", protocol, parts)
+
+
+def scaling(name: str, protocol: TrainingProtocol) -> Scaling:
+    """Return the scaling of the parts that `load` returns.
+
+    Raises:
+        SettingsError: A file is missing and cannot be fetched.
+        TrainingError: A file has other content than the protocol was made for.
+    """
+    return layout.scaling(_rows(name, protocol), protocol)
+
+
+def _rows(name: str, protocol: TrainingProtocol) -> layout.Rows:
+    return read(name, sources.locate(name, protocol.data))

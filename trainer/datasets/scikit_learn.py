@@ -16,31 +16,26 @@ from numpy.typing import NDArray
 
 from archive.errors import TrainingError
 from archive.trainer.datasets import layout
-from archive.trainer.datasets.scaling import Scaling
-from archive.trainer.datasets.splits import DataPart, Splits, Targets
+from archive.trainer.datasets.splits import DataPart, Scaling, Splits, Targets
 from archive.trainer.protocols.base import TrainingProtocol
 
 
-def digits(protocol: TrainingProtocol) -> Splits:
-    """Return scikit-learn's handwritten digits: images (n, 1, 8, 8), classes 0 to 9."""
-    return split(*_digits(), protocol, per_feature=False)
+def load(name: str, protocol: TrainingProtocol) -> Splits:
+    """Return a data set's parts under a protocol.
 
-
-def diabetes(protocol: TrainingProtocol) -> Splits:
-    """Return scikit-learn's diabetes data: ten standardised measurements, the standardised progress
-    after a year.
+    Args:
+        name: `digits`, images (n, 1, 8, 8) in classes 0 to 9; or `diabetes`, ten measurements and
+            the progress after a year.
+        protocol: Protocol with the sizes, the kind and the seed of the split.
     """
-    return split(*_diabetes(), protocol, per_feature=True)
+    inputs, targets = _rows(name)
+    return split(inputs, targets, protocol, per_feature=name == "diabetes")
 
 
-def digits_scaling(protocol: TrainingProtocol) -> Scaling:
-    """Return how `digits` standardises its images."""
-    return scaling(*_digits(), protocol, per_feature=False)
-
-
-def diabetes_scaling(protocol: TrainingProtocol) -> Scaling:
-    """Return how `diabetes` standardises its measurements and its target."""
-    return scaling(*_diabetes(), protocol, per_feature=True)
+def scaling_of(name: str, protocol: TrainingProtocol) -> Scaling:
+    """Return the scaling of the parts that `load` returns."""
+    inputs, targets = _rows(name)
+    return scaling(inputs, targets, protocol, per_feature=name == "diabetes")
 
 
 def split(
@@ -63,14 +58,18 @@ def split(
         ValueError: The protocol's sizes do not add up to n.
     """
     train, valid, test = _parts(targets, protocol)
-    inputs = _standardised(inputs, train, axis=0 if per_feature else None)
+    inputs = _standardise(inputs, train, axis=0 if per_feature else None)
     if np.issubdtype(targets.dtype, np.integer):
         y: Targets = targets.astype(np.int64)
     else:
-        y = _standardised(targets.astype(np.float64), train, axis=0).astype(np.float32)
+        y = _standardise(targets.astype(np.float64), train, axis=0).astype(np.float32)
 
     x = inputs.astype(np.float32)
-    return Splits(*(DataPart(x[rows], y[rows]) for rows in (train, valid, test)))
+    return Splits(
+        train=DataPart(x[train], y[train]),
+        valid=DataPart(x[valid], y[valid]),
+        test=DataPart(x[test], y[test]),
+    )
 
 
 def scaling(
@@ -80,7 +79,7 @@ def scaling(
     *,
     per_feature: bool,
 ) -> Scaling:
-    """Return how `split` standardises a data set; arguments and errors as for `split`."""
+    """Return the scaling by which `split` standardises a data set; arguments as for `split`."""
     train, _, _ = _parts(targets, protocol)
     mean, deviation = _moments(inputs, train, axis=0 if per_feature else None)
     target = None
@@ -93,13 +92,12 @@ def scaling(
     )
 
 
-def _digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _rows(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    if name == "diabetes":
+        return _table("diabetes_data_raw.csv.gz"), _table("diabetes_target.csv.gz")
+
     table = _table("digits.csv.gz", delimiter=",")
     return table[:, :-1].reshape(-1, 1, 8, 8), table[:, -1].astype(np.int64)
-
-
-def _diabetes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return _table("diabetes_data_raw.csv.gz"), _table("diabetes_target.csv.gz")
 
 
 def _parts(targets: NDArray[np.generic], protocol: TrainingProtocol) -> list[NDArray[np.intp]]:
@@ -114,20 +112,17 @@ def _parts(targets: NDArray[np.generic], protocol: TrainingProtocol) -> list[NDA
 
 
 def _table(name: str, delimiter: str | None = None) -> NDArray[np.float64]:
-    """Read a table of scikit-learn from its package folder: a trial does not wait for the import of
-    scikit-learn.
-    """
+    """Read a table from scikit-learn's folder: its import would take a trial long."""
     package = importlib.util.find_spec("sklearn")
     if package is None or package.origin is None:
         raise TrainingError("the package scikit-learn, which holds the data, is not installed")
 
-    with gzip.open(
-        Path(package.origin).parent / "datasets" / "data" / name, "rt", encoding="utf-8"
-    ) as file:
+    path = Path(package.origin).parent / "datasets" / "data" / name
+    with gzip.open(path, "rt", encoding="utf-8") as file:
         return np.loadtxt(file, delimiter=delimiter)
 
 
-def _standardised(
+def _standardise(
     values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None
 ) -> NDArray[np.float64]:
     mean, deviation = _moments(values, train, axis)

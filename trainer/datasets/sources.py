@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +63,10 @@ class DownloadSource:
     content: str | None = None
 
 
+def _fashion(name: str, sha256: str) -> SourceFile:
+    return SourceFile(f"fashion-mnist/{name}", f"{FASHION}/{name}", f"sha256:{sha256}")
+
+
 SOURCES: dict[tuple[str, str], DownloadSource] = {
     ("cifar10", "official"): DownloadSource(
         "https://www.cs.toronto.edu/~kriz/cifar.html",
@@ -99,26 +102,23 @@ SOURCES: dict[tuple[str, str], DownloadSource] = {
         (
             FileForm(
                 "idx",
-                tuple(
-                    SourceFile(f"fashion-mnist/{name}", f"{FASHION}/{name}", f"sha256:{sha256}")
-                    for name, sha256 in (
-                        (
-                            "train-images-idx3-ubyte.gz",
-                            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-                        ),
-                        (
-                            "train-labels-idx1-ubyte.gz",
-                            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-                        ),
-                        (
-                            "t10k-images-idx3-ubyte.gz",
-                            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-                        ),
-                        (
-                            "t10k-labels-idx1-ubyte.gz",
-                            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-                        ),
-                    )
+                (
+                    _fashion(
+                        "train-images-idx3-ubyte.gz",
+                        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                    ),
+                    _fashion(
+                        "train-labels-idx1-ubyte.gz",
+                        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                    ),
+                    _fashion(
+                        "t10k-images-idx3-ubyte.gz",
+                        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                    ),
+                    _fashion(
+                        "t10k-labels-idx1-ubyte.gz",
+                        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+                    ),
                 ),
             ),
             FileForm("keras_npz", (SourceFile("fashion_mnist.npz"),)),
@@ -162,8 +162,8 @@ SOURCES: dict[tuple[str, str], DownloadSource] = {
 }
 """Sources by name and edition. UCI publishes no hashes, so its data are verified by their content.
 
-The SHA-256 of Fashion-MNIST's files and of CIFAR-10 are those of TensorFlow Datasets
-(url_checksums/fashion_mnist.txt, url_checksums/cifar10.txt), that of `mnist.npz` is in Keras
+The SHA-256 of Fashion-MNIST's files and of CIFAR-10 are in TensorFlow Datasets
+(url_checksums/fashion_mnist.txt, url_checksums/cifar10.txt), the one of `mnist.npz` is in Keras
 (keras/src/datasets/mnist.py). CIFAR-10 is read in its binary form, since the other one is pickled.
 Its JPEG edition is a lossy conversion by a third party.
 """
@@ -193,38 +193,48 @@ def locate(name: str, edition: str) -> LocatedFiles:
     label = name if edition == "official" else f"{name} ({edition})"
     folder = os.environ.get("ARCHIVE_DATA_DIR")
     for form in source.forms:
-        for place in user_paths.data_folders():
-            paths = tuple(place / file.name for file in form.files)
+        for data_folder in user_paths.data_folders():
+            paths = tuple(data_folder / file.name for file in form.files)
             if all(path.is_file() for path in paths):
                 return LocatedFiles(source, form, paths)
 
-    fetched = next((form for form in source.forms if all(file.url for file in form.files)), None)
+    fetchable = _fetchable_form(source)
     if folder:
-        names = " or ".join(_listed([file.name for file in form.files]) for form in source.forms)
+        names = " or ".join(_file_names(form) for form in source.forms)
+        advice = f"put {names} there, from {source.origin}"
+        if fetchable is not None:
+            advice += ", or unset ARCHIVE_DATA_DIR to have them fetched"
+
         raise MissingDataError(
             f"the data of {label} are not found in {folder} and {folder}/data "
-            f"(ARCHIVE_DATA_DIR): put {names} there, "
-            f"from {source.origin}"
-            + (", or unset ARCHIVE_DATA_DIR to have them fetched" if fetched else "")
+            f"(ARCHIVE_DATA_DIR): {advice}"
         )
 
-    if fetched is None:
+    if fetchable is None:
         raise MissingDataError(
             f"{source.forms[0].files[0].name}, which holds the data of {label}, is not in "
-            f"{home()}: put it there, "
-            f"from {source.origin}, or into the folder that ARCHIVE_DATA_DIR names"
+            f"{home()}: put it there, from {source.origin}, or into the folder that "
+            "ARCHIVE_DATA_DIR names"
         )
 
-    return LocatedFiles(
-        source, fetched, tuple(_fetched(name, file, home()) for file in fetched.files)
-    )
+    fetched = [_fetch(name, file, home()) for file in fetchable.files]
+    return LocatedFiles(source, fetchable, tuple(fetched))
 
 
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _fetchable_form(source: DownloadSource) -> FileForm | None:
+    for form in source.forms:
+        if all(file.url for file in form.files):
+            return form
+
+    return None
 
 
-def _fetched(name: str, file: SourceFile, folder: Path) -> Path:
+def _file_names(form: FileForm) -> str:
+    *names, last = [file.name for file in form.files]
+    return f"{', '.join(names)} and {last}" if names else last
+
+
+def _fetch(name: str, file: SourceFile, folder: Path) -> Path:
     """Fetch one file atomically, verified by its published hash."""
     # Both take long to import, and only a download needs them.
     import pooch
@@ -243,6 +253,5 @@ def _fetched(name: str, file: SourceFile, folder: Path) -> Path:
 
     raise MissingDataError(
         f"{file.name}, which holds data of {name}, cannot be fetched from {file.url} ({reason}): "
-        f"put it into {folder}, "
-        f"or into the folder that ARCHIVE_DATA_DIR names"
+        f"put it into {folder}, or into the folder that ARCHIVE_DATA_DIR names"
     )

@@ -1,11 +1,22 @@
-"""The three parts of a data set as arrays: loaded by a task, copied to the device by a training."""
+"""Parts of a data set as arrays, with their scaling and the check of a loader's result.
+
+A task loads them, a training copies them to its device. They are standardised:
+
+    x = (raw - mean) / deviation        of each channel of an image, or each feature
+
+Means and deviations come from the training part. In the data set's own unit, a standardised target
+y of a regression is y * deviation + mean.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from archive.errors import TrainingError
 
 Inputs = NDArray[np.float32]
 Targets = NDArray[np.int64] | NDArray[np.float32]
@@ -30,3 +41,91 @@ class Splits:
     train: DataPart
     valid: DataPart
     test: DataPart
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Means and deviations of a protocol's training part.
+
+    Attributes:
+        mean: Mean of each channel, or each feature; one number stands for all of them.
+        deviation: Standard deviation likewise.
+        target: Mean and deviation of the target of a regression; None in a classification.
+    """
+
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    target: tuple[float, float] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers as JSON values."""
+        return {
+            "mean": list(self.mean),
+            "deviation": list(self.deviation),
+            "target": self.target and list(self.target),
+        }
+
+
+def check_splits(
+    splits: Any, task: str, *, classification: bool, input_shape: tuple[int, ...], outputs: int
+) -> Splits:
+    """Check the result of a task's loader, which may come from another package, and return it.
+
+    Args:
+        splits: The result.
+        task: Name of the task, for messages.
+        classification: Whether the targets are classes.
+        input_shape: Shape of one input.
+        outputs: Number of classes.
+
+    Raises:
+        TrainingError: It is no `Splits`, or an array differs from the task's description.
+    """
+    if not isinstance(splits, Splits):
+        raise TrainingError(
+            f"the loader of the task {task} must return Splits, got {type(splits).__name__}"
+        )
+
+    for name in ("train", "valid", "test"):
+        part: DataPart = getattr(splits, name)
+        fault = _array_fault(part, classification) or _content_fault(
+            part, input_shape, outputs if classification else None
+        )
+        if fault is not None:
+            raise TrainingError(
+                f"the loader of the task {task} returns a part {name} whose {fault}"
+            )
+
+    return splits
+
+
+def _array_fault(part: DataPart, classification: bool) -> str | None:
+    """Return the fault of an array's type as the end of a message; None without one."""
+    dtypes = {"inputs": np.float32, "targets": np.int64 if classification else np.float32}
+    for name, dtype in dtypes.items():
+        array = getattr(part, name)
+        if not isinstance(array, np.ndarray):
+            return f"{name} must be an array of numpy, got {type(array).__name__}"
+
+        if array.dtype != dtype:
+            return f"{name} must be of {np.dtype(dtype).name}, got {array.dtype}"
+
+    return None
+
+
+def _content_fault(part: DataPart, input_shape: tuple[int, ...], classes: int | None) -> str | None:
+    """Return the fault of the shapes or the classes as the end of a message; None without one."""
+    if part.inputs.shape[1:] != input_shape:
+        return f"inputs must have the shape {('n', *input_shape)}, got {part.inputs.shape}"
+
+    if not len(part.inputs) or part.targets.shape != part.inputs.shape[:1]:
+        return (
+            f"targets must be one for each of {len(part.inputs)} inputs, at least one, got "
+            f"{part.targets.shape}"
+        )
+
+    if classes is not None and not 0 <= part.targets.min() <= part.targets.max() < classes:
+        wrong = part.targets[(part.targets < 0) | (part.targets >= classes)][0]
+        return f"targets must be classes from 0 to {classes - 1}, got {wrong}"
+
+    return None

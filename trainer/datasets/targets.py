@@ -33,9 +33,7 @@ Labels = dict[str, Any]
 
 
 def kind_of_array(targets: NDArray[Any], *, of_images: bool) -> Kind:
-    """Return the kind of an array of finite numbers, text or booleans; one of objects holds
-    integers (`joined`).
-    """
+    """Return the kind of an array of finite numbers, text or booleans; objects are integers."""
     if targets.dtype.kind in "bU" or (of_images and targets.dtype.kind in "uiO"):
         return "classes"
 
@@ -44,10 +42,7 @@ def kind_of_array(targets: NDArray[Any], *, of_images: bool) -> Kind:
 
 
 def kind_of_labels(labels: Labels | None) -> Kind:
-    """Return the kind of the targets with these labels;
-
-    None for texts with numbers that are not finite.
-    """
+    """Return the kind of the targets with these labels; None stands for numbers not finite."""
     if labels is None:
         return "values"
 
@@ -60,11 +55,11 @@ def kind_of_labels(labels: Labels | None) -> Kind:
 
 
 def labels_of(texts: Sequence[str]) -> Labels | None:
-    """Return the label of each distinct text: its exact number if all are finite numbers, else the
-    text itself.
+    """Return the label of each distinct text.
 
     Returns:
-        None if all are numbers, and some not finite.
+        The exact numbers if all are finite numbers, else the texts; None if all are numbers, and
+        some not finite.
     """
     numbers: Labels = {}
     finite = True
@@ -72,7 +67,7 @@ def labels_of(texts: Sequence[str]) -> Labels | None:
         try:
             number = decimal(text)
         except ValueError:
-            return {each: each for each in texts}
+            return dict(zip(texts, texts, strict=True))
 
         finite = finite and math.isfinite(number)
         numbers[text] = _exact(text, number)
@@ -84,8 +79,8 @@ def classes_of_texts(texts: Sequence[str], labels: Labels | None) -> NDArray[np.
     """Return the number of the class of each text, in the order of the labels."""
     named = {text: text for text in texts} if labels is None else labels
     ordered = sorted(set(named.values()))
-    places = {label: place for place, label in enumerate(ordered)}
-    return np.array([places[named[text]] for text in texts], np.int64)
+    classes = {label: number for number, label in enumerate(ordered)}
+    return np.array([classes[named[text]] for text in texts], np.int64)
 
 
 def classes_of_array(labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -93,7 +88,7 @@ def classes_of_array(labels: NDArray[Any]) -> NDArray[np.int64]:
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return the targets of parts in one array; integers with and without a sign stay exact."""
     kinds = {part.dtype.kind for part in parts}
     if kinds == {"u", "i"}:

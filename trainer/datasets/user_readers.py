@@ -2,14 +2,13 @@
 
     CSV     one row an input, numbers in every column but the target's, no gaps
     npz     x, y                                              split by the protocol
-            x_train, y_train, x_test, y_test                  the test part is that of the file
-            … and x_valid, y_valid                            all three parts are those of the file
+            x_train, y_train, x_test, y_test                  the test part is the file's
+            … and x_valid, y_valid                            all three parts are the file's
 
 `x` is (n, features) of numbers, or images (n, height, width) or (n, height, width, channels), as
-bytes or floats; `y`
-is (n,): classes or values (`archive.trainer.datasets.targets`). Images with the channels first are
-recognised where the shape tells, and turned. Arrays of Python objects are refused, since reading
-them runs code from the file.
+bytes or floats; `y` is (n,): classes or values (`archive.trainer.datasets.targets`). Images with
+the channels first are recognised where the shape tells, and turned. Arrays of Python objects are
+refused, since reading them runs code from the file.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +88,14 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
                 f"row {number} of {path} has {len(line)} entries, the header has {len(head)}"
             )
 
-    at = head.index(target)
+    target_column = head.index(target)
     inputs = np.empty((len(table), len(head) - 1))
-    for column, place in enumerate(place for place in range(len(head)) if place != at):
-        inputs[:, column] = _numbers(path, place, head[place], [line[place] for line in table])
+    for column, name in enumerate(head):
+        if column != target_column:
+            index = column if column < target_column else column - 1
+            inputs[:, index] = _numbers(path, column, name, [line[column] for line in table])
 
-    texts = [line[at].strip() for line in table]
+    texts = [line[target_column].strip() for line in table]
     if "" in texts:
         raise UnusableFileError(
             f"row {texts.index('') + 1} of {path} has nothing in the column {target!r}"
@@ -101,14 +103,13 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
 
     labels = targets.labels_of(texts)
     if (kind or targets.kind_of_labels(labels)) == "values":
-        return _content(path, inputs, _numbers(path, at, target, texts), None)
+        return _content(path, inputs, _numbers(path, target_column, target, texts), None)
 
-    numeric = labels is not None and any(not isinstance(label, str) for label in labels.values())
-    advice = (
-        ": append :values to the column's name if they are no classes"
-        if numeric and not kind
-        else ""
-    )
+    advice = ""
+    are_numbers = labels is not None and Decimal in map(type, labels.values())
+    if are_numbers and not kind:
+        advice = ": append :values to the column's name if they are no classes"
+
     return _content(path, inputs, targets.classes_of_texts(texts, labels), None, advice)
 
 
@@ -116,7 +117,7 @@ def _csv_lines(path: Path, content: bytes) -> list[list[str]]:
     try:
         lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         # Lines without an entry are no rows.
-        return [line for line in lines if any(entry.strip() for entry in line)]
+        return [line for line in lines if any(map(str.strip, line))]
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
@@ -134,16 +135,17 @@ def _check_head(path: Path, head: Sequence[str], target: str) -> None:
         )
 
     if head.count(target) != 1:
-        how = "no column" if target not in head else "two columns"
-        fault = f"{path} has {how} {target!r} to predict"
+        count = "no column" if target not in head else "two columns"
+        fault = f"{path} has {count} {target!r} to predict"
         raise UnusableFileError(fault, f"{fault}: it has {', '.join(head[:12])}")
 
     # One input would count twice, or one of the names is wrong. Columns without a name are no
     # repetition.
-    if repeated := [name for name in head if name and head.count(name) > 1]:
-        raise UnusableFileError(
-            f"{path} has two columns of one name", f"{path} has two columns {repeated[0]!r}"
-        )
+    for name in head:
+        if name and head.count(name) > 1:
+            raise UnusableFileError(
+                f"{path} has two columns of one name", f"{path} has two columns {name!r}"
+            )
 
     if len(head) < 2:
         raise UnusableFileError(f"{path} has no column beside {target!r} to predict it from")
@@ -168,35 +170,31 @@ def read_npz(path: Path, content: bytes, kind: Kind | None = None) -> FileConten
                 "numpy.savez"
             )
 
+        arrays: dict[str, NDArray[Any]] = {}
         with loaded as file:
-            # numpy returns the bytes of a member that is no array.
-            arrays = {
-                name: array for name in file.files if isinstance(array := file[name], np.ndarray)
-            }
+            for name in file.files:
+                array = file[name]
+                # numpy returns the bytes of a member that is no array.
+                if isinstance(array, np.ndarray):
+                    arrays[name] = array
     except UNREADABLE as error:
+        reason = str(error)
         # numpy takes any unknown format for a pickle, and its message recommends unsafe loading.
-        why = (
-            "it is none, or has Python objects, which are not loaded"
-            if "allow_pickle" in str(error)
-            else error
-        )
+        if "allow_pickle" in reason:
+            reason = "it is none, or has Python objects, which are not loaded"
+
         fault = f"{path} is no file of numpy arrays (npz)"
-        raise UnusableFileError(fault, f"{fault}: {why}") from None
+        raise UnusableFileError(fault, f"{fault}: {reason}") from None
 
-    for suffixes in (("_train", "_valid", "_test"), ("_train", "_test"), ("",)):
-        if all(f"{letter}{suffix}" in arrays for suffix in suffixes for letter in "xy"):
-            break
-    else:
-        fault = f"{path} must have x and y, or x_train, y_train, x_test and y_test"
-        raise UnusableFileError(fault, f"{fault}: it has {', '.join(arrays) or 'nothing'}")
+    suffixes = _suffixes(path, arrays)
+    counts = [_count_rows(path, arrays, suffix) for suffix in suffixes]
+    parts: tuple[int, int, int] | None = None
+    if len(counts) > 1:
+        parts = (counts[0], counts[1] if len(counts) == 3 else 0, counts[-1])
 
-    counts = [_paired(path, arrays, suffix) for suffix in suffixes]
-    parts = (
-        None if len(counts) == 1 else (counts[0], counts[1] if len(counts) == 3 else 0, counts[-1])
-    )
     try:
         x = np.concatenate([arrays[f"x{suffix}"] for suffix in suffixes])
-        y = targets.joined([arrays[f"y{suffix}"] for suffix in suffixes])
+        y = targets.join([arrays[f"y{suffix}"] for suffix in suffixes])
     except ValueError as error:
         fault = f"the parts of {path} do not go together"
         raise UnusableFileError(fault, f"{fault}: {error}") from None
@@ -208,14 +206,28 @@ def read_npz(path: Path, content: bytes, kind: Kind | None = None) -> FileConten
     return replace(_content(path, inputs, answers, parts, advice), turned=turned)
 
 
-def _paired(path: Path, arrays: Mapping[str, NDArray[Any]], suffix: str) -> int:
+def _suffixes(path: Path, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
+    """Return the suffixes of the parts in the names of the arrays; one empty suffix without parts.
+
+    Raises:
+        UnusableFileError: Arrays are missing.
+    """
+    for suffixes in (("_train", "_valid", "_test"), ("_train", "_test"), ("",)):
+        names = [f"x{suffix}" for suffix in suffixes] + [f"y{suffix}" for suffix in suffixes]
+        if arrays.keys() >= set(names):
+            return suffixes
+
+    fault = f"{path} must have x and y, or x_train, y_train, x_test and y_test"
+    raise UnusableFileError(fault, f"{fault}: it has {', '.join(arrays) or 'nothing'}")
+
+
+def _count_rows(path: Path, arrays: Mapping[str, NDArray[Any]], suffix: str) -> int:
     x = arrays[f"x{suffix}"]
     y = arrays[f"y{suffix}"]
     if x.ndim not in (2, 3, 4) or y.ndim != 1 or len(x) != len(y) or 0 in x.shape:
         raise UnusableFileError(
             f"x{suffix} and y{suffix} of {path} must be (n, features) or images (n, height, "
-            "width[, channels]), and "
-            f"(n,): got {x.shape} and {y.shape}"
+            f"width[, channels]), and (n,): got {x.shape} and {y.shape}"
         )
 
     return len(y)
@@ -278,7 +290,7 @@ def _finite(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.fl
     return values
 
 
-def _numbers(path: Path, place: int, name: str, texts: Sequence[str]) -> NDArray[np.float64]:
+def _numbers(path: Path, column: int, name: str, texts: Sequence[str]) -> NDArray[np.float64]:
     values = np.empty(len(texts))
     for row, text in enumerate(texts):
         try:
@@ -289,7 +301,7 @@ def _numbers(path: Path, place: int, name: str, texts: Sequence[str]) -> NDArray
         if not abs(values[row]) <= LARGEST:
             limit = f" up to {LARGEST:.1e}" if np.isfinite(values[row]) else ""
             fault = f"row {row + 1} of {path} must have a finite number{limit} in the column"
-            raise UnusableFileError(f"{fault} {place + 1}", f"{fault} {name!r}, got {text!r}")
+            raise UnusableFileError(f"{fault} {column + 1}", f"{fault} {name!r}, got {text!r}")
 
     return values
 
@@ -323,8 +335,7 @@ def _content(
     if counts.min() < FEWEST_OF_A_CLASS:
         raise UnusableFileError(
             f"each class of {path} must have at least {FEWEST_OF_A_CLASS} rows, the rarest of "
-            f"{len(counts)} has "
-            f"{counts.min()}{advice}"
+            f"{len(counts)} has {counts.min()}{advice}"
         )
 
     return FileContent(rows, "classes", len(counts), parts)

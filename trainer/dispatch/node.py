@@ -1,7 +1,6 @@
 """A node of a dispatcher: an actor that runs trials, one at a time, and passes on their messages.
 
-    dispatcher: start(spec) ─> TrialProcess on this machine ─> poll() … poll() ─> messages, the last
-    one ends it
+    start(spec) ─> TrialProcess on this machine ─> poll() … poll() ─> messages, the last one ends it
 
 Imported on the nodes of the cluster. The limits of a trial are watched here, where its processes
 and files are.
@@ -17,9 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archive.queue.causes import Cause
-from archive.trainer.daemon.limits.scratch import ScratchFolder, ScratchFolders
-from archive.trainer.daemon.limits.trial_limits import excess
-from archive.trainer.daemon.limits.trial_memory import TrialMemory
+from archive.trainer.daemon.scratch import ScratchFolder, ScratchFolders
+from archive.trainer.daemon.trial_limits import TrialMemory, excess
 from archive.trainer.trial import devices
 from archive.trainer.trial.messages import Message, TrialFailed
 from archive.trainer.trial.process import TrialProcess
@@ -84,9 +82,8 @@ class TrialNode:
         trial = self._trial
         deadline = time.monotonic() + POLL_SECONDS
         if trial is None:
-            return TrialNews(
-                [TrialFailed("the node has no such trial", True, cause=Cause.CRASH)], 0.0
-            )
+            failed = TrialFailed("the node has no such trial", retry=True, cause=Cause.CRASH)
+            return TrialNews([failed], 0.0)
 
         while True:
             messages = trial.messages()

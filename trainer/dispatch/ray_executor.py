@@ -1,5 +1,4 @@
-"""Trials on a Ray cluster: one daemon with many slots claims, and each trial runs in an actor on a
-node.
+"""Trials on a Ray cluster: one daemon with many slots claims, and actors on the nodes train.
 
     claim ──> RayExecutor.start ──> actor of the requested resources ──> trial on its node
                 pending actors make Ray's autoscaler add nodes; an actor serves several trials, one
@@ -18,18 +17,88 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from multiprocessing.connection import Connection
+from typing import Any, ClassVar, NamedTuple
 
 from archive.errors import TrainingError
 from archive.queue.causes import Cause
-from archive.trainer.daemon.in_flight import TrialHandle
-from archive.trainer.daemon.limits.scratch import ScratchFolder
-from archive.trainer.dispatch.idle_actors import IdleActors, discard
+from archive.ray_connection import NAMESPACE, connected
+from archive.trainer.daemon.executors import TrialHandle
+from archive.trainer.daemon.scratch import ScratchFolder
 from archive.trainer.dispatch.node import TrialNews, TrialNode
-from archive.trainer.dispatch.ray_connection import NAMESPACE, connected
 from archive.trainer.trial import failures
 from archive.trainer.trial.messages import EpochReport, Message, TrialFailed, TrialInterrupted
 from archive.trainer.trial.spec import TrialSpec
+
+IDLE_SECONDS = 30.0
+"""Time after which an actor without a trial is ended, so that the cluster can shrink."""
+
+
+class _IdleActor(NamedTuple):
+    """An actor without a trial.
+
+    Attributes:
+        actor: The actor.
+        deletion: Reference of its answer when the files of the last trial are deleted.
+        since: Time of the trial's end, by `time.monotonic`.
+    """
+
+    actor: Any
+    deletion: Any
+    since: float
+
+
+class IdleActors:
+    """The idle actors of one daemon."""
+
+    def __init__(self) -> None:
+        self._actors: list[_IdleActor] = []
+
+    def add(self, actor: Any, deletion: Any) -> None:
+        """Add an actor, with the reference of its last answer."""
+        self._actors.append(_IdleActor(actor, deletion, time.monotonic()))
+
+    def take(self) -> Any | None:
+        """Remove and return the actor that was added last; None if there is none."""
+        return self._actors.pop().actor if self._actors else None
+
+    def discard_old(self) -> None:
+        """End the actors that have been idle for long and have nothing to delete."""
+        import ray
+
+        latest = time.monotonic() - IDLE_SECONDS
+        kept: list[_IdleActor] = []
+        old: list[_IdleActor] = []
+        for idle in self._actors:
+            has_deleted = idle.since < latest and ray.wait([idle.deletion], timeout=0)[0]
+            (old if has_deleted else kept).append(idle)
+
+        self._actors = kept
+        for idle in old:
+            discard_actor(idle.actor)
+
+    def discard_all(self, seconds: float) -> None:
+        """End all actors.
+
+        Args:
+            seconds: Longest wait for their deletions.
+        """
+        import ray
+
+        if self._actors:
+            deletions = [idle.deletion for idle in self._actors]
+            ray.wait(deletions, num_returns=len(deletions), timeout=seconds)
+
+        while self._actors:
+            discard_actor(self._actors.pop().actor)
+
+
+def discard_actor(actor: Any) -> None:
+    """End an actor, with a trial that it runs."""
+    import ray
+
+    ray.kill(actor, no_restart=True)
+
 
 log = logging.getLogger("archive.trainer")
 
@@ -108,11 +177,8 @@ class RayExecutor:
             return idle
 
         try:
-            return (
-                ray.remote(TrialNode)
-                .options(namespace=NAMESPACE, **self._request)
-                .remote(self._scratch)
-            )
+            actor_class = ray.remote(TrialNode).options(namespace=NAMESPACE, **self._request)
+            return actor_class.remote(self._scratch)
         except (ValueError, TypeError) as error:
             raise TrainingError(f"Ray refuses the resources of a trial: {error}") from error
 
@@ -121,7 +187,7 @@ class RayExecutor:
         self._idle.discard_old()
 
     def close(self) -> None:
-        """End all actors; those whose trials have ended may delete their files before."""
+        """End all actors; the idle ones may delete their files before."""
         for trial in list(self._trials.values()):
             trial.kill()
 
@@ -136,9 +202,11 @@ class RayExecutor:
             return
 
         self._looked_at = now
-        asked = {
-            trial.pending: trial for trial in self._trials.values() if trial.pending is not None
-        }
+        asked: dict[Any, RayTrial] = {}
+        for trial in self._trials.values():
+            if trial.pending is not None:
+                asked[trial.pending] = trial
+
         if asked:
             answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=0)
             for answer in answered:
@@ -157,7 +225,7 @@ class RayExecutor:
             return
 
         if deletion is None:
-            discard(actor)
+            discard_actor(actor)
         else:
             self._idle.add(actor, deletion)
 
@@ -173,11 +241,13 @@ class RayTrial:
 
     Attributes:
         pending: Reference of the answer that is waited for; None after the end.
-        watched: True: the node keeps to the limits of the trial.
+        enforces_limits: True: the node enforces the limits of the trial.
     """
 
     pid = None
-    watched = True
+    due = None
+    enforces_limits = True
+    waitable: ClassVar[list[Connection | int]] = []
 
     def __init__(self, executor: RayExecutor, number: int, actor: Any, spec: TrialSpec) -> None:
         self._executor = executor
@@ -186,7 +256,8 @@ class RayTrial:
         self._messages: list[Message] = []
         self._seen: float | None = None
         self._unreachable_since: float | None = None
-        self._over = self._lost = False
+        self._over = False
+        self._lost = False
         self._starts = 0
         self.host: str | None = None
         self.pending: Any = None
@@ -248,7 +319,7 @@ class RayTrial:
             # The actor is well; starting the trial has failed.
             self.host = self.host or "?"
             cause = error.cause if isinstance(error.cause, Exception) else error
-            self._end(_elsewhere(failures.refusal_of(cause)))
+            self._end(_allow_elsewhere(failures.refusal_of(cause)))
         except ray.exceptions.RayError as error:
             self._lose(error)
         else:
@@ -257,7 +328,7 @@ class RayTrial:
 
     def _start(self, actor: Any) -> None:
         self._actor = actor
-        self._starts = self._starts + 1
+        self._starts += 1
         self.pending = actor.start.remote(self._spec)
 
     def _receive(self, news: str | TrialNews) -> None:
@@ -267,10 +338,10 @@ class RayTrial:
             log.info("trial started host=%s", news)
         else:
             self._seen = time.monotonic() - news.silent_seconds
-            self._messages += [_elsewhere(message) for message in news.messages]
-            self._over = self._over or any(
-                not isinstance(message, EpochReport) for message in news.messages
-            )
+            for message in news.messages:
+                self._messages.append(_allow_elsewhere(message))
+                if not isinstance(message, EpochReport):
+                    self._over = True
 
         if not self._over:
             self.pending = self._actor.poll.remote()
@@ -286,20 +357,15 @@ class RayTrial:
         if self.host is None and self._starts < MOST_STARTS:
             # The trial had not begun: its actor was lost while it was idle, or before it had a
             # node.
-            discard(self._actor)
+            discard_actor(self._actor)
             self._start(self._executor.actor(new=True))
             return
 
         self._lost = True
         where = f"the node {self.host}" if self.host else "a node"
         words = str(error).strip().splitlines() or [type(error).__name__]
-        self._end(
-            TrialFailed(
-                f"{where} of the Ray cluster was lost: {words[-1].strip()[:_MOST_WORDS]}",
-                True,
-                cause=Cause.CRASH,
-            )
-        )
+        reason = f"{where} of the Ray cluster was lost: {words[-1].strip()[:_MOST_WORDS]}"
+        self._end(TrialFailed(reason, retry=True, cause=Cause.CRASH))
 
     def _end(self, last: Message) -> None:
         if not self._over:
@@ -317,10 +383,8 @@ class RayTrial:
             return default
 
 
-def _elsewhere(message: Message) -> Message:
-    """Return a message, with another attempt in place of a refusal: the next one may run on another
-    node.
-    """
+def _allow_elsewhere(message: Message) -> Message:
+    """Replace a refusal by another attempt, which may run on another node."""
     if isinstance(message, TrialFailed) and message.refused:
         return replace(message, retry=True, refused=False)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.export import ExportedProgram
 
-    from archive.trainer.datasets.scaling import Scaling
+    from archive.trainer.datasets.splits import Scaling
 
 FORMATS = (".pt2", ".onnx", ".safetensors")
 METADATA = "archive"

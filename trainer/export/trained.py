@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from archive.api import Archive
-    from archive.trainer.datasets.scaling import Scaling
+    from archive.trainer.datasets.splits import Scaling
     from archive.trainer.storage.weights_file import SavedWeights
 
 

@@ -45,11 +45,10 @@ def evaluate(
         outputs = _outputs(network, part, batch)
         loss = loss_of(outputs, part.targets, task).double()
 
-    metric = (
-        (outputs.argmax(dim=1) == part.targets).double().mean()
-        if task.metric == "accuracy"
-        else loss
-    )
+    metric = loss
+    if task.metric == "accuracy":
+        metric = (outputs.argmax(dim=1) == part.targets).double().mean()
+
     # Both at once: each number that is read makes the processor wait for a GPU.
     values: list[float] = torch.stack((loss, metric)).tolist()
     return values[0], values[1]

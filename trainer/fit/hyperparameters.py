@@ -1,17 +1,17 @@
-"""Hyperparameters of a proposal that override the protocol: learning rate, weight decay, dropout,
-norm bounds.
+"""Hyperparameters of a proposal that override the protocol.
 
-| name            | value                                          | default              |
-|-----------------|------------------------------------------------|----------------------|
-| `learning_rate` | > 0: the peak of the protocol's schedule       | that of the protocol |
-| `weight_decay`  | >= 0                                           | that of the protocol |
-| `dropout`       | in [0, 1): share of a layer's inputs           | 0                    |
-| `max_norm`      | > 0: bound of the L2 norm of a unit's weights, kept by scaling after each step | no bound |
+| name            | value                                                 | default        |
+|-----------------|-------------------------------------------------------|----------------|
+| `learning_rate` | > 0: the peak of the protocol's schedule              | the protocol's |
+| `weight_decay`  | >= 0                                                  | the protocol's |
+| `dropout`       | in [0, 1): share of a layer's inputs                  | 0              |
+| `max_norm`      | > 0: bound of the L2 norm of a unit's weights,        | no bound       |
+|                 | kept by scaling after each step                       |                |
 
 A value is a number for the whole network, or a list with one number for each layer with weights
 (decision layers included): in the order of `Architecture.canonical`, or of
 `archive.trainer.nn.base.weighted_layers` where an operation of the architecture is several layers.
-A weight that several layers share counts as one layer, whose inputs are those of them all. A unit
+A weight that several layers share counts as one layer with the inputs of all of them. A unit
 is an output feature or channel, or an index of an embedding.
 
 The protocol decides everything else, and the evaluation keeps its name; the overrides are recorded
@@ -54,10 +54,10 @@ class Hyperparameters:
             UnknownNameError: There is no hyperparameter of a name.
             UsageError: A value is no number, no list of numbers, or out of range.
         """
-        known = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls)]
         for name in recorded:
-            if name not in known:
-                raise UnknownNameError("hyperparameter", name, known)
+            if name not in names:
+                raise UnknownNameError("hyperparameter", name, names)
 
         return cls(**{name: _value(name, value) for name, value in recorded.items()})
 
@@ -84,18 +84,15 @@ class Hyperparameters:
 
 def _value(name: str, value: Any) -> Value:
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(_number(name, each) for each in value)
+        return tuple(_number(name, number) for number in value)
 
     return _number(name, value)
 
 
 def _number(name: str, value: Any) -> float:
-    described, holds = _RANGES[name]
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not (math.isfinite(value) and holds(value))
-    ):
-        raise UsageError(f"{name} must be {described}, got {value!r}")
+    description, is_in_range = _RANGES[name]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and math.isfinite(value) and is_in_range(value)):
+        raise UsageError(f"{name} must be {description}, got {value!r}")
 
     return float(value)

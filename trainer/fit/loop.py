@@ -1,31 +1,76 @@
 """The training loop of one network, and its checkpoint.
 
-    batches ──> steps ──> validation ──> curve, best     once an epoch, until the rule of convergence or the last epoch
+    batches ──> steps ──> validation ──> curve, best    once an epoch, until convergence or the last
        └── after each step a checkpoint may be due; a training resumed from it takes the same steps
 
 A checkpoint holds the network, the best epoch's weights, the optimisers' state and their position
 in the schedule, the generator of the batches at the begin of the epoch with the losses of the
-batches since, and the generators of dropout and of torch.
+batches since, and the generators of dropout and of torch. Modules such as `nn.Dropout` draw from
+torch's.
+
+Early stopping is a function of the curve, so that a resumed trial ends where one that was never
+interrupted does. The rules of `TrainingProtocol.convergence`:
+
+| rule        | training ends after `patience` epochs                                             |
+|-------------|-----------------------------------------------------------------------------------|
+| `patience`  | since the one with the best validation metric; the loss breaks ties               |
+| `threshold` | in a row whose validation loss is not lower by `threshold` than the lowest so far |
+
+`threshold` is the rule of Auto-Keras (arXiv:1806.10282), taken there from scikit-learn's
+MLPClassifier.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from archive.errors import TrainingError
-from archive.trainer.fit import random_states
 from archive.trainer.fit.batches import Batches
-from archive.trainer.fit.early_stopping import has_converged
 from archive.trainer.fit.evaluate import BestEpoch, evaluate
 from archive.trainer.fit.steps import Steps, under
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.recipes.base import Stop
 from archive.trainer.recipes.checkpoint import SavedState
 from archive.trainer.recipes.context import TrialContext
+
+
+@contextmanager
+def seed_generators(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed the generators of the CPU and of a device, and restore them afterwards."""
+    before = read_generators(device)
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+
+    try:
+        yield
+    finally:
+        restore_generators(before, device)
+
+
+def read_generators(device: torch.device) -> dict[str, Tensor]:
+    """Return the states of the generators of the CPU and of a device, by name."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+
+    return states
+
+
+def restore_generators(states: Mapping[str, Tensor], device: torch.device) -> None:
+    """Restore the states that `read_generators` returned; a missing one is left as it is."""
+    if "cpu" in states:
+        torch.set_rng_state(states["cpu"].cpu())
+
+    if "cuda" in states and device.type == "cuda":
+        torch.cuda.set_rng_state(states["cuda"].cpu(), device)
 
 
 class Training:
@@ -35,7 +80,7 @@ class Training:
         network: The network, on its device.
         parts: `train`, `valid` and `test`, on the network's device.
         steps: The network's optimisers.
-        trial: The trial, whose reports are the whole epochs so far.
+        trial: The trial; its reports are the whole epochs so far.
 
     Attributes:
         best: The best epoch so far.
@@ -61,17 +106,19 @@ class Training:
         self._inputs = 0
 
     def run(self) -> str | None:
-        """Train, and return why training ended: `epochs`, `rung`, or the rule of convergence; None
-        if interrupted.
+        """Train, and return the reason of the end: `epochs`, `rung`, or the rule of convergence.
+
+        Returns:
+            None if the trial was interrupted.
 
         Raises:
             TrainingError: The loss is no longer finite.
         """
-        while (ended := self._ended()) is None:
+        while (end := self._end()) is None:
             if not self._epoch():
                 return None
 
-        return ended
+        return end
 
     def save(self) -> None:
         """Save the state after the last step."""
@@ -85,13 +132,13 @@ class Training:
             "best": self.best.weights,
             "optimiser": self.steps.state(),
             "drop": self.steps.dropout.states(),
-            "random": random_states.read(self.parts["train"].targets.device),
+            "random": read_generators(self.parts["train"].targets.device),
         }
-        tensors = {
-            f"{part}.{name}": tensor
-            for part, named in parts.items()
-            for name, tensor in named.items()
-        }
+        tensors: dict[str, Tensor] = {}
+        for part, named in parts.items():
+            for name, tensor in named.items():
+                tensors[f"{part}.{name}"] = tensor
+
         tensors["order"] = self._order_before if self._losses else self._order.get_state()
         if self._losses:
             tensors["losses"] = torch.stack(self._losses)
@@ -108,12 +155,12 @@ class Training:
         self.steps.resume(state["steps"], under("optimiser.", tensors))
         device = self.parts["train"].targets.device
         self.steps.dropout.restore(under("drop.", tensors), device)
-        random_states.write(under("random.", tensors), device)
+        restore_generators(under("random.", tensors), device)
         self._order.set_state(tensors["order"])
         self._losses = list(tensors["losses"].to(device).unbind()) if "losses" in tensors else []
         self._inputs = state["inputs"]
 
-    def _ended(self) -> str | None:
+    def _end(self) -> str | None:
         trial = self.trial
         if trial.reports == 0 or self._losses:
             return None
@@ -145,10 +192,11 @@ class Training:
         return True
 
     def _pass(self) -> float | None:
-        """Take the remaining steps of one epoch; return the mean loss of its inputs, each before
-        its own step.
+        """Take the remaining steps of one epoch.
 
-        None if the trial was interrupted; the state is then saved.
+        Returns:
+            The mean loss of its inputs, each before its own step; None if the trial was
+            interrupted, after its state was saved.
         """
         self._order_before = self._order.get_state()
         # The batches before a resumption are drawn again, which brings the generator to where it
@@ -175,3 +223,31 @@ def _check_finite(epoch: int, **losses: float) -> None:
     for name, loss in losses.items():
         if not math.isfinite(loss):
             raise TrainingError(f"training diverged: {name} is {loss} in epoch {epoch}")
+
+
+def has_converged(protocol: TrainingProtocol, best_epoch: int, losses: Sequence[float]) -> bool:
+    """Whether training should end.
+
+    Args:
+        protocol: Protocol with the rule, its patience and its threshold.
+        best_epoch: The epoch with the best validation metric, from 1.
+        losses: Validation loss of each epoch so far.
+    """
+    if protocol.convergence == "threshold":
+        return _without_improvement(losses, protocol.threshold) >= protocol.patience
+
+    return len(losses) - best_epoch >= protocol.patience
+
+
+def _without_improvement(losses: Sequence[float], threshold: float) -> int:
+    """Return the number of last epochs in a row that did not lower the loss by the threshold."""
+    lowest = math.inf
+    count = 0
+    for loss in losses:
+        if loss > lowest - threshold:
+            count += 1
+        else:
+            lowest = loss
+            count = 0
+
+    return count

@@ -18,26 +18,24 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 def out_of_memory(error: Exception) -> str | None:
     """Return torch's message on exhausted memory, without its advice; None for any other error."""
     if type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in _NO_MEMORY):
-        # The host's allocator begins with a position in its source code.
-        return (
-            first_line(error)
-            .rpartition("DefaultCPUAllocator: ")[2]
-            .partition(_ADVICE)[0]
-            .rstrip(".")
-        )
+        # The message of the CPU allocator begins with a position in torch's source code.
+        message = first_line(error).rpartition("DefaultCPUAllocator: ")[2]
+        return message.partition(_ADVICE)[0].rstrip(".")
 
     return None
 
 
 def device_memory() -> int:
-    """Return the memory of this machine that a process may use, in bytes: a container's limit, if
-    it has one.
-    """
+    """Return the memory of this machine in bytes, or the limit of the container if it is lower."""
     import psutil
 
-    total = int(psutil.virtual_memory().total)
-    limits = [_limit(path) for path in _LIMITS]
-    return min([total, *(limit for limit in limits if limit is not None)])
+    memory = int(psutil.virtual_memory().total)
+    for path in _LIMITS:
+        limit = _limit(path)
+        if limit is not None:
+            memory = min(memory, limit)
+
+    return memory
 
 
 def _limit(path: str) -> int | None:

@@ -4,11 +4,11 @@ Equal to `torch.optim` with `fused=True` to the last bit. The first optimiser of
 torch's compiler, which no trial uses, and doubled the start-up time of a trainer. A step here costs
 two calls.
 
-symbol  meaning                                                   where
-λ       learning rate of the step                                 `rate` of `step`
-w       weight decay; none for vectors: biases, normalisations    `protocol.weight_decay`
-m, v    running means of the gradient and of its square           AdamW (arXiv:1711.05101, algorithm 2)
-μ       momentum, in Nesterov's form                              SGD, `protocol.momentum`
+symbol  meaning                                                  where
+λ       learning rate of the step                                `rate` of `step`
+w       weight decay; none for vectors: biases, normalisations   `protocol.weight_decay`
+m, v    running means of the gradient and of its square          AdamW (arXiv:1711.05101, alg. 2)
+μ       momentum, in Nesterov's form                             SGD, `protocol.momentum`
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ class ParameterGroup(ABC):
 
     @abstractmethod
     def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
-        """Update the parameters and the state; the rate is a number, or () float32 on the
-        parameters' device.
+        """Update the parameters and the state.
+
+        Args:
+            gradients: One for each parameter.
+            rate: A number, or () float32 on the parameters' device.
         """
 
     @abstractmethod
     def state(self) -> dict[str, list[Tensor]]:
-        """Return the state of each parameter, by name; also before the first step, every name must
-        be there.
-        """
+        """Return the state of each parameter, by name; it has all names before the first step."""
 
     @abstractmethod
     def resume(self, state: Mapping[str, list[Tensor]]) -> None:
@@ -69,8 +70,9 @@ class AdamW(ParameterGroup):
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
     def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
-        """Decay, then divide the mean by the root of the mean square, both corrected for their
-        start at zero.
+        """Decay the weights, then divide the mean by the root of the mean square.
+
+        Both means are corrected for their start at zero.
         """
         torch._foreach_add_(self.steps, 1)
         torch._fused_adamw_(
@@ -97,10 +99,8 @@ class AdamW(ParameterGroup):
         """Restore the running means and the number of steps."""
         self.means = self._like_parameters(state["mean"])
         self.squares = self._like_parameters(state["square"])
-        self.steps = [
-            torch.empty_like(own).copy_(t)
-            for own, t in zip(self.steps, state["steps"], strict=True)
-        ]
+        for count, saved in zip(self.steps, state["steps"], strict=True):
+            count.copy_(saved)
 
 
 class SGD(ParameterGroup):
@@ -169,33 +169,34 @@ class Optimiser:
         """
         with torch.no_grad():
             for group in self.groups:
-                group.step(
-                    [torch.zeros_like(p) if p.grad is None else p.grad for p in group.parameters],
-                    rate,
-                )
+                gradients: list[Tensor] = []
+                for parameter in group.parameters:
+                    gradient = parameter.grad
+                    gradients.append(torch.zeros_like(parameter) if gradient is None else gradient)
+
+                group.step(gradients, rate)
                 for parameter in group.parameters:
                     parameter.grad = None
 
     def state(self) -> dict[str, Tensor]:
         """Return the state by name; not copies."""
-        return {
-            f"{at}.{name}.{place}": tensor
-            for at, group in enumerate(self.groups)
-            for name, tensors in group.state().items()
-            for place, tensor in enumerate(tensors)
-        }
+        state: dict[str, Tensor] = {}
+        for group_index, group in enumerate(self.groups):
+            for name, tensors in group.state().items():
+                for index, tensor in enumerate(tensors):
+                    state[f"{group_index}.{name}.{index}"] = tensor
+
+        return state
 
     def resume(self, state: Mapping[str, Tensor]) -> None:
         """Restore a state."""
-        for at, group in enumerate(self.groups):
-            own: dict[str, list[Tensor]] = {}
+        for group_index, group in enumerate(self.groups):
+            group_state: dict[str, list[Tensor]] = {}
             for name in group.state():
-                count = len(group.parameters)
-                own[name] = [
-                    state[key] for place in range(count) if (key := f"{at}.{name}.{place}") in state
-                ]
+                keys = [f"{group_index}.{name}.{index}" for index in range(len(group.parameters))]
+                group_state[name] = [state[key] for key in keys if key in state]
 
-            group.resume(own)
+            group.resume(group_state)
 
 
 def _group(parameters: list[Tensor], decay: float, protocol: TrainingProtocol) -> ParameterGroup:

@@ -1,10 +1,10 @@
 """Floating-point precision of a training: chosen by the device, and recorded with the result.
 
-| precision | convolutions, products | all else | `auto` chooses it                                     |
-|-----------|------------------------|----------|-------------------------------------------------------|
-| `float32` | float32                | float32  | on a CPU, and on a GPU without units for bfloat16     |
-| `bf16`    | bfloat16               | float32  | on a GPU that has such units (compute capability 8.0) |
-| `tf32`    | TensorFloat-32         | float32  | never; only a GPU of that capability has such units   |
+| precision | convolutions, products | all else | chosen by `auto`                                 |
+|-----------|------------------------|----------|--------------------------------------------------|
+| `float32` | float32                | float32  | on a CPU, and on a GPU without bfloat16 units    |
+| `bf16`    | bfloat16               | float32  | on a GPU with these (compute capability 8.0)     |
+| `tf32`    | TensorFloat-32         | float32  | never; it needs a GPU of that capability         |
 
 TensorFloat-32 has the exponent of float32 and 10 bits of mantissa. PyTorch uses it by default for
 convolutions, but not for products of matrices: both are set here, so that the recorded precision is
@@ -12,9 +12,8 @@ the one that was used.
 
 A CPU uses float32 even if it has instructions for bfloat16, so that a seed's result is the same on
 all CPUs. Wide convolutions are faster in `bf16` there, small networks slower (`python -m
-tests.benchmarks trainer` prints both). Networks are not
-compiled: compilation takes a minute of a processor, longer than most trials, for steps that are a
-third faster at best.
+tests.benchmarks trainer` prints both). Networks are not compiled: compilation takes a minute of a processor, longer
+than most trials, for steps that are a third faster at best.
 """
 
 from __future__ import annotations
@@ -57,9 +56,7 @@ def choose(requested: str, device: torch.device) -> str:
 
 @contextmanager
 def tf32_units(precision: str) -> Iterator[None]:
-    """Switch a GPU's TensorFloat-32 units on for `tf32` and off for any other precision; restore
-    them at the end.
-    """
+    """Use a GPU's TensorFloat-32 units in this context for `tf32` alone."""
     convolutions = torch.backends.cudnn
     products = torch.backends.cuda.matmul
     before = convolutions.allow_tf32, products.allow_tf32

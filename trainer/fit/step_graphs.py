@@ -3,10 +3,10 @@
 A step of a small network is hundreds of kernels, and to launch them takes a processor longer than a
 GPU computes. The batches of an epoch have two sizes at most, so there are two graphs at most.
 
-    the first `WARMUP` steps of a size     run kernel by kernel; libraries and the optimiser allocate what they keep
-    the last of them                       watched: a step that waits for the GPU cannot be recorded
-    the next one                           recorded: the same calls, whose kernels are not run yet
-    from then on                           batch and learning rates copied to the recorded addresses, then a replay
+    the first `WARMUP` steps of a size   kernel by kernel: libraries and the optimiser allocate
+    the last of them                     watched: a step that waits for the GPU cannot be recorded
+    the next one                         recorded: the same calls, without running their kernels
+    from then on                         batch and rates copied to the recorded addresses, a replay
 
 A replay repeats the same kernels; only the content of tensors can differ. Steps that draw random
 numbers on the CPU would repeat these numbers, and are not recorded. Neither are networks that take
@@ -49,11 +49,11 @@ its losses."""
 
 
 def suit(network: nn.Module) -> bool:
-    """Whether steps of a network may be recorded: recording is not switched off, and replays follow
-    the progress.
+    """Whether steps of a network may be recorded.
 
-    A network that depends on the progress of the training must keep it in tensors, which
-    `set_progress` changes. A replay would repeat the value of a Python number.
+    Recording must not be switched off, and replays must follow the progress. A network that depends
+    on the progress of the training must keep it in tensors, which `set_progress` changes. A replay
+    would repeat the value of a Python number.
     """
     if os.environ.get(SWITCH) == "0":
         return False
@@ -93,7 +93,7 @@ class StepGraphs:
         self._seen: Counter[torch.Size] = Counter()
         self._records = True
         self._earlier = torch.cuda.max_memory_allocated(device)
-        # Kernels on a stream of their own can be recorded; the default stream's cannot.
+        # Kernels of the default stream cannot be recorded.
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
 
@@ -119,9 +119,7 @@ class StepGraphs:
     def _warm_up(
         self, inputs: Tensor, targets: Tensor, rates: Sequence[float], watched: bool
     ) -> Tensor:
-        """Take a step on the stream of the recording, as its libraries keep memory for each
-        stream.
-        """
+        """Take a step on the recording's stream: libraries keep memory for each stream."""
         if not watched:
             return self._run(inputs, targets, rates)
 
@@ -153,21 +151,21 @@ class StepGraphs:
             return
 
         graph = torch.cuda.CUDAGraph()
-        own_inputs = inputs.clone()
-        own_targets = targets.clone()
-        own_rates = [torch.full((), rate, device=self._device) for rate in rates]
+        recorded_inputs = inputs.clone()
+        recorded_targets = targets.clone()
+        recorded_rates = [torch.full((), rate, device=self._device) for rate in rates]
         generator = torch.cuda.get_rng_state(self._device)
         try:
             # The device is set first: a recording waits for the current one, and would create a
-            # context there. Garbage may hold graphs of earlier trainings, whose end a recording
-            # does not survive.
+            # context there. Garbage may hold graphs of earlier trainings; a recording does not
+            # survive their deletion.
             with (
                 runtime.pause_gc(),
                 torch.cuda.device(self._device),
                 _stream_kept(self._device),
                 torch.cuda.graph(graph, pool=self._pool, stream=self._stream),
             ):
-                losses = self._step(own_inputs, own_targets, own_rates)
+                losses = self._step(recorded_inputs, recorded_targets, recorded_rates)
         except RuntimeError as error:
             self._clear()
             self._give_up(first_line(error))
@@ -176,12 +174,12 @@ class StepGraphs:
             _renew_generator(self._device, generator)
             return
 
-        self._recorded[inputs.shape] = _Recorded(graph, own_inputs, own_targets, own_rates, losses)
+        self._recorded[inputs.shape] = _Recorded(
+            graph, recorded_inputs, recorded_targets, recorded_rates, losses
+        )
 
     def _most_used(self) -> int:
-        """Return the largest memory of this training's tensors; the present one after an earlier
-        use of more.
-        """
+        """Return the largest memory of this training; the present one if it is not known."""
         peak = torch.cuda.max_memory_allocated(self._device)
         return peak if peak > self._earlier else torch.cuda.memory_allocated(self._device)
 
@@ -205,8 +203,8 @@ class _Recorded(NamedTuple):
         self.inputs.copy_(inputs)
         self.targets.copy_(targets)
         # A kernel's argument: a copy from the processor's memory would wait for the GPU.
-        for own, rate in zip(self.rates, rates, strict=True):
-            own.fill_(rate)
+        for recorded, rate in zip(self.rates, rates, strict=True):
+            recorded.fill_(rate)
 
         self.graph.replay()
         return self.losses.clone()
@@ -227,22 +225,19 @@ def _waits() -> Iterator[list[str]]:
             yield waits
         finally:
             torch.cuda.set_sync_debug_mode(before)
-            waits += [text for warning in caught if _WAITS in (text := str(warning.message))]
+            texts = [str(warning.message) for warning in caught]
+            waits += [text for text in texts if _WAITS in text]
 
 
 @contextmanager
 def _stream_kept(device: torch.device) -> Iterator[None]:
-    """Restore the current stream afterwards: in older versions of torch, a failed recording leaves
-    its own.
-    """
+    """Restore the current stream: older versions of torch leave a failed recording's."""
     with torch.cuda.stream(torch.cuda.current_stream(device)):
         yield
 
 
 def _renew_generator(device: torch.device, state: Tensor) -> None:
-    """Give torch's generator of a GPU a new state of this content: a failed recording makes the old
-    one unusable.
-    """
+    """Give torch's generator of a GPU a new state: a failed recording breaks the old one."""
     renewed = torch.Generator(device)
     renewed.set_state(state)
     index = torch.cuda.current_device() if device.index is None else device.index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from archive.trainer.fit.precision import autocast_context
 from archive.trainer.fit.step_graphs import StepGraphs
 from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, applied_layers, weighted_layers
 from archive.trainer.nn.dropout import InputDropout
-from archive.trainer.nn.units import unit_weights
+from archive.trainer.nn.units import UnitWeights, unit_weights
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 
@@ -28,7 +28,7 @@ class Steps:
         network: The network.
         task: Task to learn.
         protocol: Training protocol.
-        total: Number of steps in all the protocol's epochs, which the schedule spans even if
+        total: Number of steps in all the protocol's epochs. The schedule spans them even if
             training ends early.
         overrides: Hyperparameters that differ from the protocol.
         precision: `float32`, `bf16` or `tf32`.
@@ -36,8 +36,8 @@ class Steps:
 
     Attributes:
         dropout: Dropout of the layers' inputs, by the overrides.
-        graphs: Recorded steps, on a GPU without such dropout, for networks whose progress is in
-            tensors; else None.
+        graphs: Recorded steps, on a GPU without such dropout, for networks that keep their
+            progress in tensors; else None.
         done: Number of steps taken.
     """
 
@@ -60,12 +60,11 @@ class Steps:
         self.loss = training_loss(task, protocol)
         self.optimisers = _optimisers(network, protocol, overrides)
         bounds = overrides.of_layers("max_norm", len(layers), math.inf)
-        self.bounded = [
-            (weights, bound)
-            for layer, bound in zip(layers, bounds, strict=True)
-            if bound < math.inf
-            for weights in unit_weights(layer)
-        ]
+        self.bounded: list[tuple[UnitWeights, float]] = []
+        for layer, bound in zip(layers, bounds, strict=True):
+            if bound < math.inf:
+                self.bounded += [(weights, bound) for weights in unit_weights(layer)]
+
         device = next(network.parameters()).device
         self.autocast = autocast_context(precision, device)
         # A graph would repeat the numbers of the dropout's generators.
@@ -89,17 +88,18 @@ class Steps:
 
     def state(self) -> dict[str, Tensor]:
         """Return the optimisers' state by name; not copies."""
-        return {
-            f"{at}.{name}": tensor
-            for at, (optimiser, _) in enumerate(self.optimisers)
-            for name, tensor in optimiser.state().items()
-        }
+        state: dict[str, Tensor] = {}
+        for index, (optimiser, _) in enumerate(self.optimisers):
+            for name, tensor in optimiser.state().items():
+                state[f"{index}.{name}"] = tensor
+
+        return state
 
     def resume(self, done: int, state: Mapping[str, Tensor]) -> None:
         """Restore the optimisers' state after so many steps."""
         self.done = done
-        for at, (optimiser, _) in enumerate(self.optimisers):
-            optimiser.resume(under(f"{at}.", state))
+        for index, (optimiser, _) in enumerate(self.optimisers):
+            optimiser.resume(under(f"{index}.", state))
 
     def _step(self, inputs: Tensor, targets: Tensor, rates: Sequence[float | Tensor]) -> Tensor:
         with self.autocast:
@@ -109,7 +109,9 @@ class Steps:
         for (optimiser, _), rate in zip(self.optimisers, rates, strict=True):
             optimiser.step(rate)
 
-        self._bound()
+        for weights, bound in self.bounded:
+            weights.bound(bound)
+
         return loss.detach() * len(targets)
 
     def _clear(self) -> None:
@@ -117,9 +119,7 @@ class Steps:
             parameter.grad = None
 
     def _losses(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the loss of the outputs, and the loss that is minimised: with that of an auxiliary
-        head.
-        """
+        """Return the loss of the outputs, and the minimised loss, with an auxiliary head's."""
         if not isinstance(self.network, HasAuxiliaryHead):
             loss = self.loss(self.network(inputs), targets)
             return loss, loss
@@ -128,24 +128,19 @@ class Steps:
         loss = self.loss(outputs, targets)
         return loss, loss + self.network.auxiliary_weight * self.loss(auxiliary, targets)
 
-    def _bound(self) -> None:
-        for weights, bound in self.bounded:
-            weights.bound(bound)
-
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names have a prefix, by the rest of their names."""
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
+    """Return the tensors with a prefix in their names, by the rest of their names."""
+    selected: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if name.startswith(prefix):
+            selected[name.removeprefix(prefix)] = tensor
+
+    return selected
 
 
 def factor_at(progress: float, protocol: TrainingProtocol) -> float:
-    """Return the factor of the learning rate at a progress in [0, 1]: linear up and a cosine down,
-    or always 1.
-    """
+    """Return the learning rate's factor at a progress in [0, 1]: linear up, a cosine down, or 1."""
     if protocol.schedule == "constant":
         return 1.0
 
@@ -161,32 +156,48 @@ def _optimisers(
 ) -> list[tuple[Optimiser, float]]:
     """Return optimisers with the peaks of their learning rates: one, unless the layers differ.
 
-    Parameters outside of the layers with weights, such as those of normalisations between them,
-    follow the protocol where the layers have a list of values. One of several layers follows the
-    first.
+    Where the layers have a list of values, parameters outside of the layers with weights, such as
+    normalisations between them, follow the protocol.
     """
-    listed = any(
-        isinstance(value, tuple) for value in (overrides.learning_rate, overrides.weight_decay)
-    )
+    listed = isinstance(overrides.learning_rate, tuple) or isinstance(overrides.weight_decay, tuple)
     layers = weighted_layers(network)
     # A number is for the whole network, even one without such layers.
     count = len(layers) if listed else 1
     rates = overrides.of_layers("learning_rate", count, protocol.learning_rate)
     decays = overrides.of_layers("weight_decay", count, protocol.weight_decay)
-    each = [replace(protocol, weight_decay=decay) for decay in decays]
-    first = {
-        id(parameter): at
-        for at, layer in reversed([*enumerate(layers)])
-        for parameter in layer.parameters()
-    }
-    others = [parameter for parameter in network.parameters() if id(parameter) not in first]
-    if not listed or (len({*zip(rates, decays, strict=True)}) == 1 and not others):
-        return [(Optimiser(network.parameters(), each[0]), rates[0])]
+    by_layer, others = _parameters_by_layer(network, layers)
+    alike = len(set(zip(rates, decays, strict=True))) == 1 and not others
+    if alike or not listed:
+        return [_optimiser(network.parameters(), protocol, rates[0], decays[0])]
 
-    owned = [
-        [one for one in layer.parameters() if first[id(one)] == at]
-        for at, layer in enumerate(layers)
-    ]
-    by_layer = zip(owned, each, rates, strict=True)
-    optimisers = [(Optimiser(parameters, own), rate) for parameters, own, rate in by_layer]
-    return optimisers + ([(Optimiser(others, protocol), protocol.learning_rate)] if others else [])
+    optimisers: list[tuple[Optimiser, float]] = []
+    for parameters, rate, decay in zip(by_layer, rates, decays, strict=True):
+        optimisers.append(_optimiser(parameters, protocol, rate, decay))
+
+    if others:
+        optimisers.append((Optimiser(others, protocol), protocol.learning_rate))
+
+    return optimisers
+
+
+def _parameters_by_layer(
+    network: nn.Module, layers: Sequence[nn.Module]
+) -> tuple[list[list[nn.Parameter]], list[nn.Parameter]]:
+    """Return the parameters of each layer, and all others; a shared one is the first layer's."""
+    assigned: set[int] = set()
+    by_layer: list[list[nn.Parameter]] = []
+    for layer in layers:
+        by_layer.append(_without(layer.parameters(), assigned))
+        assigned.update(map(id, by_layer[-1]))
+
+    return by_layer, _without(network.parameters(), assigned)
+
+
+def _without(parameters: Iterable[nn.Parameter], assigned: set[int]) -> list[nn.Parameter]:
+    return [parameter for parameter in parameters if id(parameter) not in assigned]
+
+
+def _optimiser(
+    parameters: Iterable[nn.Parameter], protocol: TrainingProtocol, rate: float, decay: float
+) -> tuple[Optimiser, float]:
+    return Optimiser(parameters, replace(protocol, weight_decay=decay)), rate

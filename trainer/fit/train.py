@@ -1,8 +1,7 @@
 """The default recipe: training of one network on one task, with one seed, on one device.
 
-    network ── shuffled batches ──> steps ──> validation ──> report        once an epoch, until convergence
-                                                 └─ best so far: weights copied, tested once at the
-                                                 end
+    network ── batches ──> steps ──> validation ──> report      once an epoch, until convergence
+                                        └─ best so far: weights copied, tested once at the end
 
 The same architecture (in any order of its layers), task, protocol, seed and number of threads give
 the same result to the last bit on one CPU, however often the training was interrupted and resumed;
@@ -22,8 +21,8 @@ import torch
 from archive.architecture.graph import Architecture
 from archive.errors import TrainingError
 from archive.trainer.datasets.splits import Splits
+from archive.trainer.fit import loop
 from archive.trainer.fit import precision as precisions
-from archive.trainer.fit import random_states
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.evaluate import evaluate
 from archive.trainer.fit.hyperparameters import Hyperparameters
@@ -46,8 +45,8 @@ def fit(trial: TrialContext) -> FitResult:
 
     The metrics of the result are `valid_<metric>`, `valid_loss`, `train_loss` and the metric on the
     test part (`test_accuracy`, `test_mse`), all at the best epoch; `best_epoch`, `params` and
-    `flops` (`archive.trainer.nn.costs`). The best epoch is that of the task's metric on the
-    validation part, whatever the study optimises; the weights are its.
+    `flops` (`archive.trainer.nn.costs`). The task's metric on the validation part chooses the best
+    epoch, whatever the study optimises; the weights are the best epoch's.
 
     Raises:
         UnknownNameError: There is no hyperparameter of a name.
@@ -62,9 +61,9 @@ def fit(trial: TrialContext) -> FitResult:
     overrides = Hyperparameters.of(trial.hyperparameters)
     precision = precisions.choose(trial.precision, device)
     try:
-        with precisions.tf32_units(precision), random_states.seeded(trial.seed, device):
+        with precisions.tf32_units(precision), loop.seed_generators(trial.seed, device):
             splits = trial.data()
-            training = _prepared(trial, splits, overrides, device, precision)
+            training = _prepare(trial, splits, overrides, device, precision)
             saved = trial.checkpoint.load({"data": _digest(splits), "precision": precision})
             if saved is not None:
                 training.resume(saved)
@@ -116,7 +115,7 @@ def train(
         initial: Initial weights, in the canonical order; None draws them from the seed.
         inherited: Record of `initial` in the outcome, as JSON values.
         epochs: Train up to this epoch, with the schedule of all of the protocol's; None trains all.
-            The outcome is that of the whole training at this epoch, and a checkpoint is saved.
+            The outcome equals the whole training's at this epoch, and a checkpoint is saved.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
         checkpoint: File of the checkpoint; None saves none.
 
@@ -140,7 +139,7 @@ def train(
     return run(fit, trial)
 
 
-def _prepared(
+def _prepare(
     trial: TrialContext,
     splits: Splits,
     overrides: Hyperparameters,

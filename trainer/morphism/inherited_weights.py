@@ -3,7 +3,7 @@
     find_ancestor ── lineage ──> nearest ancestor with usable weights ──> InheritedWeights       in the daemon, no torch
     InheritedWeights() ── weights file ──> the ancestor's weights ──> the network's weights      in the trial
 
-`archive.trainer.protocols.morph` has the rules.
+`archive.trainer.protocols.base` has the rules.
 """
 
 from __future__ import annotations

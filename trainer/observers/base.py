@@ -9,6 +9,8 @@ lease waits for it. The trainer drops metrics that an observer is too slow for.
 
 from __future__ import annotations
 
+import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -65,19 +67,18 @@ class ObservedTrial:
     device: str
 
     def settings(self) -> dict[str, Any]:
-        """Return what the trial's metrics may depend on, as one flat mapping: nested names are
-        joined by dots.
-        """
-        nested = {
-            "architecture": self.architecture,
-            "protocol": self.protocol,
-            "hyperparameters": self.hyperparameters,
-        }
+        """Return the conditions of the metrics as a flat mapping; dots join nested names."""
         flat = {
-            name: getattr(self, name)
-            for name in ("study", "task", "space", "agent", "seed", "device")
+            "study": self.study,
+            "task": self.task,
+            "space": self.space,
+            "agent": self.agent,
+            "seed": self.seed,
+            "device": self.device,
+            **_flatten(self.architecture, "architecture."),
+            **_flatten(self.protocol, "protocol."),
+            **_flatten(self.hyperparameters, "hyperparameters."),
         }
-        flat |= _flat(nested)
         return {name: value for name, value in flat.items() if value is not None}
 
 
@@ -119,7 +120,7 @@ class TrialObserver(ABC):
 
     Attributes:
         requires: Names of the modules that it needs beside the archive's own dependencies.
-        extra: Extra of `nas-archive` that installs them; None where a package of its own does.
+        extra: Extra of `nas-archive` that installs them; None if another package does.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
@@ -129,9 +130,7 @@ class TrialObserver(ABC):
         self.home = home
 
     def open(self) -> str:
-        """Prepare for the first trial, and return where the results will be: a folder, an address,
-        or empty.
-        """
+        """Prepare for the first trial; return the folder or address of the results, or empty."""
         return ""
 
     @abstractmethod
@@ -155,22 +154,51 @@ class TrialObserver(ABC):
 
     @abstractmethod
     def on_end(self, trial: ObservedTrial, end: TrialEnd) -> None:
-        """Receive the end of a trial that has started; after `LOST`, another trainer may own the
-        run.
-        """
+        """Receive the end of a started trial; after `LOST`, another trainer may own the run."""
 
     def close(self) -> None:  # noqa: B027 - an observer that keeps nothing open has nothing to do
-        """End: the trainer stops, perhaps with trials that have not ended; it waits seconds, and
-        not for long.
-        """
+        """End within seconds: the trainer stops, perhaps with trials that have not ended."""
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
+            flat |= _flatten(value, f"{prefix}{name}.")
         else:
             flat[prefix + name] = value
 
     return flat
+
+
+HIDDEN = "***"
+
+_LOGIN = re.compile(r"(?<=://)[^/\s]+(?=@)")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL")
+_SHORTEST = 6
+"""Length from which a variable's value counts as a secret: shorter ones occur in any text."""
+
+
+def has_login(text: str) -> bool:
+    """Whether a text has an address with a login, `scheme://user:password@host`."""
+    return _LOGIN.search(text) is not None
+
+
+def redact(text: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return a text without logins in addresses, and without the values of secret variables.
+
+    Args:
+        text: The text.
+        environment: Stands in for `os.environ`.
+    """
+    variables = os.environ if environment is None else environment
+    secrets: set[str] = set()
+    for name, value in variables.items():
+        if _SECRET.search(name.upper()) and len(value) >= _SHORTEST:
+            secrets.add(value)
+
+    # The longest first: one secret may be a part of another.
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+
+    return _LOGIN.sub(HIDDEN, text)

@@ -1,7 +1,7 @@
 """MLflow: one experiment a study, one run a proposal.
 
     params    every choice of the training     metrics   the curve; at the end `value` and `cost.…`
-    tags      archive.run, archive.proposal, architecture, agent, worker; at the end state and reason
+    tags      archive.run, archive.proposal, architecture, agent, worker; later state and reason
 
 A later attempt at a proposal continues its run, on whichever machine. The login of a server comes
 from MLflow's own variables (`MLFLOW_TRACKING_USERNAME`, `MLFLOW_TRACKING_PASSWORD`,
@@ -39,7 +39,7 @@ class MlflowObserver(TrialObserver):
     Args:
         home: Folder of the trainer's files.
         uri: Tracking URI; `MLFLOW_TRACKING_URI`, else the file store `HOME/mlflow`, if None.
-        experiment: Name of the experiment; that of each study if None.
+        experiment: Name of the experiment; the name of each study if None.
     """
 
     requires = ("mlflow",)
@@ -68,15 +68,16 @@ class MlflowObserver(TrialObserver):
         """See `TrialObserver.on_start`."""
         from mlflow.entities import Param
 
-        experiment = self._experiment(self.experiment or trial.study)
-        run = self._continued(experiment, trial) if trial.continues else None
+        experiment = self._experiment_id(self.experiment or trial.study)
+        run = self._find_run(experiment, trial) if trial.continues else None
         if run is None:
             run = self._client.create_run(
                 experiment, run_name=trial.proposal, tags=_tags(trial)
             ).info.run_id
-            params = [
-                Param(_key(name), str(value)[:_LONGEST]) for name, value in trial.settings().items()
-            ]
+            params: list[Param] = []
+            for name, value in trial.settings().items():
+                params.append(Param(_key(name), str(value)[:_LONGEST]))
+
             self._client.log_batch(run, params=params)
         else:
             self._client.update_run(run, status="RUNNING")
@@ -119,34 +120,33 @@ class MlflowObserver(TrialObserver):
         from mlflow.entities import Metric
 
         now = int(1000 * time.time())
-        self._client.log_batch(
-            run, metrics=[Metric(_key(name), value, now, step) for name, value in values.items()]
-        )
+        metrics = [Metric(_key(name), value, now, step) for name, value in values.items()]
+        self._client.log_batch(run, metrics=metrics)
 
-    def _experiment(self, name: str) -> str:
+    def _experiment_id(self, name: str) -> str:
         if name not in self._experiments:
-            self._experiments[name] = self._opened(name)
+            self._experiments[name] = self._find_or_create(name)
 
         return self._experiments[name]
 
-    def _opened(self, name: str) -> str:
+    def _find_or_create(self, name: str) -> str:
         from mlflow.exceptions import MlflowException
 
         # MLflow looks names up by a filter that puts them in single quotes.
         name = name.replace("'", "’")
-        known = self._client.get_experiment_by_name(name)
-        if known is None:
+        experiment = self._client.get_experiment_by_name(name)
+        if experiment is None:
             try:
                 return str(self._client.create_experiment(name))
             except MlflowException:
                 # Another trainer was first.
-                known = self._client.get_experiment_by_name(name)
-                if known is None:
+                experiment = self._client.get_experiment_by_name(name)
+                if experiment is None:
                     raise
 
-        return str(known.experiment_id)
+        return str(experiment.experiment_id)
 
-    def _continued(self, experiment: str, trial: ObservedTrial) -> str | None:
+    def _find_run(self, experiment: str, trial: ObservedTrial) -> str | None:
         runs: list[Any] = self._client.search_runs(
             [experiment], f"tags.`archive.run` = '{trial.run}'", max_results=1
         )

@@ -1,8 +1,7 @@
-"""The process of an observer: receives the records of trials through a bounded queue, and never
-holds up its trainer.
+"""The process of an observer: receives records through a queue, and never delays its trainer.
 
     trainer ── put ──> queue ── thread ── pipe ──> process: open, on_start, on_metrics …, close
-                         └ full: metrics are dropped          └ an exception: logged once, the next call goes on
+                         └ full: metrics are dropped          └ an exception: logged once
 
 A process and no thread: an observer's library may crash, exit, hang or occupy the interpreter. It
 is started by the fork server of the trials, without the database's login. It ends with its trainer:
@@ -26,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.errors import TrainingError
-from archive.trainer.observers.base import ObservedTrial, TrialEnd, TrialObserver
-from archive.trainer.observers.redaction import redacted
+from archive.trainer.observers.base import ObservedTrial, TrialEnd, TrialObserver, redact
 from archive.trainer.trial import fork_server
 from archive.trainer.trial import log as triallog
 
@@ -72,12 +70,11 @@ ObserverRecord = Started | Measured | Ended
 
 @dataclass(frozen=True, slots=True)
 class ObserverReply:
-    """What the process of an observer says: where it writes to, its first failure, or its last
-    word.
+    """A reply of an observer's process: the place of the results, the first failure, or the end.
 
     Attributes:
-        place: Where the results are; None in the other replies.
-        failure: What failed, and why; None in the other replies.
+        place: Folder or address of the results; None in the other replies.
+        failure: The failed call and its reason; None in the other replies.
         failures: Number of failed calls, in the last reply.
     """
 
@@ -92,7 +89,7 @@ class ObserverProcess:
     Args:
         name: Name of the observer, for the log.
         observer: The observer; pickled.
-        output: File that receives what it prints; None leaves it on standard error.
+        output: File of its output; None leaves the output on standard error.
         capacity: See `CAPACITY`.
 
     Attributes:
@@ -114,7 +111,9 @@ class ObserverProcess:
         self._capacity = capacity
         self._records: queue.SimpleQueue[ObserverRecord | None] = queue.SimpleQueue()
         self._process: Any = None
-        self._killed = self._gone = self._over = False
+        self._killed = False
+        self._gone = False
+        self._over = False
         self._thread = threading.Thread(target=self._feed, daemon=True, name=f"observer {name}")
         self._thread.start()
 
@@ -159,13 +158,12 @@ class ObserverProcess:
         try:
             pipe, self._process = fork_server.start(serve, (self._observer, self._output))
         except Exception as error:
-            # A plug-in may hold what cannot be pickled.
-            reason = (
-                error.reason
-                if isinstance(error, TrainingError)
-                else f"{type(error).__name__}: {error}"
-            )
-            log.warning("observer cannot start observer=%s reason=%r", self.name, redacted(reason))
+            # A plug-in may hold objects that cannot be pickled.
+            reason = f"{type(error).__name__}: {error}"
+            if isinstance(error, TrainingError):
+                reason = error.reason
+
+            log.warning("observer cannot start observer=%s reason=%r", self.name, redact(reason))
             self._gone = True
             return
 
@@ -175,11 +173,11 @@ class ObserverProcess:
         try:
             while (record := self._records.get()) is not None:
                 pipe.send(record)
-                self._hear(pipe)
+                self._log_replies(pipe)
 
             pipe.send(None)
             while True:
-                self._hear(pipe, None)
+                self._log_replies(pipe, None)
         except (OSError, EOFError):
             self._gone = True
             if not self._over and not self._killed:
@@ -190,9 +188,12 @@ class ObserverProcess:
         finally:
             pipe.close()
 
-    def _hear(self, pipe: Connection, seconds: float | None = 0.0) -> None:
-        """Log the replies that have arrived; waits for the first one up to so many seconds, None
-        without limit.
+    def _log_replies(self, pipe: Connection, seconds: float | None = 0.0) -> None:
+        """Log the replies that have arrived.
+
+        Args:
+            pipe: Pipe to the process.
+            seconds: Longest wait for the first reply; None for no limit.
         """
         while pipe.poll(seconds):
             seconds = 0.0
@@ -224,7 +225,7 @@ def serve(argument: tuple[TrialObserver, Path | None], trainer: Connection) -> N
 
     threading.Thread(target=_watch, args=(os.getppid(),), daemon=True, name="watch").start()
     calls = Calls(observer, trainer)
-    with suppress(EOFError, OSError):  # The trainer was killed; what it has sent is kept.
+    with suppress(EOFError, OSError):  # The trainer was killed; its earlier records are kept.
         calls.open()
         while (record := trainer.recv()) is not None:
             calls.make(record)
@@ -243,7 +244,7 @@ def _watch(parent: int) -> None:
 
 @dataclass
 class Calls:
-    """Calls of an observer's methods, whose exceptions end nothing but the call.
+    """Calls of an observer's methods: an exception ends the call alone.
 
     Args:
         observer: The observer.
@@ -262,15 +263,15 @@ class Calls:
     def open(self) -> None:
         """Open the observer; if that fails, all later calls are left out."""
 
-        def opened() -> None:
-            place = self.observer.open()
+        def open_observer() -> None:
+            address = self.observer.open()
             self._open = True
-            self._reply(ObserverReply(place=redacted(place)))
+            self._reply(ObserverReply(place=redact(address)))
 
-        self._try("open", opened)
+        self._try("open", open_observer)
 
     def make(self, record: ObserverRecord) -> None:
-        """Make the call for a record; none for a trial whose start is missing or has failed."""
+        """Make the call for a record; none for a trial without a successful start."""
         if not self._open:
             self.failures += 1
             return
@@ -287,7 +288,7 @@ class Calls:
                 self._try("on_end", lambda: self.observer.on_end(trial, end))
 
     def close(self) -> None:
-        """Close the observer, and say how many calls have failed."""
+        """Close the observer, and reply with the number of failed calls."""
         if self._open:
             self._try("close", self.observer.close)
 
@@ -300,12 +301,10 @@ class Calls:
         except (Exception, SystemExit) as error:
             self.failures += 1
             if self.failures == 1:
-                log.error("observer failed call=%s %s", name, redacted(traceback.format_exc()))
-                lines = str(error).strip().splitlines()
-                reason = (
-                    f"{name}: {type(error).__name__}: {lines[0] if lines else 'without a message'}"
-                )
-                self._reply(ObserverReply(failure=redacted(reason)))
+                log.error("observer failed call=%s %s", name, redact(traceback.format_exc()))
+                lines = str(error).strip().splitlines() or ["without a message"]
+                reason = f"{name}: {type(error).__name__}: {lines[0]}"
+                self._reply(ObserverReply(failure=redact(reason)))
 
             return False
 

@@ -16,8 +16,7 @@ from typing import Any, Union, get_args, get_origin
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
-from archive.trainer.observers.base import TrialObserver
-from archive.trainer.observers.redaction import has_login
+from archive.trainer.observers.base import TrialObserver, has_login
 from archive.user_paths import expanded
 
 registry = Registry(
@@ -51,20 +50,25 @@ def get(name: str) -> type[TrialObserver]:
 
 def options(kind: type[TrialObserver]) -> dict[str, Any]:
     """Return the default of each option of an observer; None where there is none."""
-    return {
-        name: None if each.default is each.empty else each.default
-        for name, each in _parameters(kind).items()
-    }
+    defaults: dict[str, Any] = {}
+    for name, parameter in _parameters(kind).items():
+        defaults[name] = None if parameter.default is parameter.empty else parameter.default
+
+    return defaults
 
 
 def missing(kind: type[TrialObserver]) -> tuple[str, ...]:
     """Return the names of the modules that an observer needs and that are not installed."""
-    return tuple(name for name in kind.requires if find_spec(name) is None)
+    absent: list[str] = []
+    for name in kind.requires:
+        if find_spec(name) is None:
+            absent.append(name)
+
+    return tuple(absent)
 
 
 def create(text: str, home: Path) -> tuple[str, TrialObserver]:
-    """Return the name and the observer that a text like
-    `mlflow:uri=http://host:5000,experiment=mine` asks for.
+    """Return the name and the observer of a text like `mlflow:uri=http://host,experiment=mine`.
 
     A comma separates options where a name and `=` follow; any other is part of a value.
 
@@ -93,9 +97,10 @@ def create(text: str, home: Path) -> tuple[str, TrialObserver]:
 def _values(name: str, kind: type[TrialObserver], text: str) -> dict[str, Any]:
     if has_login(text):
         # Not quoted: the message may reach a log.
-        raise UsageError(f"an option of the observer {name} has an address with a login: put the "
-                         "login into the "
-                         "environment, where other users of the machine cannot see it")  # fmt: skip
+        raise UsageError(
+            f"an option of the observer {name} has an address with a login: put the login into the "
+            "environment, where other users of the machine cannot see it"
+        )
 
     parameters = _parameters(kind)
     values = dict[str, Any]()
@@ -112,31 +117,30 @@ def _values(name: str, kind: type[TrialObserver], text: str) -> dict[str, Any]:
         if key in values:
             raise UsageError(f"the option {key} of the observer {name} is given twice")
 
-        values[key] = _converted(name, key, value, parameters[key].annotation)
+        values[key] = _convert(name, key, value, parameters[key].annotation)
 
-    if needed := [
-        key for key, each in parameters.items() if each.default is each.empty and key not in values
-    ]:
-        raise UsageError(
-            f"the observer {name} needs the option {needed[0]}: --observe {name}:{needed[0]}=VALUE"
-        )
+    for key, parameter in parameters.items():
+        if parameter.default is parameter.empty and key not in values:
+            raise UsageError(
+                f"the observer {name} needs the option {key}: --observe {name}:{key}=VALUE"
+            )
 
     return values
 
 
 def _parameters(kind: type[TrialObserver]) -> Mapping[str, inspect.Parameter]:
-    parameters = inspect.signature(kind, eval_str=True).parameters
-    return {
-        name: each
-        for name, each in list(parameters.items())[1:]
-        if each.kind is not each.VAR_KEYWORD
-    }
+    parameters: dict[str, inspect.Parameter] = {}
+    for name, parameter in list(inspect.signature(kind, eval_str=True).parameters.items())[1:]:
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            parameters[name] = parameter
+
+    return parameters
 
 
-def _converted(observer: str, key: str, text: str, annotation: Any) -> Any:
+def _convert(observer: str, key: str, text: str, annotation: Any) -> Any:
     kind = annotation
     if get_origin(annotation) in (UnionType, Union):
-        kind = next(each for each in get_args(annotation) if each is not NoneType)
+        kind = next(member for member in get_args(annotation) if member is not NoneType)
 
     if kind is Path:
         return expanded(text).absolute()
@@ -145,9 +149,9 @@ def _converted(observer: str, key: str, text: str, annotation: Any) -> Any:
         try:
             return kind(text)
         except ValueError:
-            what = "a whole number" if kind is int else "a number"
+            number = "a whole number" if kind is int else "a number"
             raise UsageError(
-                f"the option {key} of the observer {observer} must be {what}, got {text!r}"
+                f"the option {key} of the observer {observer} must be {number}, got {text!r}"
             ) from None
 
     if kind is bool:

@@ -102,16 +102,15 @@ def _tag(trial: ObservedTrial) -> str:
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value if isinstance(value, bool | int | float) else str(value)
-        for name, value in settings.items()
-    }
+    plain: dict[str, Any] = {}
+    for name, value in settings.items():
+        plain[name] = value if isinstance(value, bool | int | float) else str(value)
+
+    return plain
 
 
 def _session_end(*, succeeded: bool) -> Any:
-    """Return the summary that ends an entry of the HPARAMS tab; torch's own says that every session
-    succeeds.
-    """
+    """Return the summary that ends an entry of the HPARAMS tab; torch's claims every success."""
     import time
 
     from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata

@@ -26,7 +26,7 @@ class WandbObserver(TrialObserver):
     Args:
         home: Folder of the trainer's files.
         project: Project of the runs; `WANDB_PROJECT`, else `archive`, if None.
-        entity: User or team of the project; that of the login if None.
+        entity: User or team of the project; the login's if None.
         mode: `online` or `offline`; `WANDB_MODE`, else online where there is a login, if None.
         folder: Folder of the local files; `HOME/wandb` if None.
     """
@@ -93,9 +93,8 @@ class WandbObserver(TrialObserver):
     def on_end(self, trial: ObservedTrial, end: TrialEnd) -> None:
         """See `TrialObserver.on_end`."""
         run = self._runs.pop(trial.run)
-        run.summary.update(
-            {"state": end.state, **{f"final/{name}": value for name, value in end.metrics.items()}}
-        )
+        run.summary.update({"state": end.state})
+        run.summary.update({f"final/{name}": value for name, value in end.metrics.items()})
         run.summary.update({f"cost/{name}": value for name, value in end.costs.items()})
         if end.value is not None:
             run.summary.update({"value": end.value})
@@ -112,19 +111,18 @@ class WandbObserver(TrialObserver):
 
 
 def _config(trial: ObservedTrial) -> dict[str, Any]:
-    names = (
-        "proposal",
-        "attempt",
-        "agent",
-        "task",
-        "space",
-        "objective",
-        "direction",
-        "seed",
-        "worker",
-        "device",
-    )
-    parts = ("architecture", "protocol", "hyperparameters")
-    return {name: getattr(trial, name) for name in names} | {
-        name: dict(getattr(trial, name)) for name in parts
+    return {
+        "proposal": trial.proposal,
+        "attempt": trial.attempt,
+        "agent": trial.agent,
+        "task": trial.task,
+        "space": trial.space,
+        "objective": trial.objective,
+        "direction": trial.direction,
+        "seed": trial.seed,
+        "worker": trial.worker,
+        "device": trial.device,
+        "architecture": dict(trial.architecture),
+        "protocol": dict(trial.protocol),
+        "hyperparameters": dict(trial.hyperparameters),
     }

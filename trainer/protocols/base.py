@@ -2,29 +2,46 @@
 
 The meaning of a protocol's name never changes: evaluations with the same task and protocol are
 comparable. A changed rule is a new protocol (`digits/2`), never another `digits/1`; a new kind of
-rule is a new field, whose default is the behaviour without it.
+rule is a new field; its default is the behaviour without it.
 
-| name                    | its rules                                                                               |
-|-------------------------|-----------------------------------------------------------------------------------------|
-| `TASK/1`                | ours: good results of small networks in a short time on a CPU; see the task's entry     |
-| `TASK/long`             | ours with more epochs                                                                   |
-| `TASK/small`            | ours on fewer images and briefly                                                        |
-| `TASK/jpeg`             | ours on another edition of the data                                                     |
-| `TASK/nasbot`           | those of NASBOT: section 5 and appendix C.2 of Kandasamy et al. 2018 (arXiv:1802.07191) |
-| `TASK/autokeras`        | split and early stopping of Auto-Keras: Jin, Song and Hu 2018 (arXiv:1806.10282)        |
-| `TASK/cells-small`      | `TASK/small` for spaces of cells, with few channels and cells: `SMALL_CELLS`            |
-| `NAME+morph`            | those of NAME, but networks inherit weights; see `archive.trainer.protocols.morph`      |
-| `NAME+recipe:RECIPE`    | the data and the length of NAME, trained by a recipe (`archive.trainer.recipes`)        |
-| `NAME+objective:METRIC` | the trainings of NAME, valued by another metric (`archive.store.protocol_names`)        |
+| name                    | its rules                                                            |
+|-------------------------|----------------------------------------------------------------------|
+| `TASK/1`                | ours: good results of small networks in a short time on a CPU        |
+| `TASK/long`             | ours with more epochs                                                |
+| `TASK/small`            | ours on fewer images and briefly                                     |
+| `TASK/jpeg`             | ours on another edition of the data                                  |
+| `TASK/nasbot`           | NASBOT's: section 5 and appendix C.2 of Kandasamy et al. 2018        |
+|                         | (arXiv:1802.07191)                                                   |
+| `TASK/autokeras`        | split and early stopping of Auto-Keras: Jin, Song and Hu 2018        |
+|                         | (arXiv:1806.10282)                                                   |
+| `TASK/cells-small`      | `TASK/small` for spaces of cells, with few channels: `SMALL_CELLS`   |
+| `NAME+morph`            | NAME with inherited weights                                          |
+| `NAME+recipe:RECIPE`    | the data and the length of NAME, trained by a recipe                 |
+|                         | (`archive.trainer.recipes`)                                          |
+| `NAME+objective:METRIC` | the trainings of NAME, valued by another metric                      |
+|                         | (`archive.store.protocol_names`)                                     |
+
+`digits/1+morph` is `digits/1` with one more rule; every protocol has such a variant. A network that
+descends from another one in the archive (`archive.store.lineage`) by operations that keep its
+function (`archive.trainer.morphism.feasibility`) inherits the weights of the nearest such ancestor
+that was trained on the same task, under the same protocol with or without `+morph`. It then trains
+for a fifth of the epochs, which the schedule spans, with another seed (`inherited_seed`). All other
+networks start from the study's seed, and train under `digits/1`.
+
+A value then measures a network after all the training of its ancestors, as in Auto-Keras, and
+depends on which ancestors there were. Values are therefore comparable only under one `+morph`
+protocol. The evaluation's environment records the inherited weights under `inherited`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from archive.store.protocol_names import DEFAULT_RECIPE
+from archive.store.protocol_names import DEFAULT_RECIPE, MORPH
 
 SMALL_CELLS = {"channels": 8, "cells": 1, "norm_momentum": 0.1, "auxiliary": 0.0, "drop_path": 0.0}
 """Network around a cell that trains in seconds on a CPU.
@@ -39,8 +56,7 @@ class TrainingProtocol:
     Attributes:
         name: Name in evaluations.
         train: Number of training inputs.
-        valid: Number of inputs that choose the best epoch, and whose metric is the evaluation's
-            value.
+        valid: Number of inputs that choose the best epoch; their metric is the evaluation's value.
         test: Number of test inputs, evaluated once with the weights of the best epoch.
         split: `stratified` (by class), `shuffled`, `held-out` (the test part is the publisher's,
             the others are cut from the rest, stratified by class), or `given`: all three parts are
@@ -109,3 +125,31 @@ class TrainingProtocol:
     def as_dict(self) -> dict[str, Any]:
         """Return the choices as plain values, to record or show."""
         return asdict(self)
+
+
+INHERITED_SHARE = 0.2
+"""Share of the epochs.
+
+The learning rate keeps its peak: with a lower one, chains of networks hardly improve.
+"""
+
+
+def add_inheritance(protocol: TrainingProtocol) -> TrainingProtocol:
+    """Return the `+morph` variant of a protocol."""
+    epochs = max(1, math.ceil(INHERITED_SHARE * protocol.epochs))
+    return replace(protocol, name=protocol.name + MORPH, inherited_epochs=epochs)
+
+
+def inherited_seed(seed: int, key: str) -> int:
+    """Return the seed of a trial with inherited weights, by the study's seed and the network's key.
+
+    With the study's seed, which its ancestors had, the same batches would recur with the same
+    augmentation: a chain of networks would overfit to these few.
+    """
+    return int.from_bytes(hashlib.sha256(f"{seed} {key}".encode()).digest()[:4], "big")
+
+
+def shorten(protocol: TrainingProtocol) -> TrainingProtocol:
+    """Return the protocol of a network with inherited weights, with fewer epochs."""
+    epochs = protocol.epochs if protocol.inherited_epochs is None else protocol.inherited_epochs
+    return replace(protocol, epochs=epochs)

@@ -11,8 +11,7 @@ from archive.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class NetworkForm:
-    """Input, output, normalisation and options of a network, from a task and a protocol
-    (`Task.form`).
+    """Input, output, normalisation and options of a network, by task and protocol (`Task.form`).
 
     Attributes:
         input_shape: (channels, height, width) or (features,) of one input.

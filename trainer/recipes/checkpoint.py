@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture import codec
 from archive.errors import CheckpointError, StorageUnavailableError, TrainingError
 from archive.trainer.storage import checkpoints
-from archive.trainer.storage.checkpoints import TrainingCheckpoint
+from archive.trainer.storage.checkpoints import TrainingCheckpoint, Upload
 from archive.trainer.storage.locations import printable
 from archive.trainer.storage.timeouts import call_with_timeout
-from archive.trainer.storage.upload import Upload
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,7 +139,7 @@ class CheckpointSlot:
             checkpoint = TrainingCheckpoint(
                 self._metadata(state or {}), _tensors(tensors or {}, folder)
             )
-            content = checkpoints.serialised(self._identity(), checkpoint)
+            content = checkpoints.serialise(self._identity(), checkpoint)
             if not isinstance(self.path, Path):
                 return self._save_remotely(self.path, content)
 

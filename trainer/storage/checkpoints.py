@@ -1,9 +1,8 @@
-"""Checkpoints of trials: the state that a training resumes from as if it had never been
-interrupted.
+"""Checkpoints of trials: a training resumes from one as if it had never been interrupted.
 
-    FOLDER/STUDY%23NUMBER.checkpoint     magic, SHA-256 of the rest, then safetensors: network, optimiser, generators,
-                                         best weights; its one metadata entry `state` is JSON with
-                                         identity and numbers
+    FOLDER/STUDY%23NUMBER.checkpoint     magic, SHA-256 of the rest, then safetensors: network,
+                                         optimiser, generators, best weights; its one metadata entry
+                                         `state` is JSON with identity and numbers
 
 FOLDER is a folder or an fsspec URL. There is one file for each proposal, written atomically: its
 last checkpoint. A file that was altered, or belongs to another training, is refused with a reason.
@@ -16,8 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -27,6 +27,7 @@ from archive.files import partial_files, write_atomically
 from archive.trainer.storage import remote_files
 from archive.trainer.storage.file_names import file_name
 from archive.trainer.storage.locations import printable
+from archive.trainer.storage.timeouts import WAIT_SECONDS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,9 +61,7 @@ def path_of(folder: Path | str, proposal: str) -> Path | str: ...
 
 
 def path_of(folder: Path | str, proposal: str) -> Path | str:
-    """Return the checkpoint file of a proposal's trial: a path, or the address below an fsspec
-    URL.
-    """
+    """Return the checkpoint file of a proposal's trial: a path, or an address below a URL."""
     name = f"{file_name(proposal)}{SUFFIX}"
     return folder / name if isinstance(folder, Path) else f"{folder.rstrip('/')}/{name}"
 
@@ -72,26 +71,25 @@ def save(path: Path | str, identity: Mapping[str, Any], checkpoint: TrainingChec
 
     Args:
         path: The file.
-        identity: What is trained, and how, as JSON values: only a training that equals it may
-            resume.
+        identity: The training and its conditions, as JSON values: only an equal one may resume.
         checkpoint: The new state.
 
     Raises:
         CheckpointError: The folder cannot be written, or the disk is full; the former checkpoint is
             intact.
     """
-    content = serialised(identity, checkpoint)
+    content = serialise(identity, checkpoint)
     write(path, content)
     return len(content)
 
 
-def serialised(identity: Mapping[str, Any], checkpoint: TrainingCheckpoint) -> bytes:
+def serialise(identity: Mapping[str, Any], checkpoint: TrainingCheckpoint) -> bytes:
     """Return the content of a checkpoint's file."""
-    from safetensors.torch import save as serialise
+    from safetensors.torch import save as serialise_tensors
 
     note = json.dumps({"job": identity, "about": checkpoint.metadata})
     tensors = {name: tensor.cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
-    content = serialise(tensors, {"state": note})
+    content = serialise_tensors(tensors, {"state": note})
     return b"".join((_MAGIC, hashlib.sha256(content).digest(), content))
 
 
@@ -213,16 +211,65 @@ def _note(content: bytes) -> dict[str, Any]:
     return note
 
 
-def _check_identity(path: str, saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    for name in sorted(saved.keys() | own.keys()):
+def _check_identity(path: str, saved: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+    for name in sorted(saved.keys() | present.keys()):
         if name == "run" and name not in saved:
             # Saved by a release that recorded none.
             continue
 
-        ours = own.get(name)
+        ours = present.get(name)
         theirs = saved.get(name)
         if ours != theirs:
             values = f": {theirs!r}, not {ours!r}" if len(f"{ours!r}{theirs!r}") < 80 else ""
             raise CheckpointError(
                 f"the checkpoint {path} is of a training with another {name}{values}"
             )
+
+
+class Upload(threading.Thread):
+    """One upload. If the process ends before, the former checkpoint stays intact.
+
+    Args:
+        uri: Address of the checkpoint.
+        content: The whole file.
+        on_success: Called with the seconds that it took.
+
+    Attributes:
+        succeeded: Whether the checkpoint is stored.
+    """
+
+    def __init__(self, uri: str, content: bytes, on_success: Callable[[float], None]) -> None:
+        """Prepare the thread."""
+        super().__init__(daemon=True, name="upload")
+        self.succeeded = False
+        self._uri = uri
+        self._content = content
+        self._on_success = on_success
+
+    def run(self) -> None:
+        """Write the file."""
+        began = time.monotonic()
+        try:
+            write(self._uri, self._content)
+        except CheckpointError as error:
+            log.warning("checkpoint not saved reason=%r", error.reason)
+            return
+        finally:
+            self._content = b""
+
+        self.succeeded = True
+        self._on_success(time.monotonic() - began)
+
+    def wait(self, seconds: float, on_wait: Callable[[], object]) -> bool:
+        """Wait for the end, and return whether it came in time.
+
+        Args:
+            seconds: Longest wait.
+            on_wait: Called at intervals meanwhile.
+        """
+        deadline = time.monotonic() + seconds
+        while self.is_alive() and (left := deadline - time.monotonic()) > 0:
+            self.join(min(left, WAIT_SECONDS))
+            on_wait()
+
+        return not self.is_alive()

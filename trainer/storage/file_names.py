@@ -1,8 +1,9 @@
-"""File names for ids, which may hold any character."""
+"""File names for ids, which may hold any character, and the logs of a trainer's home."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,3 +27,20 @@ def file_name(identifier: str) -> str:
 def trial_log_path(home: Path, proposal: str) -> Path:
     """Return the log file of a proposal's trials (`archive.trainer.trial.log`)."""
     return home / "logs" / f"{file_name(proposal)}.log"
+
+
+TAIL_BYTES = 4000
+"""Bytes of a log that are read, at most."""
+
+
+def last_lines(path: Path, lines: int) -> list[str]:
+    """Return the last lines of a log, at most `TAIL_BYTES` long together.
+
+    Raises:
+        OSError: There is no log, or it cannot be read.
+    """
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        last = file.read(TAIL_BYTES)
+
+    return last.decode(errors="replace").splitlines()[-lines:]

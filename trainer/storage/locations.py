@@ -1,5 +1,4 @@
-"""Locations of files that trainers write: a folder, or an fsspec URL such as s3://bucket/folder or
-sftp://host/folder.
+"""Locations of trainers' files: a folder, or an fsspec URL such as s3://bucket/folder.
 
 Other kinds of URL need the package that fsspec names for them (`pip install s3fs`), and take their
 credentials from that package's configuration, never from the URL.
@@ -52,8 +51,7 @@ def check_location(root: Path | str, what: str = "weights", *, writable: bool = 
 
         if scheme == "memory":
             raise SettingsError(
-                f"{what} cannot be kept at {printable(str(root))}: memory ends with each "
-                "trial's "
+                f"{what} cannot be kept at {printable(str(root))}: memory ends with each trial's "
                 "process"
             )
 
@@ -76,8 +74,7 @@ def local_folder(location: Path | str) -> Path | None:
 
     if parts.netloc not in ("", "localhost"):
         raise SettingsError(
-            f"the address {printable(location)} is on another machine: file:///… is what "
-            "can be "
+            f"the address {printable(location)} is on another machine: file:///… is what can be "
             "used here"
         )
 
@@ -95,7 +92,7 @@ def file_system(uri: str, what: str = "weights") -> tuple[Any, str]:
         from fsspec.core import url_to_fs
 
         system, path = url_to_fs(uri)
-    except Exception as error:  # Some packages connect at once, and raise errors of their own.
+    except Exception as error:  # Some packages connect at once, and raise any error.
         raise SettingsError(
             f"{what} cannot be kept at {printable(uri)}: {reason_of(error)}"
         ) from None
@@ -114,15 +111,17 @@ def printable(uri: str) -> str:
 
 def reason_of(error: Exception) -> str:
     """Return the reason of an error of a file system, for messages."""
-    return (
-        (error.strerror or str(error))
-        if isinstance(error, OSError)
-        else str(error) or type(error).__name__
-    )
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+
+    return str(error) or type(error).__name__
 
 
 def _check_writable(folder: Path, what: str) -> None:
-    above = next(each for each in (folder, *folder.absolute().parents) if os.path.exists(each))
+    above = folder
+    while not os.path.exists(above):
+        above = above.absolute().parent
+
     if not above.is_dir():
         problem = "it is no folder"
     else:
@@ -134,5 +133,6 @@ def _check_writable(folder: Path, what: str) -> None:
 
 
 def _check_login(uri: str) -> None:
-    if any(":" in login[1] for login in _LOGIN.finditer(uri)):
-        raise SettingsError(f"the address {printable(uri)} must not carry a password")
+    for login in _LOGIN.finditer(uri):
+        if ":" in login[1]:
+            raise SettingsError(f"the address {printable(uri)} must not carry a password")

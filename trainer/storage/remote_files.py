@@ -30,8 +30,13 @@ _OBJECT_STORES = frozenset(
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file below a URL: its name in its folder, bytes, and seconds since 1970 where the file
-    system tells them.
+    """A file below a URL.
+
+    Attributes:
+        uri: Its address.
+        name: Its name in its folder.
+        bytes: Its size.
+        modified: Time of its last change, in seconds since 1970; None if it is not known.
     """
 
     uri: str
@@ -107,11 +112,13 @@ def remove(uri: str) -> None:
         if not _is_object_store(system):
             folder = path.rpartition("/")[0]
             names = system.ls(folder, detail=False) if system.exists(folder) else []
-            paths += [name for name in names if name.startswith(f"{path}.") and name.endswith(PART)]
+            for name in names:
+                if name.startswith(f"{path}.") and name.endswith(PART):
+                    paths.append(name)
 
-        for each in paths:
+        for name in paths:
             with suppress(FileNotFoundError):
-                system.rm_file(each)
+                system.rm_file(name)
     except SettingsError:
         raise
     except Exception as error:
@@ -148,22 +155,16 @@ def listed(root: str) -> Iterator[RemoteFile]:
 
 
 def modified(entry: dict[str, Any]) -> float | None:
-    """Return the time of a file's last change, in seconds since 1970;
+    """Return the time of a file's last change in seconds since 1970; None if it is not known."""
+    for name in ("mtime", "LastModified", "last_modified", "created"):
+        if name in entry:
+            moment = entry[name]
+            if isinstance(moment, datetime):
+                return moment.timestamp()
 
-    None where the file system does not tell it.
-    """
-    time = next(
-        (
-            entry[name]
-            for name in ("mtime", "LastModified", "last_modified", "created")
-            if name in entry
-        ),
-        None,
-    )
-    if isinstance(time, datetime):
-        return time.timestamp()
+            return float(moment) if isinstance(moment, int | float) else None
 
-    return float(time) if isinstance(time, int | float) else None
+    return None
 
 
 def _is_object_store(system: Any) -> bool:

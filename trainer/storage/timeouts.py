@@ -39,10 +39,7 @@ class CircuitBreaker:
         self._open_until: dict[str, float] = {}
 
     def call(self, location: str, request: Callable[[], bool]) -> bool:
-        """Return the answer to a request;
-
-        False if the location fails, times out, or did so lately.
-        """
+        """Return the answer to a request; False if the location fails, or timed out lately."""
         if time.monotonic() < self._open_until.get(location, 0.0):
             return False
 
@@ -62,8 +59,7 @@ def call_with_timeout(
     on_wait: Callable[[], None] = lambda: None,
     wait_seconds: float = WAIT_SECONDS,
 ) -> T | None:
-    """Return the result of a function, or raise its error; None if it takes longer than the
-    timeout.
+    """Return the result of a function, or raise its error; None after the timeout.
 
     Args:
         work: Runs in a separate thread, which continues after a timeout.

@@ -1,7 +1,8 @@
 """Trained weights as safetensors files, named by the SHA-256 of their content.
 
-    FOLDER/3f/3f9a….safetensors      {name: tensor} and one metadata entry `archive`: JSON with `architecture`
-                                     (see `archive.architecture.codec`) and the writer's metadata
+    FOLDER/3f/3f9a….safetensors      {name: tensor} and one metadata entry `archive`: JSON with
+                                     `architecture` (see `archive.architecture.codec`) and the
+                                     writer's metadata
 
 Writes are atomic: a killed writer leaves no partial file under such a name. Equal content is one
 file.

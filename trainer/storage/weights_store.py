@@ -1,7 +1,6 @@
-"""Storage of trained weights: files named by the SHA-256 of their content, in a folder or behind an
-fsspec URL.
+"""Storage of trained weights: files named by the SHA-256 of their content.
 
-    ROOT/3f/3f9a….safetensors        ROOT: a folder, or s3://bucket/weights, gs://…, sftp://… (`fsspec`)
+    ROOT/3f/3f9a….safetensors    ROOT: a folder, or s3://bucket/weights, gs://…, sftp://… (`fsspec`)
 
 Every read is verified: a file that was cut off or altered is never used. Equal content is one file.
 Writes to a folder are atomic; elsewhere, a file of the wrong size is written again
@@ -31,9 +30,13 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class WeightsFile:
-    """A file of weights;
+    """A file of weights.
 
-    `modified` in seconds since 1970, None where the file system does not tell.
+    Attributes:
+        uri: Its address.
+        sha256: Digest of its content, by its name.
+        bytes: Its size.
+        modified: Time of its last change, in seconds since 1970; None if it is not known.
     """
 
     uri: str
@@ -203,10 +206,7 @@ def listed(root: Path | str) -> Iterator[WeightsFile]:
 
 
 def address(under: str, sha256: str) -> str | None:
-    """Return the address of content below a root in the form of `root_uri`;
-
-    None if the text is no digest.
-    """
+    """Return the address of content below a root (`root_uri`); None if the text is no digest."""
     return f"{under}{sha256[:2]}/{sha256}{SUFFIX}" if _DIGEST.fullmatch(sha256) else None
 
 

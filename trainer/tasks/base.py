@@ -10,14 +10,12 @@ from archive.architecture.operations import vocabulary
 from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameError, UsageError
 from archive.store.protocol_names import ProtocolName
 from archive.trainer.nn import builders
-from archive.trainer.protocols import morph as inheriting
-from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.protocols.base import TrainingProtocol, add_inheritance
 from archive.trainer.protocols.networks import NetworkForm
 
 if TYPE_CHECKING:
     from archive.spaces.base import Space
-    from archive.trainer.datasets.scaling import Scaling
-    from archive.trainer.datasets.splits import Splits
+    from archive.trainer.datasets.splits import Scaling, Splits
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +39,8 @@ class Task:
             None if it needs none.
         title: Short name; empty if `name` is short.
         cells: Name of the default protocol of spaces of cells, with a small network around the
-            cell; empty: that of all spaces.
-        scaling: Returns how the loader standardises the data; None where it does not tell.
+            cell; empty for the default of all spaces.
+        scaling: Returns the scaling of the loaded data; None if it is not known.
     """
 
     name: str
@@ -91,22 +89,22 @@ class Task:
 
         parts = ProtocolName.parse(name)
         # A default that is spelled out would be a second name for one meaning.
-        if str(parts) == name and parts.objective != self.objective:
-            for protocol in self.protocols:
-                if protocol.name == parts.base:
-                    rules = inheriting.extended(protocol) if parts.morph else protocol
-                    return (
-                        rules
-                        if rules.name == name
-                        else replace(rules, name=name, recipe=parts.recipe)
-                    )
+        by_name = {protocol.name: protocol for protocol in self.protocols}
+        is_spelled = str(parts) == name and parts.objective != self.objective
+        if not is_spelled or parts.base not in by_name:
+            raise UnknownNameError(f"protocol of the task {self.name}", name, list(by_name))
 
-        raise UnknownNameError(
-            f"protocol of the task {self.name}", name, [p.name for p in self.protocols]
-        )
+        protocol = by_name[parts.base]
+        if parts.morph:
+            protocol = add_inheritance(protocol)
+
+        if protocol.name == name:
+            return protocol
+
+        return replace(protocol, name=name, recipe=parts.recipe)
 
     def search_space(self, name: str | None = None) -> Space:
-        """Return a space whose networks suit the task, by name or the task's default.
+        """Return a space of suitable networks, by name or the task's default.
 
         Raises:
             UnknownNameError: There is no such space.
@@ -126,16 +124,12 @@ class Task:
         return space
 
     def suitable_spaces(self) -> tuple[str, ...]:
-        """Return the names of all spaces whose networks suit the task, the default first."""
-        return (
-            *self.spaces,
-            *sorted(name for name in set(builders.names()) - {*self.spaces} if self._suits(name)),
-        )
+        """Return the names of all spaces with suitable networks, the default first."""
+        others = sorted(set(builders.names()) - {*self.spaces})
+        return (*self.spaces, *filter(self._suits, others))
 
     def form(self, protocol: TrainingProtocol | None = None, space: str = "") -> NetworkForm:
-        """Return the form of the networks that are trained under a protocol, or under the default
-        of a space.
-        """
+        """Return the form of networks under a protocol; None stands for the default of a space."""
         rules = protocol or self.protocol(space=space)
         normalise = rules.normalisation == "batch"
         return NetworkForm(self.input_shape, self.outputs, self.kind, normalise, rules.network)
@@ -146,9 +140,15 @@ class Task:
         Raises:
             TrainingError: The loader returns something else.
         """
-        from archive.trainer.tasks.checking import checked
+        from archive.trainer.datasets.splits import check_splits
 
-        return checked(self, self.loader(protocol or self.protocols[0]))
+        return check_splits(
+            self.loader(protocol or self.protocols[0]),
+            self.name,
+            classification=self.kind == "classification",
+            input_shape=self.input_shape,
+            outputs=self.outputs,
+        )
 
     def _suits(self, space: str) -> bool:
         try:

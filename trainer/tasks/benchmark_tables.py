@@ -1,16 +1,16 @@
 """Tasks of built-in tables.
 
-| task                              | space                         | value                                            |
-|-----------------------------------|-------------------------------|--------------------------------------------------|
-| `nb201-cifar10`, `nb201-cifar100` | `nasbench201`                 | validation accuracy after 12 epochs, a fraction  |
-| `nb201-cifar10-200`               | `nasbench201`                 | validation accuracy after 200 epochs, a fraction |
-| `nb101`                           | `nasbench101`, cells in the   | validation accuracy after 108 epochs, a fraction |
-|                                   | installed table               |                                                  |
-| `transnas-scene`, `-object`       | `nasbench201` without pooling | validation accuracy, a fraction                  |
-| `transnas-autoencoder`            | the same                      | structural similarity (SSIM)                     |
-| `nbmacro`                         | `choices`                     | test accuracy, the mean of three trainings       |
+| task                              | space             | value                                |
+|-----------------------------------|-------------------|--------------------------------------|
+| `nb201-cifar10`, `nb201-cifar100` | `nasbench201`     | validation accuracy after 12 epochs  |
+| `nb201-cifar10-200`               | `nasbench201`     | validation accuracy after 200 epochs |
+| `nb101`                           | `nasbench101` (1) | validation accuracy after 108 epochs |
+| `transnas-scene`, `-object`       | `nasbench201` (2) | validation accuracy                  |
+| `transnas-autoencoder`            | `nasbench201` (2) | structural similarity (SSIM)         |
+| `nbmacro`                         | `choices`         | test accuracy, mean of 3 trainings   |
 
-Files in percent become fractions, as imports store them. TransNAS-Bench-101 (Duan et al., 2021) has
+(1) cells in the installed table; (2) without pooling. Accuracies are fractions; files in percent
+become fractions, as imports store them. TransNAS-Bench-101 (Duan et al., 2021) has
 one training of each cell, NAS-Bench-Macro (Su et al., 2021) three of each network.
 """
 
@@ -72,10 +72,10 @@ NB101 = _official(
     "nb101",
     "nasbench101",
     1.0,
-    *(
-        TabularProtocol(f"nb101/{epochs}", f"val_acc_{epochs}ep", f"test_acc_{epochs}ep", epochs)
-        for epochs in (108, 36, 12, 4)
-    ),
+    TabularProtocol("nb101/108", "val_acc_108ep", "test_acc_108ep", 108),
+    TabularProtocol("nb101/36", "val_acc_36ep", "test_acc_36ep", 36),
+    TabularProtocol("nb101/12", "val_acc_12ep", "test_acc_12ep", 12),
+    TabularProtocol("nb101/4", "val_acc_4ep", "test_acc_4ep", 4),
 )
 
 NB201_CIFAR10_200 = _official(
@@ -107,7 +107,10 @@ TRANSNAS_OBJECT = _official(
 
 TRANSNAS_AUTOENCODER = _official(
     "transnas-autoencoder",
-    "TransNAS-Bench-101, autoencoding, from the table: structural similarity on the validation part",
+    (
+        "TransNAS-Bench-101, autoencoding, from the table: structural similarity on the validation "
+        "part"
+    ),
     "transnas-micro",
     "nasbench201",
     1.0,

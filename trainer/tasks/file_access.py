@@ -1,5 +1,4 @@
-"""Access to files that studies name: which may be opened here, and errors that quote nothing of
-them.
+"""Access to files that studies name: permission to open them, and errors without their content.
 
 A study's task may be a file: `csv:PATH#TARGET`, `npz:PATH`, `table:PATH#COLUMN`. The path then
 comes from the database, where every writer of the archive could choose it. A file is opened for a
@@ -7,7 +6,7 @@ study if its content is the one that the study's protocol names (a prefix of its
 `csv/3f9a0c…`), and if its path, with links resolved, is
 
     below a folder of the trainer                     `--data-folder`, ARCHIVE_DATA_DIR, HOME/data
-    in HOME/named-files.jsonl, with that SHA-256      a search of this user, on this machine, named it
+    in HOME/named-files.jsonl, with that SHA-256      named by a search of this user here
 
 Any other path is refused with a message that does not depend on the file. Errors on such files are
 recorded in the archive, where every reader sees them, and quote nothing of the content; a command
@@ -33,21 +32,20 @@ from archive.named_files import sha256_of as _sha256
 
 FORMS: Final = ("csv", "npz", "table")
 KINDS: Final = ("classes", "values")
-"""What a target is, at the end of the name of a task:
-
-`csv:PATH#TARGET:classes`, `npz:PATH:values`.
-"""
+"""Kinds of targets, at the end of a task's name: `csv:PATH#TARGET:classes`, `npz:PATH:values`."""
 _COLUMN = re.compile(r"(?<=\.csv)#|(?<=\.tsv)#|(?<=\.csv\.gz)#|(?<=\.tsv\.gz)#")
 _PROTOCOL = re.compile(r"(?:csv|npz|table)/(?P<digest>[0-9a-f]{12,64})(?:\+.*)?")
 
 
 def reference_of(task: str) -> tuple[str, str] | None:
-    """Return the path and the column in the name of a task, each empty if missing; None if the task
-    is no file.
+    """Return the path and the column in the name of a task, each empty if missing.
 
     The column begins after the ending of a table's file name, so that both may contain `#`; after
-    the last `#` of a name without such an ending. It includes what the target is; of an `npz`,
-    which has no column, it is that alone.
+    the last `#` of a name without such an ending. It includes the kind of the target; an `npz` has
+    no column, only the kind.
+
+    Returns:
+        None if the task is no file.
     """
     form, separator, reference = task.partition(":")
     if not separator or form not in FORMS:
@@ -72,9 +70,11 @@ def label_of(task: str) -> str:
 
     path, column = reference
     form = task.partition(":")[0]
-    return f"{form}:{Path(path).name}" + (
-        f"{':' if form == 'npz' else '#'}{column}" if column else ""
-    )
+    label = f"{form}:{Path(path).name}"
+    if not column:
+        return label
+
+    return f"{label}:{column}" if form == "npz" else f"{label}#{column}"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class FileAccess:
     """The files that may be opened for studies.
 
     Attributes:
-        folders: Folders whose files may be opened, with links resolved.
+        folders: Folders of files that may be opened, with links resolved.
         record: File with the paths and SHA-256 of the files that commands of this user named; None
             for no such file.
     """
@@ -92,14 +92,11 @@ class FileAccess:
 
     @classmethod
     def of(cls, home: Path, folders: Iterable[str | os.PathLike[str]] = ()) -> FileAccess:
-        """Return the access of a trainer: the data folder of its home, further folders, and files
-        named by its user.
-        """
+        """Return a trainer's access: its data folder, further folders, and its user's files."""
         return cls(named_files.data_folders(home, folders), home / RECORD)
 
     def check(self, path: str, protocol: str) -> None:
-        """Check that a file may be opened and has the content that a protocol names, before it is
-        parsed.
+        """Check that a file may be opened, and has the content that a protocol names.
 
         Args:
             path: Path from the database.
@@ -114,8 +111,7 @@ class FileAccess:
         if named is None or real is None or not self._allows(real, named["digest"]):
             raise MissingDataError(
                 f"the file {path} may not be read here: name it on this machine (archive search "
-                "--task), or start the "
-                "trainer with --data-folder and a folder above it"
+                "--task), or start the trainer with --data-folder and a folder above it"
             )
 
         check_content(path, protocol)
@@ -126,7 +122,8 @@ class FileAccess:
 
         # Another digest of a recorded path is refused like an unknown path: the refusal tells
         # nothing of the record.
-        return any(known.startswith(digest) for known in _recorded(self.record).get(str(real), ()))
+        recorded = _recorded(self.record).get(str(real), ())
+        return any(sha256.startswith(digest) for sha256 in recorded)
 
 
 def check_content(path: str, protocol: str) -> None:
@@ -149,14 +146,13 @@ def check_content(path: str, protocol: str) -> None:
     if named is not None and not digest.startswith(named["digest"]):
         raise MissingDataError(
             f"the file {path} is not the one that the study was created with: its content is not "
-            "that of the "
-            f"protocol {protocol}; put that file back, or create another study with this one"
+            f"that of the protocol {protocol}; put that file back, or create another study with "
+            "this one"
         )
 
 
 def record_file(home: Path, task: str, sha256: str) -> None:
-    """Record that a command of this user named a file, so that trainers with the same home may open
-    it for a study.
+    """Record that a command of this user named a file: trainers with the home may open it.
 
     Args:
         home: Folder of the archive.

@@ -1,11 +1,11 @@
-"""Known costs of the networks of a study: columns of its table, or parameters and operations of the
-built networks.
+"""Known costs of a study's networks: columns of its table, or counts of the built networks.
 
-| task                       | known costs                                                                     |
-|----------------------------|---------------------------------------------------------------------------------|
-| a table                    | its columns `params`, `flops` and `latency…`, under the names that results have |
-| a training, default recipe | `params`, `flops` (`archive.trainer.nn.costs`)                                  |
-| another recipe             | none: it may train other networks than the builder's                            |
+| task                       | known costs                                                       |
+|----------------------------|-------------------------------------------------------------------|
+| a table                    | its columns `params`, `flops` and `latency…`, under their names   |
+|                            | in results                                                        |
+| a training, default recipe | `params`, `flops` (`archive.trainer.nn.costs`)                    |
+| another recipe             | none: it may train other networks than the builder's              |
 
 A latency that a trainer measures depends on its device, and is known after the training only.
 """
@@ -50,7 +50,7 @@ def of_study(study: Study, home: Path) -> KnownCosts:
 
     Args:
         study: The study.
-        home: Folder of the archive, whose record of files says which files of users may be read.
+        home: Folder of the archive, with the record of users' files that may be read.
 
     Raises:
         SettingsError: The study's task is a file that may not be opened here.
@@ -77,7 +77,7 @@ def of_task(task: Task | TabularTask, protocol: str) -> KnownCosts:
         return {}
 
     form = task.form(task.protocol(protocol))
-    return {name: _BuiltCost(form, at) for at, name in enumerate(BUILT)}
+    return {name: _BuiltCost(form, index) for index, name in enumerate(BUILT)}
 
 
 class _TableCosts:
@@ -93,38 +93,40 @@ class _TableCosts:
 
     @classmethod
     def of(cls, task: TabularTask, protocol: str) -> KnownCosts:
-        """Return the cost of each such column but the one of the value, which only a query
-        tells.
-        """
+        """Return the cost of each such column, without the value: only a query tells that."""
         value = task.protocol(protocol).column
-        costs = [
-            cls(task, name)
-            for name in task.table.columns
-            if name != value and OF_NETWORK.fullmatch(name)
-        ]
-        return {cost.name: cost for cost in costs}
+        costs: dict[str, _TableCosts] = {}
+        for column in task.table.columns:
+            if column != value and OF_NETWORK.fullmatch(column):
+                cost = cls(task, column)
+                costs[cost.name] = cost
+
+        return costs
 
     def __call__(self, architectures: Sequence[Architecture]) -> Array:
         """Return the costs of networks, in the unit of results."""
         table = self._task.table
         column = table.costs(self._column)
-        rows = [table.index.get(each.functional_key, -1) for each in architectures]
-        costs = (
-            np.where(np.array(rows, np.int64) >= 0, column[rows], math.nan) if rows else np.empty(0)
-        )
+        if not architectures:
+            return np.empty(0)
+
+        keys = [architecture.functional_key for architecture in architectures]
+        rows = np.array([table.index.get(key, -1) for key in keys], np.int64)
+        costs = np.where(rows >= 0, column[rows], math.nan)
         return np.round(1e6 * costs) if self._millions else costs
 
 
 class _BuiltCost:
     """A cost of the network that a trainer would build."""
 
-    def __init__(self, form: NetworkForm, at: int) -> None:
+    def __init__(self, form: NetworkForm, index: int) -> None:
         self._form = form
-        self._at = at
+        self._index = index
 
     def __call__(self, architectures: Sequence[Architecture]) -> Array:
         """Return the costs of networks; NaN for one that the builder refuses."""
-        return np.array([_built(each, self._form)[self._at] for each in architectures], np.float64)
+        costs = [_built(architecture, self._form) for architecture in architectures]
+        return np.array([cost[self._index] for cost in costs], np.float64)
 
 
 @lru_cache(maxsize=_MOST)

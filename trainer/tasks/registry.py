@@ -1,10 +1,17 @@
-"""Tasks by name: built-in ones, those of other packages, tables, and files of users.
+"""Tasks by name: built-in tasks, tasks of other packages, tables, and files of users.
 
-    digits, naval, …              training on a built-in data set                 bundled, downloaded
+    digits, naval, …              training on a built-in data set                 builtin
     csv:PATH#TARGET, npz:PATH     training on a user's file                       user_files
     nb201-cifar10, nb101, …       results from a built-in table, no training      benchmark_tables
     table:PATH#COLUMN             results from a user's table                     tabular
     nb201-cifar10~0.005, …        results from a table, with noise                tabular
+
+Where a user has typed the name of a file alone, the message tells the name of its task:
+
+    pets.csv                      csv:pets.csv#TARGET, with the columns of the file
+    pets.csv#species              csv:pets.csv#species
+    cells.csv                     table:cells.csv#COLUMN, where its columns describe networks
+    scans.npz                     npz:scans.npz
 
 Naming a task loads neither torch nor scikit-learn; `Task.load` does. Another package adds a task
 with an entry point of the group `archive.tasks` that loads to a `Task`.
@@ -12,17 +19,28 @@ with an entry point of the group `archive.tasks` that loads to a `Task`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import csv
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.queue.capabilities import NOISE
 from archive.registry import Registry
 from archive.trainer.protocols.base import TrainingProtocol
-from archive.trainer.tasks import file_hints, tabular, user_files
+from archive.trainer.tasks import tabular, user_files
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.bundled import DIABETES, DIGITS
-from archive.trainer.tasks.file_access import FileAccess, record_file, redacted_errors, reference_of
+from archive.trainer.tasks.builtin import DIABETES, DIGITS
+from archive.trainer.tasks.file_access import (
+    FORMS,
+    FileAccess,
+    record_file,
+    redacted_errors,
+    reference_of,
+)
 from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
+from archive.user_paths import expanded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,18 +64,18 @@ registry = Registry(
     "task",
     "archive.tasks",
     {
-        "cifar10": "archive.trainer.tasks.downloaded:CIFAR10",
-        "diabetes": "archive.trainer.tasks.bundled:DIABETES",
-        "digits": "archive.trainer.tasks.bundled:DIGITS",
-        "fashion-mnist": "archive.trainer.tasks.downloaded:FASHION_MNIST",
-        "mnist": "archive.trainer.tasks.downloaded:MNIST",
-        "naval": "archive.trainer.tasks.downloaded:NAVAL",
+        "cifar10": "archive.trainer.tasks.builtin:CIFAR10",
+        "diabetes": "archive.trainer.tasks.builtin:DIABETES",
+        "digits": "archive.trainer.tasks.builtin:DIGITS",
+        "fashion-mnist": "archive.trainer.tasks.builtin:FASHION_MNIST",
+        "mnist": "archive.trainer.tasks.builtin:MNIST",
+        "naval": "archive.trainer.tasks.builtin:NAVAL",
         "nb101": "archive.trainer.tasks.benchmark_tables:NB101",
         "nb201-cifar10": "archive.trainer.tasks.benchmark_tables:NB201_CIFAR10",
         "nb201-cifar10-200": "archive.trainer.tasks.benchmark_tables:NB201_CIFAR10_200",
         "nb201-cifar100": "archive.trainer.tasks.benchmark_tables:NB201_CIFAR100",
         "nbmacro": "archive.trainer.tasks.benchmark_tables:NBMACRO",
-        "protein": "archive.trainer.tasks.downloaded:PROTEIN",
+        "protein": "archive.trainer.tasks.builtin:PROTEIN",
         "transnas-autoencoder": "archive.trainer.tasks.benchmark_tables:TRANSNAS_AUTOENCODER",
         "transnas-object": "archive.trainer.tasks.benchmark_tables:TRANSNAS_OBJECT",
         "transnas-scene": "archive.trainer.tasks.benchmark_tables:TRANSNAS_SCENE",
@@ -66,32 +84,27 @@ registry = Registry(
 
 
 def names() -> tuple[str, ...]:
-    """Return the sorted names of all tasks except those on users' files, without loading the
-    tasks.
-    """
+    """Return the sorted names of all tasks except users' files, without loading the tasks."""
     return registry.names()
 
 
 def get(name: str) -> Task | TabularTask:
-    """Return a task by its name, or by the path of a file: `csv:PATH#TARGET`, `npz:PATH`,
-    `table:PATH#COLUMN`.
+    """Return a task by its name, or by a file: `csv:PATH#TARGET`, `npz:PATH`, `table:PATH#COLUMN`.
 
     Raises:
         UnknownNameError: There is no task of this name.
         SettingsError: Another package's entry point of this name is no task.
         UsageError: The file cannot be read, or has no such column, or noise is added to a training;
-            or the name is that of a file alone, and the message says how its task is named.
+            or the name is the path of a file alone, and the message tells the name of its task.
     """
-    if name not in registry.names() and (meant := file_hints.of(name)):
-        raise UsageError(meant)
+    if name not in registry.names() and (advice := name_advice(name)):
+        raise UsageError(advice)
 
     return _of_name(name)
 
 
 def _of_name(name: str) -> Task | TabularTask:
-    """Return a task by a name that may come from the database: no error quotes a file that the name
-    does not open.
-    """
+    """Return a task by a name from anywhere: errors quote only the file that the name opens."""
     if name.startswith(tabular.PREFIX):
         return tabular.parse(name)
 
@@ -130,8 +143,7 @@ def _of_name(name: str) -> Task | TabularTask:
 
 
 def of_study(study: Study, access: FileAccess) -> Task | TabularTask:
-    """Return the task of a study; the path of its file, if it has one, comes from the database and
-    not from a user.
+    """Return the task of a study; the path of its file comes from the database, not from a user.
 
     Args:
         study: Study with the names of its task and its protocol.
@@ -171,8 +183,7 @@ def name_file(task: Task | TabularTask, home: Path) -> None:
 
 
 def prepare(task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol) -> None:
-    """Download the data of a task if needed, so that a search fails at its start rather than in its
-    trainers.
+    """Download a task's data if needed: a search then fails at its start, not in its trainers.
 
     Raises:
         SettingsError: The data cannot be fetched; the message names the missing file and where to
@@ -180,3 +191,81 @@ def prepare(task: Task | TabularTask, protocol: TrainingProtocol | TabularProtoc
     """
     if isinstance(task, Task) and isinstance(protocol, TrainingProtocol) and task.fetch is not None:
         task.fetch(protocol)
+
+
+MOST_COLUMNS = 12
+"""Most columns that a message lists."""
+NETWORKS = ("arch_str", "net_str", "genotype", "adjacency_rowmajor", "arch")
+"""Columns by which a table describes networks; those of choices begin with their form."""
+
+
+def name_advice(name: str) -> str | None:
+    """Return a message with the name of a file's task; None for a whole name, or without a file."""
+    form, separator, rest = name.partition(":")
+    if separator and form in FORMS:
+        path, column = reference_of(name) or ("", "")
+        if form == "npz" or (path and column):
+            return None
+
+        # Without its column, the name has the path alone.
+        return _message(name, rest.removesuffix("#"), "", form)
+
+    path, column = reference_of(f"csv:{name}") or ("", "")
+    message = _message(name, name, "")
+    if message is None and column:
+        return _message(name, path, column)
+
+    return message
+
+
+def _message(name: str, path: str, column: str, form: str = "") -> str | None:
+    try:
+        file = expanded(path)
+        if not file.is_file():
+            return None
+    except (OSError, ValueError, SettingsError):
+        return None
+
+    if file.suffix == ".npz":
+        return f"{name} is a file, not a task: its task is npz:{path}"
+
+    head = _head(file)
+    task_form = form or ("table" if _describes_networks(head) else "csv")
+    part = "COLUMN" if task_form == "table" else "TARGET"
+    fault = f"{name} names no {part.lower()}" if form else f"{name} is a file, not a task"
+    message = f"{fault}: its task is {task_form}:{path}#{column or part}"
+    if column or not head:
+        return message
+
+    columns = ", ".join(head[:MOST_COLUMNS])
+    if len(head) > MOST_COLUMNS:
+        columns += ", …"
+
+    return f"{message}; its columns are {columns:.300}"
+
+
+def _head(file: Path) -> list[str]:
+    """Return the names of the columns of a CSV; empty where it has none."""
+    head: list[str] = []
+    try:
+        with _open_text(file) as content:
+            for row in csv.reader(content):
+                if any(map(str.strip, row)):
+                    head = row
+                    break
+    except (OSError, EOFError, ValueError, csv.Error):
+        return []
+
+    names = [entry.strip() for entry in head]
+    return names if all(name.isprintable() for name in names) else []
+
+
+def _open_text(file: Path) -> IO[str]:
+    if file.suffix == ".gz":
+        return gzip.open(file, "rt", encoding="utf-8-sig", newline="")
+
+    return file.open(encoding="utf-8-sig", newline="")
+
+
+def _describes_networks(head: Sequence[str]) -> bool:
+    return any(name in NETWORKS or name.startswith(("chain:", "set:")) for name in head)

@@ -1,16 +1,17 @@
 """Tabular tasks: results come from a table without training, at the cost that the table records.
 
-    nb201-cifar10, nb101, …           built-in tables (`archive.trainer.tasks.benchmark_tables`)
-    table:PATH#COLUMN                 any CSV of these forms (`archive.spaces.tables.reader`); values as in the file,
-                                      maximised; table:PATH#-COLUMN minimises them
-    NAME~SD                           one of these with Gaussian noise of a standard deviation SD, in the values' unit
+    nb201-cifar10, …     built-in tables (`archive.trainer.tasks.benchmark_tables`)
+    table:PATH#COLUMN    any CSV of these forms (`archive.spaces.tables.reader`); values as in the
+                         file, maximised; table:PATH#-COLUMN minimises them
+    NAME~SD              one of these with Gaussian noise of a standard deviation SD, in the unit of
+                         the values
 
 Noise makes each query of a network another result: its seed follows from the query, so that a
 repeated completion of one proposal has one value, and two proposals of one network have two. The
-result carries the seed, as that of a training does, and is stored as another evaluation of the
+result carries the seed, as a training's does, and is stored as another evaluation of the
 architecture.
 
-Rows of the same network are one architecture, whose result is their mean. A result also has the
+Rows of the same network are one architecture; its result is their mean. A result also has the
 network's costs from the table, under the names of trained networks: the columns `params`, `flops`
 (or `params_millions`, `flops_millions`) and those that begin with `latency`. The daemon reads
 results in its own process, thousands of times faster than training, without torch.
@@ -107,7 +108,7 @@ class TabularTask:
         return Table.open(self.reference)
 
     def protocol(self, name: str | None = None, space: str = "") -> TabularProtocol:
-        """Return the protocol of this name, or the task's default, which is that of every space.
+        """Return the protocol of this name, or the task's default for every space.
 
         Raises:
             UnknownNameError: The task has no such protocol.
@@ -132,20 +133,20 @@ class TabularTask:
         from archive import spaces
         from archive.spaces.tables import reader
 
-        own = self.spaces[0]
-        if name not in (None, own):
+        space = self.spaces[0]
+        if name not in (None, space):
             raise UsageError(
                 f"the table of the task {self.name!r} holds networks of the space "
-                f"{own}, got {name!r}"
+                f"{space}, got {name!r}"
             )
 
         if not self.complete:
-            return spaces.get(own, table=self.reference)
+            return spaces.get(space, table=self.reference)
 
         # A missing table fails at the start of a search rather than in its trainers; reading it can
         # wait.
         reader.find(self.reference)
-        return spaces.get(own)
+        return spaces.get(space)
 
     def suitable_spaces(self) -> tuple[str, ...]:
         """Return the name of the space of the table's networks."""
@@ -173,23 +174,24 @@ class TabularTask:
         return replace(self, name=f"{self.name}{suffix}", label=label, summary=summary, noise=noise)
 
     def truth(self, functional_key: str, protocol: str | None = None) -> tuple[float, float]:
-        """Return the noise-free value of a network, and its test accuracy, NaN if the table has
-        none.
+        """Return a network's noise-free value, and its test accuracy, NaN if the table has none.
 
         Args:
             functional_key: Functional key of a network of the table.
             protocol: Name of the protocol; None for the default.
         """
-        chosen = self.protocol(protocol)
+        rules = self.protocol(protocol)
         table = self.table
-        at = table.index[functional_key]
-        return self.scale * float(table.column(chosen.column)[at]), self._held_out(chosen, at)
+        row = table.index[functional_key]
+        return self.scale * float(table.column(rules.column)[row]), self._test_value(rules, row)
 
-    def _held_out(self, chosen: TabularProtocol, at: int) -> float:
+    def _test_value(self, rules: TabularProtocol, row: int) -> float:
         """Return the test accuracy of a network, NaN if the table has none."""
         table = self.table
-        known = chosen.held_out is not None and chosen.held_out in table.columns
-        return self.scale * float(table.column(str(chosen.held_out))[at]) if known else math.nan
+        if rules.held_out is None or rules.held_out not in table.columns:
+            return math.nan
+
+        return self.scale * float(table.column(rules.held_out)[row])
 
     def answer(
         self, architecture: Architecture, protocol: str | None = None, query: str = ""
@@ -206,36 +208,36 @@ class TabularTask:
             TrainingError: The table has no result; the reason says why.
             UsageError: The table cannot be read, or has no such column.
         """
-        chosen = self.protocol(protocol)
+        rules = self.protocol(protocol)
         table = self.table
-        values = table.column(chosen.column)
+        values = table.column(rules.column)
         cost = table.cost()
         try:
-            at = table.position(architecture)
+            row = table.position(architecture)
         except InvalidArchitectureError as error:
             raise TrainingError(error.reason) from None
 
-        value = self.scale * float(values[at])
+        value = self.scale * float(values[row])
         if not math.isfinite(value):
             raise TrainingError(
-                f"the table {table.origin} has no {chosen.column} for {architecture.key[:8]}"
+                f"the table {table.origin} has no {rules.column} for {architecture.key[:8]}"
             )
 
         seed = None
         if self.noise:
-            seed = self._seed(architecture, chosen, query)
+            seed = self._seed(architecture, rules, query)
             value += self.noise * _standard_normal(seed)
 
         metrics = {self.objective: value}
-        held_out = self._held_out(chosen, at)
+        held_out = self._test_value(rules, row)
         if math.isfinite(held_out):
             metrics[f"test_{self.metric}"] = held_out
 
-        metrics |= _costs(table, at, chosen.column)
+        metrics |= _costs(table, row, rules.column)
         about: dict[str, Any] = {
             "table": table.origin,
             "sha256": table.sha256,
-            "rows": int(table.rows[at]),
+            "rows": int(table.rows[row]),
         }
         if self.noise:
             about["noise"] = self.noise
@@ -243,9 +245,9 @@ class TabularTask:
         return Result(
             value=value,
             metrics=metrics,
-            epochs=chosen.epochs or None,
+            epochs=rules.epochs or None,
             # A mean of huge numbers may overflow.
-            seconds=float(cost[at]) if cost is not None and is_duration(cost[at]) else None,
+            seconds=float(cost[row]) if cost is not None and is_duration(cost[row]) else None,
             seed=seed,
             device=DEVICE,
             environment=about,
@@ -263,23 +265,24 @@ def _standard_normal(seed: int) -> float:
     return float(np.random.default_rng(seed).standard_normal())
 
 
-def _costs(table: Table, at: int, column: str) -> dict[str, float]:
+def _costs(table: Table, row: int, column: str) -> dict[str, float]:
     """Return the network's costs in the table, without the column of the value itself."""
     from archive.spaces.tables.costs import OF_NETWORK
 
-    found = {}
+    costs: dict[str, float] = {}
     for name in table.columns:
         cost = OF_NETWORK.fullmatch(name)
         if name == column or cost is None:
             continue
 
-        value = float(table.costs(name)[at])
+        value = float(table.costs(name)[row])
         if math.isfinite(value):
-            found[cost["counted"] or name] = (
-                float(round(1e6 * value)) if cost["millions"] else value
-            )
+            if cost["millions"]:
+                value = float(round(1e6 * value))
 
-    return found
+            costs[cost["counted"] or name] = value
+
+    return costs
 
 
 def parse(name: str) -> TabularTask:

@@ -4,11 +4,11 @@
 contains the file's SHA-256, so that evaluations are comparable only if the data are the same. Its
 rules depend on the data:
 
-| rows   | rules                                                                                    |
-|--------|------------------------------------------------------------------------------------------|
-| images | those of `fashion-mnist/1`                                                               |
-| < 2000 | those of `digits/1` for classes, of `diabetes/1` for values                              |
-| more   | those of `naval/1`                                                                       |
+| rows   | rules of                                        |
+|--------|-------------------------------------------------|
+| images | `fashion-mnist/1`                               |
+| < 2000 | `digits/1` for classes, `diabetes/1` for values |
+| more   | `naval/1`                                       |
 
 60 % of the rows are for training, 20 % for validation and 20 % for tests, stratified by class;
 parts of the file itself are kept. A file with a test part but no validation part gives a fifth of
@@ -27,15 +27,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 from archive.errors import TrainingError, UsageError
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.bundled import DIABETES, DIGITS
-from archive.trainer.tasks.downloaded import FASHION_MNIST, NAVAL
+from archive.trainer.tasks.builtin import DIABETES, DIGITS, FASHION_MNIST, NAVAL
 from archive.trainer.tasks.file_access import KINDS, redacted_errors, reference_of
 from archive.user_paths import absolute
 
 if TYPE_CHECKING:
     from archive.trainer.datasets.layout import Rows
-    from archive.trainer.datasets.scaling import Scaling
-    from archive.trainer.datasets.splits import Splits
+    from archive.trainer.datasets.splits import Scaling, Splits
     from archive.trainer.datasets.targets import Kind
     from archive.trainer.datasets.user_readers import FileContent
 
@@ -60,9 +58,9 @@ class FileTarget(NamedTuple):
     column: str
     kind: Kind | None = None
 
-    def named(self, path: Path | str) -> str:
-        """Return the name of the file and the target, as it is in the name of the task."""
-        return f"{path}{'#' if self.column else ''}{self.text}"
+    def reference(self, path: Path | str) -> str:
+        """Return the file and the target as in the name of the task."""
+        return f"{path}#{self.text}" if self.column else f"{path}{self.text}"
 
     @property
     def text(self) -> str:
@@ -71,8 +69,7 @@ class FileTarget(NamedTuple):
 
 
 def parse(name: str) -> Task:
-    """Return the task with the name `csv:PATH#TARGET` or `npz:PATH`, perhaps with the kind of the
-    target.
+    """Return the task `csv:PATH#TARGET` or `npz:PATH`, perhaps with the kind of the target.
 
     Raises:
         UsageError: The text or the file cannot be used.
@@ -117,7 +114,7 @@ def _task(path: Path, target: FileTarget, _modified: int, _size: int) -> Task:
     images = inputs.ndim == 4
     classes = content.kind == "classes"
     features = tuple(inputs.shape[1:])
-    summary = f"{content.kind} of {target.named(path)}, {len(inputs):,} rows"
+    summary = f"{content.kind} of {target.reference(path)}, {len(inputs):,} rows"
     if content.turned:
         height, width, channels = features
         shape = f"{height}x{width} with {channels} channels"
@@ -127,7 +124,7 @@ def _task(path: Path, target: FileTarget, _modified: int, _size: int) -> Task:
         )
 
     return Task(
-        name=f"{target.form}:{target.named(path)}",
+        name=f"{target.form}:{target.reference(path)}",
         summary=summary,
         kind="classification" if classes else "regression",
         metric="accuracy" if classes else "mse",
@@ -183,8 +180,7 @@ def _load(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Splits:
         with redacted_errors(path):  # The errors of a trial are recorded in the archive.
             return layout.cut(_rows(path, target, protocol), protocol)
 
-    # The number is that of the rules by which files are read: a part that was read by others is not
-    # taken.
+    # The number is the version of the readers: parts of another version are not used.
     column = hashlib.sha256(f"2 {target.form} {target.text}".encode()).hexdigest()[:8]
     return cache.splits(f"user-{protocol.data[:32]}-{column}", protocol, parts)
 

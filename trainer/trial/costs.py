@@ -1,14 +1,14 @@
-"""Costs of the network of a trial: parameters, operations, latency, and the memory that the trial
-took.
+"""Costs of a trial's network: parameters, operations, latency, and the memory of the training.
 
-| metric              | definition                                                                                    |
-|---------------------|-----------------------------------------------------------------------------------------------|
-| `params`, `flops`   | those of `archive.trainer.nn.costs`                                                           |
-| `latency_ms`        | median time of a forward pass in milliseconds, on the trial's device                          |
-| `latency_iqr_ms`    | interquartile range of these times                                                            |
-| `latency_batch`     | number of inputs of a pass                                                                    |
-| `peak_memory_bytes` | on a GPU, largest memory of its tensors; on a CPU, largest growth of the process since its    |
-|                     | start, or the size of a child process that is larger than the process itself                  |
+| metric              | definition                                                            |
+|---------------------|-----------------------------------------------------------------------|
+| `params`, `flops`   | counts of `archive.trainer.nn.costs`                                  |
+| `latency_ms`        | median time of a forward pass in milliseconds, on the trial's device  |
+| `latency_iqr_ms`    | interquartile range of these times                                    |
+| `latency_batch`     | number of inputs of a pass                                            |
+| `peak_memory_bytes` | on a GPU, largest memory of its tensors; on a CPU, largest growth of  |
+|                     | the process since its start, or the size of a child process that is   |
+|                     | larger than the process itself                                        |
 
 Latency is measured once, after the training and outside of its recorded time: on a new network of
 the builder, in evaluation mode, with the trial's threads and precision, after `WARMUP` passes. It
@@ -73,10 +73,10 @@ class Latency:
 def of_network(
     trial: TrialContext, outcome: Outcome, options: LatencyOptions
 ) -> tuple[Metrics, dict[str, Any]]:
-    """Return the costs of a trial's network by metric, and how its latency was measured; both empty
-    without a network.
+    """Return the costs of a trial's network by metric, and the conditions of its latency.
 
-    A failure costs no result: it is recorded instead of the latency.
+    Both are empty without a network. A failure costs no result: it is recorded in place of the
+    latency.
 
     Args:
         trial: Context of the trial, after the training.
@@ -195,24 +195,19 @@ class PeakMemory:
 
         peak = _peak()
         child = _UNIT * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        growth = max(peak - self._before, 0)
         # A child's peak includes its time as a copy of this process, before it ran its own program.
-        return max(peak - self._before, child if child > peak else 0, 0)
+        return max(growth, child) if child > peak else growth
 
 
 def _peak() -> int:
     """Return the largest resident memory of this process in bytes."""
-    try:
-        with open("/proc/self/status", encoding="utf-8") as file:
-            sizes = [line.split()[1] for line in file if line.startswith("VmHWM:")]
-    except OSError:
-        sizes = []
-
     # `ru_maxrss` would include the memory of the program that started this one.
-    return (
-        1024 * int(sizes[0])
-        if sizes
-        else _UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    )
+    line = _first_line("/proc/self/status", "VmHWM:")
+    if line is not None:
+        return 1024 * int(line.split()[1])
+
+    return _UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def hardware_name(device: str) -> str:
@@ -222,12 +217,18 @@ def hardware_name(device: str) -> str:
 
         return torch.cuda.get_device_name(device)
 
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [
-                line.partition(":")[2].strip() for line in file if line.startswith("model name")
-            ]
-    except OSError:
-        names = []
+    line = _first_line("/proc/cpuinfo", "model name") or ""
+    return line.partition(":")[2].strip() or platform.processor() or platform.machine()
 
-    return names[0] if names and names[0] else platform.processor() or platform.machine()
+
+def _first_line(path: str, prefix: str) -> str | None:
+    """Return the first line of a file with a prefix; None without such a line or file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith(prefix):
+                    return line
+    except OSError:
+        pass
+
+    return None

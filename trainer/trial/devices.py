@@ -106,9 +106,7 @@ def show_only(visible: str | None) -> None:
 
 
 def system_gpus(root: Path = Path("/")) -> list[str]:
-    """Return the GPUs of NVIDIA that the system lists, without torch: device files, or lines of
-    `nvidia-smi -L`.
-    """
+    """Return NVIDIA's GPUs by the system, without torch: device files, or lines of `nvidia-smi`."""
     files = sorted(str(path) for path in (root / "dev").glob("nvidia[0-9]*"))
     if files:
         return files
@@ -126,18 +124,16 @@ def system_gpus(root: Path = Path("/")) -> list[str]:
     except OSError:
         return []
 
-    return [
-        line.partition(" (UUID")[0]
-        for line in listed.stdout.splitlines()
-        if line.startswith("GPU ")
-    ]
+    gpus: list[str] = []
+    for line in listed.stdout.splitlines():
+        if line.startswith("GPU "):
+            gpus.append(line.partition(" (UUID")[0])
+
+    return gpus
 
 
 def free_memory(device: Device) -> int | None:
-    """Return the free memory of a GPU in bytes, without torch;
-
-    None if `nvidia-smi` does not tell it.
-    """
+    """Return the free memory of a GPU in bytes, without torch; None if `nvidia-smi` fails."""
     if not device.uuid:
         return None
 
@@ -148,13 +144,13 @@ def free_memory(device: Device) -> int | None:
         f"--id=GPU-{device.uuid}",
     ]
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_LISTING_SECONDS
         )
     except (subprocess.TimeoutExpired, OSError):
         return None
 
-    text = told.stdout.strip()
+    text = answer.stdout.strip()
     return int(text) << 20 if text.isdecimal() else None
 
 
@@ -194,7 +190,7 @@ def _check_no_gpu(problem: str) -> None:
 
 
 def _ask(question: Callable[[Any, Connection], None], argument: Any, name: str) -> tuple[Any, str]:
-    """Return the answer of a function in a separate process, and what is wrong, if anything is."""
+    """Return a function's answer in a separate process, and the problem, empty without one."""
     connection, process = fork_server.start(question, argument)
     try:
         if not connection.poll(PROBE_SECONDS):
@@ -219,7 +215,7 @@ def _ask(question: Callable[[Any, Connection], None], argument: Any, name: str) 
 
 
 def _list(_: None, asker: Connection) -> None:
-    asker.send(_answered(_gpus, []))
+    asker.send(_try(_gpus, []))
 
 
 def _touch(argument: tuple[str, str | None], asker: Connection) -> None:
@@ -232,10 +228,10 @@ def _touch(argument: tuple[str, str | None], asker: Connection) -> None:
         torch.zeros(1, device=name)
         return torch.cuda.get_device_name(name) if name.startswith("cuda") else platform.machine()
 
-    asker.send(_answered(hardware, ""))
+    asker.send(_try(hardware, ""))
 
 
-def _answered(question: Callable[[], _T], failed: _T) -> tuple[_T, str]:
+def _try(question: Callable[[], _T], failed: _T) -> tuple[_T, str]:
     try:
         return question(), ""
     except (RuntimeError, AssertionError, ValueError) as error:
@@ -245,10 +241,13 @@ def _answered(question: Callable[[], _T], failed: _T) -> tuple[_T, str]:
 def _gpus() -> list[dict[str, Any]]:
     import torch
 
-    torch.zeros(0, device="cuda")  # Raises what is wrong, where `device_count` says 0.
-    tokens = [token.strip() for token in os.environ.get(VISIBLE, "").split(",") if token.strip()]
+    torch.zeros(0, device="cuda")  # Raises the reason where `device_count` returns 0.
     count = torch.cuda.device_count()
-    return [_gpu(index, tokens if len(tokens) >= count else ()) for index in range(count)]
+    tokens = list(filter(None, map(str.strip, os.environ.get(VISIBLE, "").split(","))))
+    if len(tokens) < count:
+        tokens = []
+
+    return [_gpu(index, tokens) for index in range(count)]
 
 
 def _gpu(index: int, tokens: Sequence[str]) -> dict[str, Any]:
@@ -256,16 +255,18 @@ def _gpu(index: int, tokens: Sequence[str]) -> dict[str, Any]:
 
     properties = torch.cuda.get_device_properties(index)
     uuid = str(getattr(properties, "uuid", "")) or f"{platform.node()}-{index}"
+    visible = f"GPU-{uuid}" if hasattr(properties, "uuid") else str(index)
+    if tokens:
+        # A restriction of this process names a part of a GPU by words that torch does not repeat.
+        visible = tokens[index]
+        if visible.startswith("MIG"):
+            uuid = f"{uuid}-{visible}"
+
     return {
         "name": "cuda",
         "label": f"cuda:{index}",
         "hardware": properties.name,
         "memory_bytes": int(properties.total_memory),
-        # A restriction of this process names a part of a GPU by words that torch does not repeat.
-        "visible": tokens[index]
-        if tokens
-        else f"GPU-{uuid}"
-        if hasattr(properties, "uuid")
-        else str(index),
-        "uuid": f"{uuid}-{tokens[index]}" if tokens and tokens[index].startswith("MIG") else uuid,
+        "visible": visible,
+        "uuid": uuid,
     }

@@ -1,5 +1,4 @@
-"""The fork server of a daemon: starts processes from a parent that has imported torch, without the
-database login.
+"""The fork server of a daemon: new processes with torch loaded, without the database login.
 
     start(target, argument) ──> fork server ── fork ──> target(argument, pipe)
 
@@ -47,7 +46,7 @@ def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Con
     # on a busy machine of two cores a trial took fifteen times as long. GNU's OpenMP reads this
     # once.
     os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
-    content = pickled(argument)
+    content = pickle_argument(argument)
     ours, theirs = context.Pipe()
     process = context.Process(target=_enter, args=(target, content, theirs), daemon=True)
     try:
@@ -73,9 +72,7 @@ _preparation = spawn.get_preparation_data
 
 
 def _preparation_data(name: str) -> dict[str, Any]:
-    """Return multiprocessing's data for a new process; without `__main__` for a process that
-    `start` starts.
-    """
+    """Return multiprocessing's data for a new process, without `__main__` in `start`."""
     data: dict[str, Any] = _preparation(name)
     if getattr(_starting, "here", False):
         data.pop("init_main_from_name", None)
@@ -90,13 +87,16 @@ _spawn = util.spawnv_passfds
 
 
 def _spawn_without_login(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
-    """Start a program as multiprocessing does; the fork server without the variables of the login.
+    """Start a program as multiprocessing does, in `start` without the login.
 
     The environment of this process stays as it is: other threads may read the login meanwhile.
     """
     if getattr(_starting, "here", False):
-        unset = [word for name in LOGIN for word in ("-u", name)]
-        path, args = _ENV, [_ENV, *unset, path, *args[1:]]
+        command: list[Any] = [_ENV]
+        for name in LOGIN:
+            command += ["-u", name]
+
+        return _spawn(_ENV, [*command, path, *args[1:]], passfds)
 
     return _spawn(path, args, passfds)
 
@@ -106,8 +106,7 @@ util.spawnv_passfds = _spawn_without_login
 
 @contextmanager
 def _separately() -> Iterator[None]:
-    """Keep new processes from the login, and from `__main__`: the whole command line, or a user's
-    script again.
+    """Keep new processes from the login, and from `__main__`: a command line, or a user's script.
 
     The flag is per thread: another thread may start a process of the user's own meanwhile, or use
     `__main__`.
@@ -135,7 +134,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def pickled(argument: Any) -> bytes:
+def pickle_argument(argument: Any) -> bytes:
     """Return an argument as bytes.
 
     Raises:

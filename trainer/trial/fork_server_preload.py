@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import warnings
 
-import archive.trainer.datasets.loading
+import archive.trainer.datasets.readers
 import archive.trainer.datasets.scikit_learn
 import archive.trainer.fit.train
 import archive.trainer.storage.weights_file

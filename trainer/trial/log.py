@@ -1,7 +1,6 @@
-"""The log of one trial: all output of its process, from Python or native code, in a file of bounded
-size.
+"""The log of one trial: all output of its process, in a file of bounded size.
 
-    HOME/logs/STUDY%23NUMBER.log      one file a proposal; each attempt begins with a line of its own
+    HOME/logs/STUDY%23NUMBER.log      one file a proposal; each attempt begins with a headline
 
 `archive.trainer.storage.file_names` names the file. Reading logs needs no torch.
 """
@@ -17,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from archive.trainer.storage.log_tail import last_lines
+from archive.trainer.storage.file_names import last_lines
 
 MOST_BYTES = 256 * 1024
 """Size beyond which the older half of a log is dropped."""
@@ -38,8 +37,7 @@ def tail(path: Path | None, lines: int = TAIL_LINES) -> str:
 
 
 def capture(path: Path) -> None:
-    """Redirect all output of this process, and the stacks of a crash, to a log until the process
-    ends.
+    """Redirect all output of this process, with the stacks of a crash, to a log until its end.
 
     If the log cannot be written, a warning goes to the present standard error, and the output stays
     where it is.

@@ -1,8 +1,7 @@
-"""The process of a trial: trains, reports to its daemon, saves the weights, and ends when it is
-interrupted.
+"""The process of a trial: trains, reports to its daemon, saves the weights, can be interrupted.
 
 main thread    trains; sends EpochReport, Heartbeat and the terminal message
-listener       reads the pipe: a message interrupts the trial, a closed pipe means that the daemon is gone
+listener       reads the pipe: a message interrupts the trial; it is closed when the daemon is gone
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -29,8 +29,10 @@ from archive.trainer.recipes.run import Cancelled, Outcome
 from archive.trainer.recipes.run import run as run_recipe
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.timeouts import call_with_timeout
-from archive.trainer.trial import costs, failures, frames, inheritance, isolation, process_tree
-from archive.trainer.trial.memory_need import memory_need
+from archive.trainer.trial import costs, failures, process_tree
+from archive.trainer.trial import log as log_file
+from archive.trainer.trial.devices import show_only
+from archive.trainer.trial.failures import memory_need
 from archive.trainer.trial.messages import (
     EpochReport,
     Heartbeat,
@@ -38,8 +40,9 @@ from archive.trainer.trial.messages import (
     TrialFailed,
     TrialFinished,
     TrialInterrupted,
+    encode,
 )
-from archive.trainer.trial.spec import TrialSpec
+from archive.trainer.trial.spec import TrialSpec, without_inherited_weights
 
 log = logging.getLogger("archive.trainer")
 
@@ -52,17 +55,17 @@ NO_ANSWER = f"they could not be saved within {SAVING_SECONDS:g} s"
 
 def run(spec: TrialSpec, daemon: Connection) -> None:
     """Run a trial, and send its messages to the daemon."""
-    isolation.separate(daemon)
+    process_tree.separate(daemon)
     sending = threading.Lock()
-    own = os.getpid()
+    pid = os.getpid()
 
     def send(message: Message | Heartbeat) -> None:
-        if os.getpid() != own:
+        if os.getpid() != pid:
             raise TrainingError(
                 "a process that the recipe has forked cannot report: its parent can"
             )
 
-        content = memoryview(frames.encode(message))
+        content = memoryview(encode(message))
         try:
             with sending:
                 while content:
@@ -79,7 +82,7 @@ def run(spec: TrialSpec, daemon: Connection) -> None:
 
 
 class _DaemonGone(Exception):  # noqa: N818 - no error of the trial, and never seen outside its process
-    """Nobody reads the pipe any more. A recipe's own broken pipe is an error like any other."""
+    """The daemon no longer reads the pipe. A recipe's own broken pipe is an ordinary error."""
 
 
 class _Attempt:
@@ -137,17 +140,14 @@ class _Attempt:
         return self.context
 
     def interrupt(self) -> None:
-        """Let the recipe stop; a process whose recipe has not begun with its steps ends at once."""
+        """Let the recipe stop; before its first step, end the process at once."""
         self.cancelled.set()
         if self.context is None or not self.context.stepping:
             # Reading data or building the network may take long, and loses nothing when it is
             # killed. Remote storage is not asked: it may answer late.
+            saved = isinstance(self.checkpoint, Path) and self.checkpoint.exists()
             with suppress(_DaemonGone):
-                self.send(
-                    TrialInterrupted(
-                        isinstance(self.checkpoint, Path) and self.checkpoint.exists(), 0
-                    )
-                )
+                self.send(TrialInterrupted(saved, epoch=0))
 
             os._exit(0)
 
@@ -159,9 +159,7 @@ class _Attempt:
 
 
 def _listen(daemon: Connection, attempt: _Attempt) -> None:
-    """Interrupt the trial on the daemon's message; end the process when the daemon closes the
-    pipe.
-    """
+    """Interrupt the trial on the daemon's message; end the process with the pipe."""
     while True:
         try:
             daemon.recv()
@@ -175,7 +173,7 @@ def _listen(daemon: Connection, attempt: _Attempt) -> None:
 def _terminal_message(attempt: _Attempt) -> Message:
     spec = attempt.spec
     try:
-        isolation.enter(spec)
+        _enter(spec)
         return TrialFinished(_result_of(attempt))
     except Cancelled as cancelled:
         log.info("interrupted saved=%s epoch=%d", cancelled.saved, cancelled.epoch)
@@ -195,23 +193,47 @@ def _terminal_message(attempt: _Attempt) -> Message:
 
         return failed
     except BaseException as error:
-        # SystemExit, KeyboardInterrupt, and those of libraries, such as asyncio's CancelledError.
+        # SystemExit, KeyboardInterrupt, and exceptions of libraries: asyncio's CancelledError.
         log.exception("the recipe ended the process")
         return TrialFailed(f"the recipe ended the process: {type(error).__name__}: {error}")
+
+
+def _enter(spec: TrialSpec) -> None:
+    """Begin the log, enter the scratch folder, and see one GPU alone.
+
+    Raises:
+        OSError: The home or the scratch folder cannot be written.
+    """
+    if spec.log is not None:
+        log_file.capture(spec.log)
+        log.info(
+            "attempt began proposal=%s pid=%d device=%s", spec.proposal, os.getpid(), spec.device
+        )
+
+    log_file.show_stacks()
+    _enter_scratch(spec.scratch)
+    show_only(spec.visible)
+
+
+def _enter_scratch(scratch: Path | None) -> None:
+    """Let relative paths and temporary files lead into the scratch folder."""
+    if scratch is not None:
+        os.chdir(scratch)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
 
 
 def _result_of(attempt: _Attempt) -> Result:
     _set_up_torch(attempt.spec.threads)
     # Before the import: the file may be edited during the training.
     attempt.recipe = attempt.spec.recipe.record()
-    outcome, latency = _trained(attempt, costs.PeakMemory(attempt.spec.device))
+    outcome, latency = _train(attempt, costs.PeakMemory(attempt.spec.device))
     spec = attempt.spec
     environment = _environment(spec, outcome, attempt.recipe, latency)
-    # A trial that pauses at a rung has its checkpoint; weights are those of finished trainings.
+    # A trial that pauses at a rung has its checkpoint; weights are saved for finished trainings.
     saved = None
     problem = ""
     if outcome.weights and outcome.ended != Stop.RUNG:
-        saved, problem = _saved(spec, outcome.weights, lambda: attempt.send(Heartbeat()))
+        saved, problem = _save(spec, outcome.weights, lambda: attempt.send(Heartbeat()))
 
     environment.pop(UNSAVED_WEIGHTS, None)  # A recipe's own entry is none of ours.
     if problem:
@@ -248,9 +270,7 @@ def _set_up_torch(threads: int | None) -> None:
 def _environment(
     spec: TrialSpec, outcome: Outcome, recipe: Mapping[str, Any], latency: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the record of the conditions of a training: machine, versions, recipe, how it
-    ended.
-    """
+    """Return the record of a training's conditions: machine, versions, recipe, its end."""
     import torch
 
     environment: dict[str, Any] = {
@@ -264,9 +284,11 @@ def _environment(
         **recipe,
         "ended": outcome.ended,
     }
-    for name, value in (("resumed", outcome.resumed), ("inherited", dict(outcome.inherited))):
-        if value:
-            environment[name] = value
+    if outcome.resumed:
+        environment["resumed"] = outcome.resumed
+
+    if outcome.inherited:
+        environment["inherited"] = dict(outcome.inherited)
 
     if latency:
         environment["latency"] = {**latency, "slots": spec.slots}
@@ -277,8 +299,8 @@ def _environment(
     return environment
 
 
-def _trained(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict[str, Any]]:
-    """Run the recipe, and return the outcome with its costs, and how latency was measured.
+def _train(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict[str, Any]]:
+    """Run the recipe, and return the outcome with its costs, and the conditions of the latency.
 
     If inherited weights fail to load, the trial runs again by the specification without them.
     """
@@ -286,29 +308,29 @@ def _trained(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict
     attempt.file = attempt.spec.recipe.file_of(fit)
     latency: dict[str, Any] = {}
 
-    def trained() -> Outcome:
+    def run_once() -> Outcome:
         trial = attempt.begin()
 
-        def measured(outcome: Outcome) -> Metrics:
+        def measure(outcome: Outcome) -> Metrics:
             peak = float(memory.bytes())
-            metrics, how = costs.of_network(trial, outcome, attempt.spec.latency)
-            latency.update(how)
+            metrics, conditions = costs.of_network(trial, outcome, attempt.spec.latency)
+            latency.update(conditions)
             return {"peak_memory_bytes": peak, **metrics}
 
-        return run_recipe(fit, trial, measured)
+        return run_recipe(fit, trial, measure)
 
     try:
-        return trained(), latency
+        return run_once(), latency
     except WeightsError as error:
         if attempt.spec.initial is None:
             raise
 
         log.warning("no inherited weights reason=%r", error.reason)
-        attempt.spec = inheritance.without_inherited_weights(attempt.spec)
-        return replace(trained(), inherited={"error": error.reason}), latency
+        attempt.spec = without_inherited_weights(attempt.spec)
+        return replace(run_once(), inherited={"error": error.reason}), latency
 
 
-def _saved(
+def _save(
     spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]
 ) -> tuple[Weights | None, str]:
     """Return the address of the saved weights, or the reason why they could not be saved.

@@ -1,19 +1,18 @@
 """The daemon's handle of a trial: starts its process, reads its messages, interrupts and kills it.
 
-    daemon                                 fork server                  trial (`archive.trainer.trial.main`)
-    TrialProcess(spec) ──── starts ──────> torch, once a daemon ─ fork ─> builds, trains, saves the
-    weights TrialProcess.messages() <───────────────────── pipe ──────────────── EpochReport …, then
-    one terminal message TrialProcess.interrupt() ───────────────────── pipe ───────────────> saves
-    a checkpoint, then TrialInterrupted
+    TrialProcess(spec)  ── fork server, with torch loaded ──> builds, trains, saves the weights
+    messages()          <── pipe ──────────────────────────── EpochReport …, one terminal message
+    interrupt()         ── pipe ────────────────────────────> saves a checkpoint, TrialInterrupted
+    the daemon's side                                         archive.trainer.trial.main
 
 A crash, a signal or exhausted memory ends one trial and nothing else. The fork server imports torch
 once, so a trial starts in milliseconds; the daemon itself never loads it. On a GPU, the next
 trial's process is connected already (`archive.trainer.trial.spare`). A trial that ends without a
-terminal message was killed or crashed, and its exit status tells by what. A trial whose daemon is
-gone finds the pipe closed and ends at once. Signals to the whole process group have no effect on
-trials: the daemon decides. With a trial end all processes that its recipe has started
-(`archive.trainer.trial.process_tree`). The daemon never waits for a trial, whatever that writes
-(`archive.trainer.trial.frames`) or leaves open.
+terminal message was killed or crashed, and its exit status tells the reason. A trial of a dead
+daemon finds the pipe closed and ends at once. Signals to the whole process group have no effect on
+trials: the daemon decides. All processes that a recipe has started end with its trial
+(`archive.trainer.trial.process_tree`). The daemon never waits for a trial, whatever the trial
+writes (`archive.trainer.trial.messages`) or leaves open.
 """
 
 from __future__ import annotations
@@ -29,16 +28,22 @@ import psutil
 
 from archive.queue.causes import Cause
 from archive.trainer.trial import fork_server, log, process_tree, spare
-from archive.trainer.trial.frames import FrameReader, UnreadableFrameError
 from archive.trainer.trial.main import run
-from archive.trainer.trial.messages import EpochReport, Heartbeat, Message, TrialFailed
+from archive.trainer.trial.messages import (
+    EpochReport,
+    FrameReader,
+    Heartbeat,
+    Message,
+    TrialFailed,
+    UnreadableFrameError,
+)
 from archive.trainer.trial.spec import TrialSpec
 
 _JOIN_SECONDS = 5.0
 _PART = 1 << 16
 _MOST_PARTS = 256
 _EXIT_SECONDS = 2.0
-"""Longest time between the end of a trial's pipe and that of its process."""
+"""Longest time between the end of a trial's pipe and the end of its process."""
 _STACKS_SECONDS = 0.2
 
 
@@ -54,6 +59,9 @@ class TrialProcess:
         connection: Pipe that is ready to read when there are messages.
         last_seen: Time of the last message or heartbeat, by `time.monotonic`.
     """
+
+    due = None
+    enforces_limits = False
 
     def __init__(self, spec: TrialSpec) -> None:
         """Start the process.
@@ -78,16 +86,14 @@ class TrialProcess:
 
     @property
     def waitable(self) -> list[Connection | int]:
-        """What becomes ready when there is news: the pipe, and the end of the process."""
+        """The pipe, and the end of the process: they become ready with news."""
         # Children of the recipe may hold the pipe open. Where the fork server has died, its news
         # says nothing.
         ends = [] if self._exit_is_known() and self._alive() else [self._process.sentinel]
         return ends if self._closed_at is not None else [self.connection, *ends]
 
     def messages(self) -> list[Message]:
-        """Return the messages that have arrived, without waiting; only the last one ever is no
-        `EpochReport`.
-        """
+        """Return the messages that have arrived, without waiting; the last one ends the trial."""
         arrived: list[Message] = []
         # In this order: a message that was written before the end is read.
         ended = (self._closed_at is not None or self._exit_is_known()) and not self._alive()
@@ -108,8 +114,7 @@ class TrialProcess:
         return arrived
 
     def interrupt(self) -> None:
-        """Ask the trial to save a checkpoint after the present step, and to end with
-        `TrialInterrupted`.
+        """Request a checkpoint after the present step, and an end with `TrialInterrupted`.
 
         Returns at once. A trial that is about to finish may finish; one that does not answer should
         be killed.
@@ -120,7 +125,7 @@ class TrialProcess:
                 self.connection.send("interrupt")
 
     def abandon(self, reason: str, cause: Cause) -> TrialFailed:
-        """Kill a trial; its log shows what it was doing.
+        """Kill a trial; its log gets the stacks of its threads before.
 
         Args:
             reason: Recorded reason of the failure.
@@ -136,9 +141,7 @@ class TrialProcess:
         return TrialFailed(reason, cause is not Cause.LIMIT, log.tail(self.spec.log), cause)
 
     def kill(self) -> None:
-        """Kill the process in whatever state it is, with all that it has started, and wait until it
-        is gone.
-        """
+        """Kill the process in any state, with all that it has started, and wait for its end."""
         self._over = True
         _living.discard(self.pid)
         process_tree.end_all(self.pid, self._alive(), self._server, _living)
@@ -167,7 +170,7 @@ class TrialProcess:
         return None
 
     def _read(self) -> None:
-        """Read what is on the pipe, a part of it if it never ends."""
+        """Read the content of the pipe, a part of it if it never ends."""
         for _ in range(_MOST_PARTS if self._closed_at is None else 0):
             try:
                 content = os.read(self.connection.fileno(), _PART)
@@ -186,13 +189,12 @@ class TrialProcess:
         return self._process.exitcode is not None
 
     def _alive(self) -> bool:
+        handle = self._handle
+        if handle is None:
+            return False
+
         try:
-            handle = self._handle
-            return (
-                handle is not None
-                and handle.is_running()
-                and handle.status() != psutil.STATUS_ZOMBIE
-            )
+            return bool(handle.is_running() and handle.status() != psutil.STATUS_ZOMBIE)
         except psutil.NoSuchProcess:
             return False
 
@@ -206,8 +208,8 @@ class TrialProcess:
             return f"the trial's process ended with status {code} before it had a result"
 
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        hint = " (out of memory, or killed by hand)" if name == "SIGKILL" else ""
-        return f"the trial's process was ended by {name}{hint}"
+        reason = f"the trial's process was ended by {name}"
+        return f"{reason} (out of memory, or killed by hand)" if name == "SIGKILL" else reason
 
 
 _living: set[int] = set()

@@ -1,11 +1,9 @@
 """All processes of a trial: what a recipe starts ends with its trial, however it was started.
 
-    trial ── lead_session, adopt ──> leader of a session of its own; orphans of its descendants
-    become its children
-          ── offer_memory ─────────> where memory runs out, the kernel ends the largest trial rather
-          than the daemon
-    end_all ── stop, until nobody new appears ── kill ──> the trial, its descendants, the session,
-    its late orphans
+    separate    leads a session; adopts its descendants' orphans; where memory runs out, the kernel
+                ends the largest trial rather than the daemon
+    end_all     stops the trial, its descendants, its session and its late orphans until no further
+                process appears, and kills them
 
 A process may leave its parents by forking twice, and its session by `setsid`. On Linux, the kernel
 then gives it to the nearest ancestor that adopts: the trial, or the fork server once the trial is
@@ -16,10 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,25 +46,43 @@ def adopt() -> None:
 
 
 def lead_session() -> None:
-    """Make this process the leader of a session of its own."""
+    """Make this process the leader of a new session."""
     with contextlib.suppress(OSError):  # It is one already.
         os.setsid()
 
 
 def offer_memory() -> None:
-    """Let the system end this process and all that it will start first where memory runs out,
-    before any other.
-    """
+    """Let the system end this process and its children before any other if memory runs out."""
     with contextlib.suppress(OSError):  # Not Linux.
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
+def separate(daemon: Connection) -> None:
+    """Make this process and its children independent of the terminal and of other trials."""
+    lead_session()
+    adopt()
+    offer_memory()
+    # Ctrl-C, or a service manager's signal, may reach all processes; the daemon decides how its
+    # trials end. Functions, because a program that the recipe starts would inherit ignored signals.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+
+    # A pool of multiprocessing ends its processes by SIGTERM, and waits for them.
+    os.register_at_fork(after_in_child=_end_on_request)
+    os.set_inheritable(daemon.fileno(), False)
+    # A recipe may start processes, such as the workers of a data loader. multiprocessing forbids
+    # that in daemonic processes; trials are daemonic, or the daemon would wait for them at its end.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+
+
+def _end_on_request() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def members(trial: int) -> set[int]:
-    """Return the processes of a running trial: its own, the members of its session, and all their
-    descendants.
-    """
+    """Return the processes of a running trial: its session, and all descendants."""
     rows = list(_processes())
-    return _descendants(rows, _own(rows, trial, lives=True))
+    return _descendants(rows, _session(rows, trial, lives=True))
 
 
 def end_all(trial: int, lives: bool, server: int, living: Collection[int]) -> None:
@@ -74,19 +92,19 @@ def end_all(trial: int, lives: bool, server: int, living: Collection[int]) -> No
         trial: Id of the process.
         lives: Whether this process has the id; another one may have it by now.
         server: Id of the fork server, which adopts the orphans of dead trials.
-        living: Ids of the trials whose processes must live on.
+        living: Ids of the trials that continue.
     """
 
     def members(rows: Collection[ProcessRow]) -> set[int]:
-        return _descendants(rows, _own(rows, trial, lives) | _orphans(rows, server, living))
+        return _descendants(rows, _session(rows, trial, lives) | _orphans(rows, server, living))
 
     _kill(members, {os.getpid(), server, *living})
 
 
 def end_children() -> None:
     """Kill all that this process, the leader of its session, has started."""
-    own = os.getpid()
-    _kill(lambda rows: _descendants(rows, _own(rows, own, lives=True)), {own})
+    leader = os.getpid()
+    _kill(lambda rows: _descendants(rows, _session(rows, leader, lives=True)), {leader})
 
 
 def _kill(members: Callable[[Collection[ProcessRow]], set[int]], spared: set[int]) -> None:
@@ -105,7 +123,7 @@ def _kill(members: Callable[[Collection[ProcessRow]], set[int]], spared: set[int
         _send(pid, signal.SIGKILL)
 
 
-def _own(rows: Collection[ProcessRow], trial: int, lives: bool) -> set[int]:
+def _session(rows: Collection[ProcessRow], trial: int, lives: bool) -> set[int]:
     """Return the process of a trial, if it lives, and the members of its session."""
     if not lives and any(row.pid == trial for row in rows):
         # The system gives an id away again only when its session has no members.
@@ -115,18 +133,17 @@ def _own(rows: Collection[ProcessRow], trial: int, lives: bool) -> set[int]:
 
 
 def _orphans(rows: Collection[ProcessRow], server: int, living: Collection[int]) -> set[int]:
-    """Return the children of the fork server that came from trials: each of these left the server's
-    session.
-    """
-    own = next((row.session for row in rows if row.pid == server), None)
-    if own is None:
+    """Return the fork server's adopted children: only they are outside of its session."""
+    sessions = {row.pid: row.session for row in rows}
+    if server not in sessions:
         return set()
 
-    return {
-        row.pid
-        for row in rows
-        if row.parent == server and row.session != own and row.pid not in living
-    }
+    orphans: set[int] = set()
+    for row in rows:
+        if row.parent == server and row.session != sessions[server] and row.pid not in living:
+            orphans.add(row.pid)
+
+    return orphans
 
 
 def _descendants(rows: Collection[ProcessRow], roots: set[int]) -> set[int]:

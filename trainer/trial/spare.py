@@ -1,14 +1,12 @@
-"""Spare processes: the process of the next trial, connected to its GPU while the present one
-trains.
+"""Spare processes: each is connected to a GPU for the next trial while the present one trains.
 
-    prepare_next(spec) ── fork server ── fork ──> CUDA context, its libraries ── READY ──> waits for
-    a specification
-    take(spec)         ── specification ─────────────────────────────────────────────────> runs that trial, and ends
+    prepare_next(spec) ── fork ──> CUDA context, libraries ── READY ──> waits for a specification
+    take(spec)         ── specification ──────────────────────────────> runs that trial, and ends
 
 The context of a GPU and its libraries take seconds, as long as a whole trial of a small network.
 Every trial still has a separate process, which no earlier trial has touched. A device has one spare
-at most; its context takes some 500 MB of the GPU's memory, so there is none on a GPU whose memory
-is short. A spare that failed, or is not ready in time, costs nothing: the trial starts as one
+at most; its context takes some 500 MB of the GPU's memory, so there is none on a GPU with
+little memory. A spare that failed, or is not ready in time, costs nothing: the trial starts as one
 without.
 
 Only trials of the default recipe have spares. Another recipe may choose its devices before it
@@ -43,9 +41,9 @@ class Spare(NamedTuple):
     process: Any
 
 
-Place = tuple[str, str | None]
+DeviceKey = tuple[str, str | None]
 """Device in torch's notation, and the value of CUDA_VISIBLE_DEVICES."""
-_spares: dict[Place, Spare] = {}
+_spares: dict[DeviceKey, Spare] = {}
 
 
 def prepare_next(spec: TrialSpec) -> None:
@@ -57,7 +55,7 @@ def prepare_next(spec: TrialSpec) -> None:
     then, not the trial.
     """
     if spec.device.startswith("cuda") and spec.recipe == DEFAULT_SOURCE:
-        with suppress(TrainingError):  # The next trial starts without it, and says what is wrong.
+        with suppress(TrainingError):  # The next trial starts without it, and reports the reason.
             prepare(spec.device, spec.visible)
 
 
@@ -67,23 +65,26 @@ def prepare(device: str, visible: str | None = None) -> None:
     Raises:
         TrainingError: No process could be started.
     """
-    place = (device, visible)
-    if place not in _spares:
-        _spares[place] = Spare(*fork_server.start(_wait, place))
+    key = (device, visible)
+    if key not in _spares:
+        _spares[key] = Spare(*fork_server.start(_wait, key))
 
 
 def take(spec: TrialSpec) -> Spare | None:
-    """Give a trial to the spare of its device; None if none is ready, and one that is not ends.
+    """Give a trial to the spare of its device; a spare that is not ready ends.
+
+    Returns:
+        None if there is no ready spare.
 
     Raises:
         pickle.PicklingError: The specification cannot be pickled.
     """
-    place = (spec.device, spec.visible)
-    if place not in _spares or spec.recipe != DEFAULT_SOURCE:
+    key = (spec.device, spec.visible)
+    if key not in _spares or spec.recipe != DEFAULT_SOURCE:
         return None
 
-    content = fork_server.pickled(spec)
-    spare = _spares.pop(place)
+    content = fork_server.pickle_argument(spec)
+    spare = _spares.pop(key)
     try:
         if spare.connection.poll() and spare.connection.recv_bytes() == _READY:
             spare.connection.send_bytes(content)
@@ -96,7 +97,7 @@ def take(spec: TrialSpec) -> Spare | None:
 
 
 def discard() -> None:
-    """End all spares, whose devices' memory is then free."""
+    """End all spares, which frees the memory of their devices."""
     while _spares:
         _end(_spares.popitem()[1])
 
@@ -110,8 +111,8 @@ def _end(spare: Spare) -> None:
 # The functions below run in a separate process.
 
 
-def _wait(place: Place, daemon: Connection) -> None:
-    device, visible = place
+def _wait(key: DeviceKey, daemon: Connection) -> None:
+    device, visible = key
     show_only(visible)
     # The fork server ignores it, and Ctrl-C reaches all processes of a terminal. A spare has
     # nothing to lose.
@@ -131,10 +132,7 @@ def _wait(place: Place, daemon: Connection) -> None:
 
 
 def _connect(device: str) -> bool:
-    """Create the context of a device, and load the libraries of products and convolutions;
-
-    False if it cannot be.
-    """
+    """Create the context of a device, and load its libraries; return False if that fails."""
     import torch
     from torch.nn import functional as F
 
@@ -150,7 +148,7 @@ def _connect(device: str) -> bool:
 
         torch.cuda.synchronize(device)
         free, total = torch.cuda.mem_get_info(device)
-    # The trial that starts without a spare says what is wrong.
+    # The trial that starts without a spare reports the reason.
     except (RuntimeError, AssertionError):
         return False
 

@@ -5,14 +5,16 @@ The daemon builds it without loading torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.store.records import Direction
-from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.morphism import inherited_weights
+from archive.trainer.morphism.inherited_weights import InheritedWeights
+from archive.trainer.protocols.base import TrainingProtocol, inherited_seed, shorten
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
 from archive.trainer.recipes.registry import DEFAULT_SOURCE
 from archive.trainer.recipes.source import RecipeSource
@@ -21,6 +23,8 @@ from archive.trainer.trial.costs import LatencyOptions
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from archive.api import Archive
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,8 @@ class TrialSpec:
         objective: Name of the metric that is the result's value; the task's if None.
         direction: Whether larger or smaller values of it are better; the task's if None.
         proposal: Id of the proposal, which names its checkpoint.
-        run: Identity of the proposal's run: the id may have been that of a proposal of a deleted
-            study, whose checkpoint is not resumed. Empty if there is none.
+        run: Identity of the proposal's run; empty without one. A deleted study may have had a
+            proposal with the same id; its checkpoint is not resumed.
         checkpoint_folder: Folder or fsspec URL of the checkpoints
             (`archive.trainer.storage.checkpoints`), shared by all workers that may resume the
             trial; None keeps none.
@@ -95,3 +99,53 @@ class TrialSpec:
     slots: int = 1
     run: str = ""
     visible: str | None = None
+
+
+def with_inherited_weights(
+    archive: Archive, spec: TrialSpec, locations: Sequence[Path | str]
+) -> TrialSpec:
+    """Return a specification with the weights of an ancestor (`archive.trainer.protocols.base`).
+
+    It is unchanged without an ancestor, or if networks do not inherit under the protocol.
+
+    Args:
+        archive: The store of ancestors.
+        spec: Specification of a trial.
+        locations: Folders and fsspec URLs of readable weights; see `find_ancestor`.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    if spec.protocol.inherited_epochs is None:
+        return spec
+
+    match = inherited_weights.find_ancestor(
+        archive,
+        spec.architecture,
+        spec.task,
+        spec.protocol,
+        spec.seed,
+        locations,
+        maximise=(spec.direction or spec.task.direction) == "maximise",
+    )
+    if match is None:
+        return spec
+
+    weights, record = match
+    weights = replace(weights, epochs=spec.epochs)
+    protocol = shorten(spec.protocol)
+    epochs = None if spec.epochs is None else min(spec.epochs, protocol.epochs)
+    seed = inherited_seed(spec.seed, spec.architecture.key)
+    return replace(
+        spec, protocol=protocol, epochs=epochs, seed=seed, initial=weights, inherited=record
+    )
+
+
+def without_inherited_weights(spec: TrialSpec) -> TrialSpec:
+    """Return the specification for training from the seed, if inherited weights fail to load."""
+    alone = replace(spec, initial=None, inherited={})
+    weights = spec.initial
+    if not isinstance(weights, InheritedWeights):
+        return alone
+
+    return replace(alone, protocol=weights.protocol, epochs=weights.epochs, seed=weights.seed)

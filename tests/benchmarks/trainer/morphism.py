@@ -25,8 +25,12 @@ from archive.spaces import morphism
 from archive.trainer.fit.train import train
 from archive.trainer.morphism import inherited_weights
 from archive.trainer.nn import builders
-from archive.trainer.protocols import morph as inheriting
-from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.protocols.base import (
+    TrainingProtocol,
+    add_inheritance,
+    inherited_seed,
+    shorten,
+)
 from archive.trainer.recipes.run import Outcome
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
@@ -108,7 +112,7 @@ def _inherited(
     """Return the outcomes of the children, and the change of each one's outputs from its parent's
     before training.
     """
-    protocol = inheriting.extended(alone)
+    protocol = add_inheritance(alone)
     inputs = torch.from_numpy(task.load(alone).valid.inputs[:256])
     learned = first.weights
     outcomes = []
@@ -119,8 +123,8 @@ def _inherited(
             _outputs(*pair, task, alone, inputs) for pair in ((parent, learned), (child, begun))
         )
         differences.append(float((ends - begins).abs().max()))
-        own = inheriting.seed_of(seed, child.key)
-        outcome = train(child, task, inheriting.shortened(protocol), seed=own, initial=begun)
+        own = inherited_seed(seed, child.key)
+        outcome = train(child, task, shorten(protocol), seed=own, initial=begun)
         report(
             f"{child!r} inherited: {outcome.value:.4f} after {outcome.epochs} epochs, "
             f"{outcome.seconds:.0f} s"

@@ -9,9 +9,8 @@ import pytest
 
 from archive.errors import SettingsError
 from archive.queue.causes import Cause, MemoryNeed
-from archive.trainer.daemon.devices.locks import Seats
-from archive.trainer.daemon.devices.occupancy import LOOK_SECONDS, Occupancy
-from archive.trainer.daemon.devices.placement import Placement
+from archive.trainer.daemon.placement import LOOK_SECONDS, Occupancy, Placement
+from archive.trainer.daemon.trainer_devices import Seats
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import TrialFailed
 

@@ -12,8 +12,8 @@ import pytest
 
 from archive import spaces
 from archive.store.records import State
+from archive.trainer.daemon import proxy_process
 from archive.trainer.daemon.options import Tally, TrainerOptions
-from archive.trainer.daemon.proxies import process
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.proxies import registry as proxies
 from archive.trainer.proxies.measurement import SOURCE, ProxyMeasurement, sample_of
@@ -115,7 +115,7 @@ def test_a_killed_measurement_costs_neither_the_trial_nor_the_daemon(
 def test_a_network_that_ends_the_process_is_left_out(archive, run, monkeypatch, caplog):
     """The process of the measurement is killed once; the next network gets another one."""
     victims = []
-    ask = process.MeasurementProcess._ask
+    ask = proxy_process.MeasurementProcess._ask
 
     def killing(self, request):
         if request is not None and not victims:
@@ -124,7 +124,7 @@ def test_a_network_that_ends_the_process_is_left_out(archive, run, monkeypatch, 
 
         return ask(self, request)
 
-    monkeypatch.setattr(process.MeasurementProcess, "_ask", killing)
+    monkeypatch.setattr(proxy_process.MeasurementProcess, "_ask", killing)
     propose(archive, NETS)
     with caplog.at_level("WARNING", "archive.trainer"):
         assert run(proxies=0) == Tally(complete=3)

@@ -10,7 +10,7 @@ import pytest
 
 from archive import settings
 from archive.store.wake_up import WakeUpReceiver, wake_trainers
-from archive.trainer.daemon.client.queue_pace import QueuePace
+from archive.trainer.daemon.client.store_client import QueuePace
 from tests.support.stores import cells, propose
 
 HOUR = 3600.0

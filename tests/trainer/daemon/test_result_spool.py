@@ -12,9 +12,8 @@ import pytest
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Result, Weights
-from archive.trainer.daemon import result_spool, spool_owner
-from archive.trainer.daemon.result_spool import ResultSpool
-from archive.trainer.daemon.spool_owner import SpoolOwner
+from archive.trainer.daemon import result_spool
+from archive.trainer.daemon.result_spool import ResultSpool, SpoolOwner
 
 RESULT = Result(
     0.9,
@@ -65,7 +64,7 @@ def test_another_daemon_adopts_all_notices(spool):
     assert other.adopt() == 0
 
 
-HERE, ELSEWHERE = (spool_owner.host_digest(name) for name in (platform.node(), "another machine"))
+HERE, ELSEWHERE = (result_spool.host_digest(name) for name in (platform.node(), "another machine"))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ HERE, ELSEWHERE = (spool_owner.host_digest(name) for name in (platform.node(), "
             False,
         ),
         (SpoolOwner(ELSEWHERE, 1, 1), 0.0, False),
-        (SpoolOwner(ELSEWHERE, 1, 1), spool_owner.SILENT_SECONDS + 1, True),
+        (SpoolOwner(ELSEWHERE, 1, 1), result_spool.SILENT_SECONDS + 1, True),
     ],
 )
 def test_files_of_another_daemon_are_adopted_when_it_is_gone(tmp_path, owner, age, adopted):
@@ -92,7 +91,7 @@ def test_a_daemon_that_waits_for_the_archive_keeps_its_files(tmp_path, monkeypat
     spool = ResultSpool(tmp_path, "embedded", SpoolOwner(ELSEWHERE, 1, 1))
     spool.put(NOTICES[0])
     (path,) = tmp_path.iterdir()
-    os.utime(path, (time.time() - 2 * spool_owner.SILENT_SECONDS,) * 2)
+    os.utime(path, (time.time() - 2 * result_spool.SILENT_SECONDS,) * 2)
     # Each attempt to deliver puts the notice again.
     spool._refresh_at = 0.0
     spool.put(NOTICES[0])
@@ -100,7 +99,7 @@ def test_a_daemon_that_waits_for_the_archive_keeps_its_files(tmp_path, monkeypat
 
 
 def test_many_hosts_deliver_each_result_once_after_an_outage(tmp_path):
-    owners = [SpoolOwner(spool_owner.host_digest(f"node{at}"), 1, 1) for at in range(4)]
+    owners = [SpoolOwner(result_spool.host_digest(f"node{at}"), 1, 1) for at in range(4)]
     spools = [ResultSpool(tmp_path, "embedded", owner) for owner in owners]
     ended = ResultSpool(tmp_path, "embedded", SpoolOwner(ELSEWHERE, 2, 1))
     for at, spool in enumerate([*spools, ended]):
@@ -110,7 +109,7 @@ def test_many_hosts_deliver_each_result_once_after_an_outage(tmp_path):
     ended.release()
     killed = spools.pop()
     for path in killed._waiting:
-        os.utime(path, (time.time() - 2 * spool_owner.SILENT_SECONDS,) * 2)
+        os.utime(path, (time.time() - 2 * result_spool.SILENT_SECONDS,) * 2)
 
     adopted = [spool.adopt() for spool in spools]
     assert sum(adopted) == 4

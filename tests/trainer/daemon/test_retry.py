@@ -6,7 +6,7 @@ import pytest
 
 from archive.errors import AuthenticationError, StoreUnavailableError
 from archive.queue import workers
-from archive.trainer.daemon import retry
+from archive.trainer.daemon.client import store_link
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.trial import devices
@@ -17,8 +17,10 @@ from tests.support.stores import propose
 def clock(monkeypatch):
     """A clock that goes only while somebody sleeps."""
     now = [100.0]
-    monkeypatch.setattr(retry.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(retry.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(store_link.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(
+        store_link.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds)
+    )
     return now
 
 
@@ -34,7 +36,7 @@ def away_until(clock, when):
 
 def test_wait_for_store_retries_and_reports_now_and_then(clock):
     said = []
-    assert retry.wait_for_store(away_until(clock, 250.0), None, said.append) == "answer"
+    assert store_link.wait_for_store(away_until(clock, 250.0), None, said.append) == "answer"
     assert 250 <= clock[0] < 253
     assert said == ["waiting until it answers: no database server answers at bolt://there"] * 3
 
@@ -42,18 +44,18 @@ def test_wait_for_store_retries_and_reports_now_and_then(clock):
 def test_time_limit_raises_the_last_reason(clock):
     said = []
     with pytest.raises(StoreUnavailableError, match="bolt://there"):
-        retry.wait_for_store(away_until(clock, 250.0), 10.0, said.append)
+        store_link.wait_for_store(away_until(clock, 250.0), 10.0, said.append)
 
     assert clock[0] <= 110 and said[0].startswith("waiting for 10 s: no database")
     with pytest.raises(StoreUnavailableError):
-        retry.wait_for_store(away_until(clock, 250.0), 0.0, said.append)
+        store_link.wait_for_store(away_until(clock, 250.0), 0.0, said.append)
 
     assert len(said) == 1
 
 
 def test_stop_ends_the_wait_at_once(clock):
     assert (
-        retry.wait_for_store(away_until(clock, 250.0), None, print, lambda: clock[0] > 100.5)
+        store_link.wait_for_store(away_until(clock, 250.0), None, print, lambda: clock[0] > 100.5)
         is None
     )
     assert clock[0] < 101
@@ -64,7 +66,7 @@ def test_a_refused_login_is_no_outage(clock):
         raise AuthenticationError("the server refused user 'x'")
 
     with pytest.raises(AuthenticationError):
-        retry.wait_for_store(ask, None, print)
+        store_link.wait_for_store(ask, None, print)
 
     assert clock[0] == 100
 

@@ -6,15 +6,16 @@ import os
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from archive.errors import TrainingError
 from archive.store.records import State
+from archive.trainer.daemon import scratch
 from archive.trainer.daemon.in_flight import InFlight
-from archive.trainer.daemon.limits import scratch
-from archive.trainer.daemon.limits.scratch import ScratchFolders
 from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.scratch import ScratchFolders
 from tests.support import wait_until
 from tests.support.daemons import NETS, propose, running, states
 
@@ -115,7 +116,8 @@ def test_a_trainer_does_not_wait_for_the_deletion_of_old_files(
 def test_a_trial_has_limits_of_time_and_space(folders):
     folder = folders.create()
     filled(folder, 2, 1 << 16)
-    each = InFlight(None, None, scratch=folder)  # type: ignore[arg-type]
+    trial = SimpleNamespace(pid=None, due=None, enforces_limits=False)
+    each = InFlight(None, trial, scratch=folder)  # type: ignore[arg-type]
     assert each.excess(TrainerOptions(trial_seconds=100.0, scratch_bytes=1 << 30)) is None
     assert each.excess(TrainerOptions(scratch_bytes=None)) is None
     reasons = {each.excess(TrainerOptions(scratch_bytes=1 << 16)) for _ in range(50)} - {None}
@@ -131,7 +133,7 @@ def test_a_trial_has_limits_of_time_and_space(folders):
 
 def test_folders_of_trainers_that_were_killed_are_deleted(folders, tmp_path):
     code = (
-        "import sys; from pathlib import Path; from archive.trainer.daemon.limits.scratch import "
+        "import sys; from pathlib import Path; from archive.trainer.daemon.scratch import "
         "ScratchFolders;"
         "print(ScratchFolders(Path(sys.argv[1])).create().path)"
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from archive.errors import SettingsError, TrainingError
-from archive.trainer.datasets import loading, sources
+from archive.trainer.datasets import readers, sources
 from archive.trainer.datasets.sources import DownloadSource, FileForm, SourceFile
 from archive.trainer.tasks import registry
 from tests.support.datasets import images_npz
@@ -93,10 +93,10 @@ PROTOCOL = replace(SMALL, train=40, valid=20, test=40)
 
 def test_data_are_fetched_once_and_checked(published, capfd):
     _, asked = published
-    splits = loading.load("small", PROTOCOL)
+    splits = readers.load("small", PROTOCOL)
     assert splits.test.inputs.shape == (40, 1, 28, 28)
     sources.locate("small", "official")
-    loading.load("small", replace(PROTOCOL, split_seed=3))
+    readers.load("small", replace(PROTOCOL, split_seed=3))
     assert asked == ["/small.npz"]
     assert (sources.home() / "small.npz").is_file()
     assert capfd.readouterr() == ("", "")
@@ -110,7 +110,7 @@ def test_a_corrupted_download_is_refused_and_not_kept(published):
     with pytest.raises(
         SettingsError, match=r"small\.npz, .* cannot be fetched from http.*hash"
     ) as error:
-        loading.load("small", PROTOCOL)
+        readers.load("small", PROTOCOL)
 
     assert "\n" not in str(error.value)
     assert not list(sources.home().rglob("*npz*"))
@@ -132,4 +132,4 @@ def test_a_local_file_that_was_altered_is_refused(published):
     kept = sources.home() / "small.npz"
     np.savez(kept, **images_npz(60, 40, seed=1))
     with pytest.raises(TrainingError, match=r"small\.npz has other data"):
-        loading.load("small", PROTOCOL)
+        readers.load("small", PROTOCOL)

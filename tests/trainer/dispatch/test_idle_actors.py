@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from archive.trainer.dispatch import idle_actors
-from archive.trainer.dispatch.idle_actors import IdleActors
+from archive.trainer.dispatch import ray_executor
+from archive.trainer.dispatch.ray_executor import IdleActors
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_an_actor_that_deletes_files_is_not_ended(ray, monkeypatch):
     ray.answers.add("deletion of two")
     idle.discard_old()
     assert ray.killed == []
-    monkeypatch.setattr(idle_actors, "IDLE_SECONDS", -1.0)
+    monkeypatch.setattr(ray_executor, "IDLE_SECONDS", -1.0)
     idle.discard_old()
     assert ray.killed == ["two"]
     assert (idle.take(), idle.take()) == ("one", None)

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from archive import ray_connection
 from archive.errors import LaunchError
 from archive.launchers.ray_cluster import RayLauncher
-from archive.trainer.dispatch import ray_connection
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from archive.trainer.datasets.splits import DataPart
-from archive.trainer.fit import batches, image_bytes
-from archive.trainer.fit.batches import SHIFT, Batches, augmented
+from archive.trainer.fit import batches
+from archive.trainer.fit.batches import SHIFT, Batches, augment
 from archive.trainer.tasks import registry
 
 PROTOCOL = replace(registry.DIABETES.protocol(), batch=10)
@@ -114,7 +114,7 @@ def moved(image, down, right, mirrored):
 def test_augmented_images_are_shifted_and_mirrored():
     images = torch.rand(4, 3, 9, 7, generator=seeded(1)) + 1
     moves = torch.tensor([[0, 8, 0], [8, 0, 1], [4, 4, 1], [2, 5, 0]], dtype=torch.uint8)
-    batch = augmented(images, moves)
+    batch = augment(images, moves)
     for k, (down, right, mirrored) in enumerate(moves.tolist()):
         assert torch.equal(batch[k], moved(images[k], down, right, mirrored))
 
@@ -134,7 +134,7 @@ def photographs(n=100, values=256):
 
 @pytest.mark.parametrize("chunk", [7, 4096])
 def test_images_kept_as_bytes_are_equal_to_the_last_bit(monkeypatch, chunk):
-    monkeypatch.setattr(image_bytes, "_CHUNK", chunk)
+    monkeypatch.setattr(batches, "_CHUNK", chunk)
     part = photographs()
     device = torch.device("cpu")
     floats, coded = (Batches.of(part, device, compact=compact) for compact in (False, True))

@@ -16,7 +16,7 @@ from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.morphism import inherited_weights
 from archive.trainer.nn import builders
-from archive.trainer.protocols import morph as inheriting
+from archive.trainer.protocols.base import inherited_seed, shorten
 from archive.trainer.storage import locations, weights_file, weights_store
 from archive.trainer.tasks import registry
 from tests.support.networks.nets import net
@@ -78,7 +78,7 @@ def test_the_rule_is_part_of_the_protocol():
         60,
         12,
     )
-    shortened = inheriting.shortened(PROTOCOL)
+    shortened = shorten(PROTOCOL)
     assert shortened == replace(PROTOCOL, epochs=12)
     assert DIABETES.protocol("diabetes/1").inherited_epochs is None
 
@@ -105,7 +105,7 @@ def test_child_inherits_its_parents_weights(archive, run):
         "sha256": saved.sha256,
     }
     (evaluation,) = [one for one in archive.studies.evaluations(PROTOCOL.name) if one.id == second]
-    assert evaluation.seed == inheriting.seed_of(3, CHILD.key) != 3
+    assert evaluation.seed == inherited_seed(3, CHILD.key) != 3
     # From its seed it would be where a constant predictor is.
     assert evaluation.curve["valid_mse"][0] < value + 0.1
 

@@ -17,7 +17,7 @@ from archive.trainer.nn import builders, costs
 from archive.trainer.nn.base import Builder
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.recipes.run import Cancelled
-from archive.trainer.tasks.bundled import DIABETES
+from archive.trainer.tasks.builtin import DIABETES
 from tests.support.networks.nets import TINY_MLP
 from tests.trainer.fit.test_resume import leave
 from tests.trainer.fit.test_train import same

@@ -20,7 +20,7 @@ from archive.trainer.nn import builders
 from archive.trainer.nn.aten import network
 from archive.trainer.nn.base import weighted_layers
 from archive.trainer.protocols.networks import NetworkForm
-from archive.trainer.tasks.bundled import DIGITS
+from archive.trainer.tasks.builtin import DIGITS
 from tests.support.networks.torch_nets import chain, classifiers, layer
 from tests.support.networks.torch_nets import network as network_of
 from tests.support.strategies import relabelled

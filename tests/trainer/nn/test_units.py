@@ -21,7 +21,7 @@ from archive.trainer.nn.aten import network
 from archive.trainer.nn.base import applied_layers, weighted_layers
 from archive.trainer.nn.dropout import InputDropout
 from archive.trainer.nn.units import Units, UnitWeights, unit_weights
-from archive.trainer.tasks.bundled import DIGITS
+from archive.trainer.tasks.builtin import DIGITS
 from tests.support.networks.torch_nets import chain, layer
 
 BOUND = 0.3

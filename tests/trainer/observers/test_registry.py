@@ -9,9 +9,8 @@ import pytest
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.trainer.observers import registry
-from archive.trainer.observers.base import TrialObserver
+from archive.trainer.observers.base import TrialObserver, redact
 from archive.trainer.observers.mlflow import MlflowObserver, _key
-from archive.trainer.observers.redaction import redacted
 from tests.support.observers import Counts
 
 HOME = Path("/home/me/.archive")
@@ -167,7 +166,7 @@ def test_secrets_are_removed_from_what_is_logged():
         "PLACE": "visible",
     }
     text = "abcdef-123 and abcdef at https://me:pw@host/x?y=visible and s3://bucket/a@b"
-    assert redacted(text, variables) == (
+    assert redact(text, variables) == (
         "*** and *** at https://***@host/x?y=visible and s3://bucket/a@b"
     )
-    assert redacted("https://me:s3cr@t-word@host/mlflow", {}) == "https://***@host/mlflow"
+    assert redact("https://me:s3cr@t-word@host/mlflow", {}) == "https://***@host/mlflow"

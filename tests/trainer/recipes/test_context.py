@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from archive.errors import TrainingError, UsageError, WeightsError
-from archive.trainer.protocols import morph
+from archive.trainer.protocols.base import add_inheritance
 from archive.trainer.recipes.base import FitResult, Stop
 from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.run import Cancelled, run
@@ -330,7 +330,7 @@ def test_the_rules_for_inheriting_networks_end_with_unloadable_weights():
 
     assert trial_of(initial=none).inherited_weights() is None
     with pytest.raises(WeightsError, match="gone"):
-        TrialContext(TINY_MLP, TASK, morph.extended(PROTOCOL), initial=none).inherited_weights()
+        TrialContext(TINY_MLP, TASK, add_inheritance(PROTOCOL), initial=none).inherited_weights()
 
 
 @pytest.mark.parametrize("epochs", [0, 5])

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from archive.queue.causes import Cause
-from archive.trainer.daemon.limits.scratch import ScratchFolders
+from archive.trainer.daemon.scratch import ScratchFolders
 from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import TrialFailed, TrialFinished, TrialInterrupted

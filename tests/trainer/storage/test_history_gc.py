@@ -10,7 +10,7 @@ import pytest
 from archive.errors import UsageError
 from archive.queue import event_log, workers
 from archive.store.records import Result, State
-from archive.trainer.storage import checkpoints, file_names, history_gc, remote_files
+from archive.trainer.storage import checkpoints, file_names, garbage_collection, remote_files
 from tests.support.commands import shell
 from tests.support.stores import cells, propose
 
@@ -68,10 +68,10 @@ def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
         for id_ in (old.id, held.id, fresh.id, waiting)
     }
     foreign = write(tmp_path / "logs" / "notes-of-mine.log", 100 * DAY)
-    trainers = history_gc.trainer_logs(tmp_path)
+    trainers = garbage_collection.trainer_logs(tmp_path)
     rotated = write(trainers / "study-0.log.1", 100 * DAY)
     young = write(trainers / "study-0.log")
-    printed = write(history_gc.observer_logs(tmp_path) / "mlflow-7.log", 100 * DAY)
+    printed = write(garbage_collection.observer_logs(tmp_path) / "mlflow-7.log", 100 * DAY)
     expected = {str(path): 8 for path in (*written[old.id], rotated, printed)}
 
     def known():
@@ -80,10 +80,10 @@ def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
     before = known()
     # Two of them have claimed what is still open, or may be tried again.
     gone = sorted({"gone", "idle"} | ({"unlucky"} if lost.id == fresh.id else set()))
-    told = history_gc.clear(archive, tmp_path, 90 * DAY, dry_run=True)
+    told = garbage_collection.clear(archive, tmp_path, 90 * DAY, dry_run=True)
     assert (told.workers, told.files) == (gone, expected)
     assert known() == before and all(path.exists() for paths in written.values() for path in paths)
-    done = history_gc.clear(archive, tmp_path, 90 * DAY)
+    done = garbage_collection.clear(archive, tmp_path, 90 * DAY)
     assert (done.workers, done.files, done.freed) == (gone, expected, 32)
     assert known() == before - set(gone)
     assert foreign.exists() and young.exists() and not rotated.exists()
@@ -95,7 +95,9 @@ def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
     assert [(entry.event, entry.who) for entry in entries if entry.event != "proposed"] == [
         ("complete", "gone")
     ]
-    assert history_gc.clear(archive, tmp_path, 90 * DAY) == history_gc.ClearedHistory()
+    assert (
+        garbage_collection.clear(archive, tmp_path, 90 * DAY) == garbage_collection.ClearedHistory()
+    )
 
 
 def test_recently_written_log_stays(archive, past, tmp_path):
@@ -104,8 +106,8 @@ def test_recently_written_log_stays(archive, past, tmp_path):
     archive.proposals.complete(held.id, held.token, Result(0.5))
     past()
     log = write(file_names.trial_log_path(tmp_path, held.id), age=10 * DAY)
-    assert history_gc.clear(archive, tmp_path, 90 * DAY).files == {}
-    assert history_gc.clear(archive, tmp_path, 5 * DAY).files == {str(log): 8}
+    assert garbage_collection.clear(archive, tmp_path, 90 * DAY).files == {}
+    assert garbage_collection.clear(archive, tmp_path, 5 * DAY).files == {str(log): 8}
 
 
 def test_checkpoints_behind_a_url_are_cleared(archive, past, tmp_path):
@@ -117,15 +119,15 @@ def test_checkpoints_behind_a_url_are_cleared(archive, past, tmp_path):
     for id_ in (proposal.id for proposal in archive.proposals.list("study")):
         checkpoints.write(checkpoints.path_of(shared, id_), b"state")
 
-    assert history_gc.clear(archive, tmp_path, 90 * DAY, checkpoints_at=shared).files == {}
-    cleared = history_gc.clear(archive, tmp_path, 0.0, checkpoints_at=shared)
+    assert garbage_collection.clear(archive, tmp_path, 90 * DAY, checkpoints_at=shared).files == {}
+    cleared = garbage_collection.clear(archive, tmp_path, 0.0, checkpoints_at=shared)
     assert cleared.files == {checkpoints.path_of(shared, held.id): 5}
     assert len(list(remote_files.listed(shared))) == 1
 
 
 def test_negative_age_is_refused(archive, tmp_path):
     with pytest.raises(UsageError, match="got -1 s"):
-        history_gc.clear(archive, tmp_path, -1.0)
+        garbage_collection.clear(archive, tmp_path, -1.0)
 
 
 def test_history_is_given_in_days(archive, past, store_settings, tmp_path):

@@ -13,7 +13,7 @@ from archive.errors import WeightsError
 from archive.store.records import Result, Weights
 from archive.store.weights.retention import Policy
 from archive.trainer.storage import locations, weights_store
-from archive.trainer.storage.weights_gc import collect
+from archive.trainer.storage.garbage_collection import collect
 from tests.support.stores import cells, known, propose
 
 EVERYTHING = Policy(keep_best=0, grace_seconds=0)

@@ -7,14 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.store.records import Result, Weights
-from archive.trainer.trial import frames
-from archive.trainer.trial.frames import FrameReader, UnreadableFrameError, encode
+from archive.trainer.trial import messages
 from archive.trainer.trial.messages import (
     EpochReport,
+    FrameReader,
     Heartbeat,
     TrialFailed,
     TrialFinished,
     TrialInterrupted,
+    UnreadableFrameError,
+    encode,
 )
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -54,7 +56,7 @@ def test_messages_arrive_whole_in_any_parts(messages, size):
 def test_other_bytes_are_no_message(content):
     reader = FrameReader()
     reader.feed(content)
-    if not content.startswith(frames._MAGIC):
+    if not content.startswith(messages._MAGIC):
         with pytest.raises(UnreadableFrameError, match="it begins with"):
             reader.next()
 
@@ -64,14 +66,14 @@ def test_other_bytes_are_no_message(content):
 )
 def test_a_frame_of_something_else_is_no_message(content):
     reader = FrameReader()
-    reader.feed(frames._HEADER.pack(frames._MAGIC, len(content)) + content)
+    reader.feed(messages._HEADER.pack(messages._MAGIC, len(content)) + content)
     with pytest.raises(UnreadableFrameError):
         reader.next()
 
 
 def test_a_message_is_bounded():
     reader = FrameReader()
-    reader.feed(frames._HEADER.pack(frames._MAGIC, frames.MOST_BYTES + 1))
+    reader.feed(messages._HEADER.pack(messages._MAGIC, messages.MOST_BYTES + 1))
     with pytest.raises(UnreadableFrameError, match="it has 134217729 bytes, more than"):
         reader.next()
 

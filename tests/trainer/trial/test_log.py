@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 
-from archive.trainer.storage.log_tail import TAIL_BYTES
+from archive.trainer.storage.file_names import TAIL_BYTES
 from archive.trainer.trial import log as triallog
 from tests.support import ROOT
 

@@ -16,7 +16,7 @@ import pytest
 from archive.queue.causes import Cause
 from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.storage import checkpoints, file_names, weights_file
-from archive.trainer.storage.log_tail import TAIL_BYTES
+from archive.trainer.storage.file_names import TAIL_BYTES
 from archive.trainer.tasks import registry
 from archive.trainer.trial import log as triallog
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted

@@ -1,8 +1,7 @@
-"""Delivery of notices: reports and results wait for the next flush, which sends all of them in one
-transaction.
+"""Delivery of notices: each flush sends all waiting reports and results in one transaction.
 
-    enqueue(…) ──> flush() ──> settled         a report, or a result, replaces a pending report of the same claim
-         └──> result spool                     a trial's end is on disk before it is sent
+    enqueue(…) ──> flush() ──> settled    a report, or a result, replaces a claim's pending report
+         └──> result spool                a trial's end is on disk before it is sent
 
 A report sends the entries of the curve that no stored report of the claim had.
 
@@ -86,7 +85,7 @@ class Delivery:
             self._spool.put(notice)
 
         if isinstance(notice, TerminalNotice):
-            self._paused_until.pop(_key(notice), None)  # that of a report
+            self._paused_until.pop(_key(notice), None)  # the pause of a report
             self.drop(_key(notice))
 
         self._pending[_key(notice)] = notice
@@ -98,9 +97,7 @@ class Delivery:
 
     @property
     def report_seconds(self) -> float:
-        """Least time between two reports of a trial, while the store is as slow as it was last
-        time.
-        """
+        """Least time between two reports of a trial, by the store's last answer time."""
         return self._seconds / BUSY_SHARE
 
     def flush(self) -> list[Key]:
@@ -113,11 +110,11 @@ class Delivery:
         self._paused_until = {
             key: until for key, until in self._paused_until.items() if until > now
         }
-        notices = [
-            self._shortened(each)
-            for key, each in self._pending.items()
-            if key not in self._paused_until
-        ]
+        notices: list[Notice] = []
+        for key, notice in self._pending.items():
+            if key not in self._paused_until:
+                notices.append(self._shorten(notice))
+
         if not notices or self._link.unreachable:
             return self._spool_pending()
 
@@ -132,7 +129,7 @@ class Delivery:
         self._seconds = time.monotonic() - began
         return self._spool_pending() if answers is None else self._process(notices, answers)
 
-    def _shortened(self, notice: Notice) -> Notice:
+    def _shorten(self, notice: Notice) -> Notice:
         """Return a report without the entries of its curve that the store has."""
         if not isinstance(notice, Report) or not notice.curve:
             return notice
@@ -150,9 +147,7 @@ class Delivery:
         return self._link.call(write) is not None
 
     def _process(self, notices: Iterable[Notice], answers: Iterable[Answer]) -> list[Key]:
-        """Handle the store's answers to notices, and return the claims that have lost their
-        lease.
-        """
+        """Handle the store's answers to notices, and return the claims without a lease."""
         lost = []
         for notice, answer in zip(notices, answers, strict=True):
             del self._pending[_key(notice)]
@@ -162,23 +157,21 @@ class Delivery:
                     log.warning("lease lost proposal=%s reason=%r", notice.id, str(answer))
                     lost.append(_key(notice))
                 else:
-                    self._keeper.renewed([_key(notice)])
+                    self._keeper.note_renewed([_key(notice)])
                     self._note_stored(notice)
             elif isinstance(answer, ArchiveError):
-                self._refused(notice, answer)
+                self._note_refused(notice, answer)
             else:
-                self._delivered(notice, answer)
+                self._note_delivered(notice, answer)
 
         return lost
 
     def _note_stored(self, report: Report) -> None:
         if report.curve:
-            self._stored[_key(report)] = (
-                max(map(len, report.curve.values())),
-                frozenset(report.curve),
-            )
+            entries = max(map(len, report.curve.values()))
+            self._stored[_key(report)] = (entries, frozenset(report.curve))
 
-    def _delivered(self, notice: Notice, first: bool) -> None:
+    def _note_delivered(self, notice: Notice, first: bool) -> None:
         if isinstance(notice, Completion):
             log.info(
                 "complete proposal=%s value=%.6g first=%s", notice.id, notice.result.value, first
@@ -190,7 +183,7 @@ class Delivery:
         if isinstance(notice, Completion | Failure):
             self._emit(events.ResultDelivered(notice.id, first))
 
-    def _refused(self, notice: Notice, error: ArchiveError) -> None:
+    def _note_refused(self, notice: Notice, error: ArchiveError) -> None:
         if isinstance(notice, Completion):
             log.error("result refused proposal=%s reason=%r", notice.id, str(error))
             self._spool.put(notice)
@@ -202,11 +195,9 @@ class Delivery:
                 self._spool.discard(notice)
 
     def _flush_singly(self, notices: list[Notice]) -> list[Key]:
-        """Deliver each notice in a transaction of its own, to isolate those that the server cannot
-        store.
+        """Deliver each notice in a separate transaction, to isolate the rejected ones.
 
-        A proposal whose result never can be stored, because it is too large for example, fails with
-        that reason.
+        A proposal fails if its result can never be stored, for example because it is too large.
         """
         lost: list[Key] = []
         writable = False
@@ -216,7 +207,7 @@ class Delivery:
                     partial(self._archive.proposals.settle, [notice]), raise_rejections=True
                 )
             except UsageError as error:
-                self._rejected(notice, error)
+                self._note_rejected(notice, error)
                 if isinstance(notice, Completion):
                     # The proposal would otherwise run until its lease ends, and then be trained
                     # again.
@@ -237,7 +228,7 @@ class Delivery:
                 if not writable:
                     break
 
-                self._rejected(notice, error)
+                self._note_rejected(notice, error)
                 continue
 
             if answers is None:
@@ -249,10 +240,8 @@ class Delivery:
         self._spool_pending()
         return lost
 
-    def _rejected(self, notice: Notice, error: QueryError | UsageError) -> None:
-        """Pause a notice that a server rejects which accepts other writes; quarantine it after
-        `MOST_REJECTIONS`.
-        """
+    def _note_rejected(self, notice: Notice, error: QueryError | UsageError) -> None:
+        """Pause a rejected notice; quarantine it after `MOST_REJECTIONS`."""
         key = _key(notice)
         if isinstance(notice, Report):
             # A fault of the curve says nothing about the lease, and the next report may pass.

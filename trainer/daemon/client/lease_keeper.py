@@ -1,7 +1,7 @@
 """The lease keeper: renews the leases of a daemon in a separate thread.
 
-    main loop    claim ── parses data, searches for a parent, writes to disk ── report ── … ── result
-    keeper              └── renew ─ look ─ renew ─ look ─ renew ─────────────────────────────┘
+    main loop   claim ── parses data, looks for an ancestor, writes to disk ── report … ── result
+    keeper             └── renew ─ look ─ renew ─ look ─ renew ──────────────────────────┘
 
 Leases stay valid while the main loop waits for something. A lease is renewed a third of its
 duration after its last renewal or report; one transaction renews all due leases. The keeper also
@@ -53,7 +53,7 @@ class LeaseKeeper:
         archive: The store.
         worker: Id of the worker.
         lease_seconds: Duration of the leases.
-        answered: Called after each answer of the store.
+        on_answer: Called after each answer of the store.
         look_seconds: Time after which an unconfirmed lease is looked at; infinite for never.
     """
 
@@ -62,13 +62,13 @@ class LeaseKeeper:
         archive: Archive,
         worker: str,
         lease_seconds: float,
-        answered: Callable[[], None],
+        on_answer: Callable[[], None],
         look_seconds: float = math.inf,
     ) -> None:
         self._archive = archive
         self._worker = worker
         self._lease_seconds = lease_seconds
-        self._answered = answered
+        self._on_answer = on_answer
         self._look_seconds = look_seconds
         self._guard = threading.Lock()
         self._due: dict[Key, float] = {}
@@ -87,10 +87,8 @@ class LeaseKeeper:
 
         self._changed.set()
 
-    def renewed(self, keys: Iterable[Key]) -> None:
-        """Postpone the next renewal of leases that a report has renewed; leases that were dropped
-        are ignored.
-        """
+    def note_renewed(self, keys: Iterable[Key]) -> None:
+        """Postpone the next renewal of leases after a report; dropped leases are ignored."""
         with self._guard:
             for key in keys:
                 if key in self._due:
@@ -135,8 +133,7 @@ class LeaseKeeper:
             self._thread.join(seconds)
 
     def step(self) -> None:
-        """Look at leases, renew those that are due or seem lost, and record that the worker lives
-        if that is due.
+        """Look at leases, renew the due and the doubtful ones, and record a living worker if due.
 
         Raises:
             StoreError: The store gives no answer; the leases stay due.
@@ -149,40 +146,38 @@ class LeaseKeeper:
         if due:
             notices = [Report(*key, None, self._lease_seconds) for key in due]
             answers = self._archive.proposals.settle(notices)
-            self._answered()
+            self._on_answer()
             self._process(zip(due, answers, strict=True))
 
         if now >= self._alive_at:
             self._archive.proposals.worker_heartbeat(self._worker)
-            self._answered()
+            self._on_answer()
             self._alive_at = time.monotonic() + vary(ALIVE_SECONDS, JITTER)
 
     def _look(self, now: float) -> None:
-        """Look at the leases that nothing has confirmed for a while, and make those due that seem
-        lost.
-        """
+        """Look at the leases without a recent confirmation; one that seems lost becomes due."""
         with self._guard:
             if not any(self._is_doubtful(key, now, now) for key in self._due):
                 return
 
-            # One look serves the trials of all slots: it includes leases whose own look would come
-            # soon.
+            # One look serves the trials of all slots: it includes leases that are soon due for one.
             soon = now + self._look_seconds / 2
-            doubtful = [key for key in self._due if self._is_doubtful(key, now, soon)]
+            doubtful: list[Key] = []
+            for key in self._due:
+                if self._is_doubtful(key, now, soon):
+                    doubtful.append(key)
 
-        held = self._archive.proposals.held(doubtful)
-        self._answered()
+        confirmed = self._archive.proposals.held(doubtful)
+        self._on_answer()
         pause = max(self._look_seconds, (time.monotonic() - now) / LOOK_SHARE)
         with self._guard:
             for key in doubtful:
                 if key in self._due:
                     self._look_at[key] = time.monotonic() + vary(pause, JITTER)
-                    self._due[key] = self._due[key] if key in held else 0.0
+                    self._due[key] = self._due[key] if key in confirmed else 0.0
 
     def _is_doubtful(self, key: Key, now: float, until: float) -> bool:
-        """Return whether a lease is not due for renewal `now`, but for a look by the time
-        `until`.
-        """
+        """Whether a lease is due for a look by the time `until`, and not for renewal `now`."""
         return self._look_at[key] <= until and now < self._due[key]
 
     def _process(self, answers: Iterable[tuple[Key, bool | ArchiveError]]) -> None:

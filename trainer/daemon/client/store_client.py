@@ -1,15 +1,23 @@
 """The daemon's client of the store: claims proposals and delivers notices, many in one transaction.
 
-    claim(n)                    one transaction, whatever n is
-    enqueue(…) ──> flush()      all pending notices in one transaction (`archive.trainer.daemon.client.delivery`)
+    claim(n)                    one transaction for any n
+    enqueue(…) ──> flush()      all pending notices in one transaction (`client.delivery`)
 
 A separate thread renews the leases (`archive.trainer.daemon.client.lease_keeper`), from the claim
 on.
 
-An outage of the store may last minutes. Reports are then dropped, since the next one has what they
-had. A lease that expires meanwhile costs its proposal an attempt. A late release does not, and has
-no effect if another worker has the proposal. A claim whose answer was lost is repeated under its
+An outage of the store may last minutes. Reports are then dropped, since the next one repeats their
+entries. A lease that expires meanwhile costs its proposal an attempt. A late release does not, and
+has no effect if another worker has the proposal. A claim without an answer is repeated under its
 token, so that proposals that were claimed already do not wait for the end of their leases.
+
+An idle trainer looks at the queue rarely, and still notices proposals soon:
+
+    look ─ 20 ms ─ look ─ 40 ms ─ look ─ …  30 s ─ look ─ 30 s ─ look      while the queue is empty
+                                  └ woken: look at once (`archive.store.wake_up`)
+
+The pause doubles each time: a trainer that has waited for t seconds notices a proposal within t
+further seconds. Pauses vary at random, so that the trainers of a fleet do not look together.
 """
 
 from __future__ import annotations
@@ -23,6 +31,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from archive.backoff import Backoff
 from archive.errors import ArchiveError, StoreUnavailableError
 from archive.queue import workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
@@ -32,13 +41,66 @@ from archive.store.wake_up import CANCELLED, WakeUpReceiver
 from archive.trainer.daemon import events
 from archive.trainer.daemon.client.delivery import Delivery
 from archive.trainer.daemon.client.lease_keeper import LOOK_SECONDS, Key, LeaseKeeper
-from archive.trainer.daemon.client.queue_pace import QueuePace
 from archive.trainer.daemon.client.store_link import StoreLink
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
 
 if TYPE_CHECKING:
     from archive.api import Archive
+
+FIRST_PAUSE = 0.01
+"""Half the pause after the queue was first found empty, in seconds."""
+WAKE_UP_SECONDS = 0.05
+"""Time between two looks at the modification time of the wake-up file."""
+
+
+class QueuePace:
+    """Decides when to look at the queue.
+
+    Args:
+        longest_pause: Longest pause between two looks, in seconds.
+        wake_up: Receiver of the wake-up that the queue has grown.
+
+    Attributes:
+        next_at: Time of the next look, by `time.monotonic`.
+    """
+
+    def __init__(self, longest_pause: float, wake_up: WakeUpReceiver) -> None:
+        self.next_at = 0.0
+        self._wake_up = wake_up
+        self._backoff = Backoff(1.1 * FIRST_PAUSE, 1.1 * longest_pause, share=1 / 11)
+        self._rests_until = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a look."""
+        return time.monotonic() >= self.next_at or self._receive_wake_up()
+
+    def found(self) -> None:
+        """Begin with short pauses again, after a claim."""
+        self._backoff.reset()
+        self.next_at = 0.0
+
+    def found_nothing(self) -> None:
+        """Pause, for twice as long as before."""
+        self.next_at = time.monotonic() + self._backoff.next_pause()
+
+    def rest(self, seconds: float) -> None:
+        """Do not look at the queue for some seconds, even if it grows."""
+        self._rests_until = self.next_at = time.monotonic() + seconds
+
+    def sleep(self, deadline: float, until: float) -> None:
+        """Sleep until a look is due, or one of two moments by `time.monotonic` has come."""
+        while not self._receive_wake_up() and (left := min(deadline, until) - time.monotonic()) > 0:
+            time.sleep(min(left, WAKE_UP_SECONDS))
+
+    def _receive_wake_up(self) -> bool:
+        if self._wake_up.received() and time.monotonic() >= self._rests_until:
+            self.found()
+            return True
+
+        return False
+
 
 T = TypeVar("T")
 log = logging.getLogger("archive.trainer")
@@ -49,7 +111,7 @@ BATCH = 128
 On the embedded server, with eight workers, 64 instead of 32 were a quarter faster, and 128 an
 eighth more."""
 ADOPT_SECONDS = 5.0
-"""Age at which spooled results without an owner are adopted; those of a living daemon never are."""
+"""Age at which spooled results without an owner are adopted."""
 ADOPTION_PAUSE = 7.5
 """Time between two looks for results without an owner."""
 REST_SECONDS = 0.25
@@ -96,7 +158,7 @@ class StoreClient:
         # All clients of an embedded archive share its home: each receives the wake-up of a
         # cancellation.
         pause = math.inf if archive.connection.settings.embedded else LOOK_SECONDS
-        self.keeper = LeaseKeeper(archive, worker, options.lease, self._link.answered, pause)
+        self.keeper = LeaseKeeper(archive, worker, options.lease, self._link.note_answer, pause)
         self._delivery = Delivery(archive, worker, spool, self._link, self.keeper, emit)
         self._empty_since: float | None = None
         self._unanswered: str | None = None
@@ -109,8 +171,7 @@ class StoreClient:
         return self._link.contact
 
     def idle_seconds(self, busy_at: float) -> float:
-        """Return the seconds since which the queue is known to be empty, or the store unreachable;
-        0 after a claim.
+        """Return the seconds with an empty queue or an unreachable store; 0 after a claim.
 
         Args:
             busy_at: End of the last work, by `time.monotonic`. The time of a slow delivery is no
@@ -142,24 +203,23 @@ class StoreClient:
     def arrive(
         self, capabilities: Capabilities, **properties: str | int | list[str] | None
     ) -> None:
-        """Register this worker; from now on it claims what it can run.
+        """Register this worker; from now on it claims suitable proposals.
 
         Raises:
             StoreError: The store cannot be written.
         """
         self._claim_filter = ClaimFilter(capabilities)
-        lists = {
-            name: list(getattr(capabilities, name) or ()) for name in ("tasks", "spaces", "recipes")
-        }
-        own = {"host": platform.node(), "pid": os.getpid(), "study": self._options.study}
-        own["fleet"] = os.environ.get(workers.FLEET)
-        about: dict[str, Any] = {
-            **own,
-            **lists,
+        record: dict[str, Any] = {
+            "host": platform.node(),
+            "pid": os.getpid(),
+            "study": self._options.study,
+            "fleet": os.environ.get(workers.FLEET),
+            "tasks": list(capabilities.tasks or ()),
+            "spaces": list(capabilities.spaces or ()),
+            "recipes": list(capabilities.recipes or ()),
             "memory_bytes": capabilities.memory_bytes,
-            **properties,
         }
-        workers.arrive(self._archive.connection, self._worker, **about)
+        workers.arrive(self._archive.connection, self._worker, **record, **properties)
         self.keeper.start()
 
     def ask(self, request: Callable[[], T]) -> T:
@@ -190,13 +250,12 @@ class StoreClient:
         memory_bytes: int | None = None,
         alone_bytes: int | None = None,
     ) -> list[Claim]:
-        """Claim proposals that this worker can run; none if there are none or it is too early for
-        another look.
+        """Claim proposals that this worker can run; none while the queue rests.
 
         Args:
             most: Largest number of claims.
-            study: Claim from this study, whose results come at once; None follows the daemon's
-                options.
+            study: Claim from this study, because its results come at once; None follows the
+                daemon's options.
             memory_bytes: Memory of the largest device with a free slot; None sets no limit.
             alone_bytes: Memory of the largest device without any trial; -1 without one, None sets
                 no limit.
@@ -206,7 +265,7 @@ class StoreClient:
 
         self._claim_filter.memory_bytes = memory_bytes
         self._claim_filter.alone_bytes = alone_bytes
-        claims = self._claimed(most, study)
+        claims = self._try_to_claim(most, study)
         self._log_passed_over()
         if claims:
             self._pace.found()
@@ -224,11 +283,8 @@ class StoreClient:
 
         return claims or []
 
-    def _claimed(self, most: int, study: str | None) -> list[Claim] | None:
-        """Return new claims, or those of the last call if its answer was lost;
-
-        None where none can be read.
-        """
+    def _try_to_claim(self, most: int, study: str | None) -> list[Claim] | None:
+        """Return new claims, or the last call's if its answer was lost; None on an error."""
         again = self._unanswered is not None
         token = self._unanswered or uuid.uuid4().hex
         self._unanswered = token
@@ -265,12 +321,11 @@ class StoreClient:
             log.warning("passes over study=%s reason=%r", study, self._claim_filter.lacking[study])
 
     def back_off(self, failures: int, reason: str, *, doublings: int = 0) -> None:
-        """Claim nothing for a while after consecutive failures that may have their cause in this
-        machine.
+        """Claim nothing for a while after consecutive failures: the machine may be their cause.
 
         Args:
             failures: Number of failures in a row.
-            reason: Reason of the last one, which the worker's record shows meanwhile.
+            reason: Reason of the last one; the worker's record shows it meanwhile.
             doublings: How often the pause is doubled in addition.
         """
         seconds = min(REST_SECONDS * 2.0 ** min(failures - 1 + doublings, 30), LONGEST_REST)
@@ -293,9 +348,7 @@ class StoreClient:
 
     @property
     def report_seconds(self) -> float:
-        """Least time between two reports of a trial, while the store is as slow as it was last
-        time.
-        """
+        """Least time between two reports of a trial, by the store's last answer time."""
         return self._delivery.report_seconds
 
     def flush(self) -> list[Key]:
@@ -310,13 +363,11 @@ class StoreClient:
         self._delivery.drop(key)
 
     def sleep(self, deadline: float) -> None:
-        """Sleep until the next claim, the next call to an unreachable store, or a deadline by
-        `time.monotonic`.
-        """
+        """Sleep until the next claim or call to the store, or a deadline by `time.monotonic`."""
         self._pace.sleep(deadline, self.idle_until)
 
     def adopt(self) -> None:
-        """Adopt every now and then the spooled results of dead daemons."""
+        """Adopt the spooled results of dead daemons, every few seconds."""
         now = time.monotonic()
         if now >= self._adopt_at and not self.unreachable:
             self._adopt_at = now + ADOPTION_PAUSE

@@ -1,10 +1,13 @@
 """Calls to the store across its outages: a failed call is followed by a pause without calls.
 
 A server that is frozen, or behind a cable that was cut, keeps its connections and sends nothing.
-The driver waits for minutes then. So each call has a thread of its own, and is given up after a
+The driver waits for minutes then. So each call has a separate thread, and is given up after a
 while, sooner when the daemon stops: its loop watches the trials. A call that was given up may still
 succeed; when it has ended it is repeated, as after a lost connection, with more time where it had
 an answer.
+
+The first connection is repeated until the store answers, the time is up, or the trainer is stopped
+(`wait_for_store`). A wrong login, database name or release is no outage and is raised at once.
 """
 
 from __future__ import annotations
@@ -67,13 +70,11 @@ class StoreLink:
         return time.monotonic() < self.retry_at
 
     def pause(self) -> None:
-        """Make no call for a while, of random length: a fleet must not return to a server at the
-        same moment.
-        """
+        """Make no call for a random time: a fleet must not return to a server at once."""
         pause = BACKOFF_SECONDS * min(2.0 ** min(self._failures, 30), MOST_BACKOFFS)
         self.retry_at = time.monotonic() + pause / 2 + vary(pause, 1.0)
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """Record an answer of the store; any thread may call this."""
         self.contact = time.time()
 
@@ -97,7 +98,7 @@ class StoreLink:
             self._fail(error)
             return None
 
-        self.answered()
+        self.note_answer()
         self._failures = 0
         if self.outage_since is not None:
             seconds = time.monotonic() - self.outage_since
@@ -108,16 +109,8 @@ class StoreLink:
         return answer
 
     def _answer(self, request: Callable[[], T]) -> T:
-        if (earlier := self._unfinished) is not None:
-            if not earlier.ends_within(
-                lambda: 0.0 if self._stopping() is None else PARTING_SECONDS
-            ):
-                raise StoreUnavailableError("an earlier call has no answer yet")
-
-            # The store is slow, and not away: the next call gets the time that it needs.
-            needed = 2.0 * (earlier.ended - earlier.began) if earlier.has_answer else 0.0
-            self._answer_seconds = min(max(needed, ANSWER_SECONDS), MOST_SECONDS)
-            self._unfinished = None
+        if self._unfinished is not None:
+            self._finish(self._unfinished)
 
         call = LateCall(request, "store-call")
         if not call.ends_within(self._limit):
@@ -128,13 +121,26 @@ class StoreLink:
 
         return call.answer()
 
+    def _finish(self, earlier: LateCall[Any]) -> None:
+        """Check that an earlier call has ended, and adapt the time of the next one.
+
+        Raises:
+            StoreUnavailableError: It has not.
+        """
+        if not earlier.ends_within(lambda: 0.0 if self._stopping() is None else PARTING_SECONDS):
+            raise StoreUnavailableError("an earlier call has no answer yet")
+
+        # The store is slow, and not away: the next call gets the time that it needs.
+        needed = 2.0 * (earlier.ended - earlier.began) if earlier.has_answer else 0.0
+        self._answer_seconds = min(max(needed, ANSWER_SECONDS), MOST_SECONDS)
+        self._unfinished = None
+
     def _limit(self) -> float:
         left = self._stopping()
-        return (
-            self._answer_seconds
-            if left is None
-            else min(max(left, PARTING_SECONDS), self._answer_seconds)
-        )
+        if left is None:
+            return self._answer_seconds
+
+        return min(max(left, PARTING_SECONDS), self._answer_seconds)
 
     def _fail(self, error: StoreError) -> None:
         log.warning("store is unreachable, will retry: %s", error)
@@ -143,3 +149,54 @@ class StoreLink:
         if self.outage_since is None:
             self.outage_since = time.monotonic()
             self._emit(events.StoreUnreachable(str(error)))
+
+
+PAUSE = 2.0
+"""Longest time in seconds between two attempts."""
+REPORT_SECONDS = 60.0
+"""Seconds between two log lines on one outage."""
+
+
+def wait_for_store(
+    connect: Callable[[], T],
+    seconds: float | None,
+    report: Callable[[str], None],
+    stopped: Callable[[], bool] = lambda: False,
+) -> T | None:
+    """Call a function until the store is reachable, and return its result; None if stopped before.
+
+    Args:
+        connect: Reaches the store; called once or many times.
+        seconds: Longest wait; None waits without limit, 0 makes one attempt.
+        report: Receives one line on the outage, at its start and every minute.
+        stopped: Whether to give up waiting.
+
+    Raises:
+        StoreUnavailableError: Time is up; the last reason.
+        ArchiveError: Any other error of `connect`.
+    """
+    began = time.monotonic()
+    reported: float | None = None
+    while not stopped():
+        try:
+            return connect()
+        except StoreUnavailableError as error:
+            waited = time.monotonic() - began
+            if seconds is not None and waited + PAUSE > seconds:
+                raise
+
+            if reported is None or waited - reported > REPORT_SECONDS:
+                limit = "until it answers" if seconds is None else f"for {seconds - waited:.0f} s"
+                report(f"waiting {limit}: {error}")
+                reported = waited
+
+        # Trainers of a fleet start together, and must not come back together.
+        _sleep(vary(PAUSE), stopped)
+
+    return None
+
+
+def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while not stopped() and (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(left, 0.1))

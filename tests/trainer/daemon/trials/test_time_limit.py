@@ -8,10 +8,9 @@ import time
 import pytest
 
 from archive.store.records import State
-from archive.trainer.daemon import events
-from archive.trainer.daemon.limits import time_limit
-from archive.trainer.daemon.limits.time_limit import TimeLimit
+from archive.trainer.daemon import events, shutdown
 from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.shutdown import TimeLimit
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.storage import checkpoints
 from tests.support import serve
@@ -21,7 +20,7 @@ from tests.support.daemons import NETS, propose, states
 @pytest.fixture
 def clock(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(time_limit.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(shutdown.time, "monotonic", lambda: now[0])
     return now
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from archive.store.records import State
-from archive.trainer.daemon.in_flight import failure_notice
+from archive.trainer.daemon.outcomes import failure_notice
 from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import TrialFailed
 from tests.support import faulty, serve, wait_until, whole

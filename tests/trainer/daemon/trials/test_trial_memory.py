@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from archive.trainer.daemon import trial_limits
 from archive.trainer.daemon.in_flight import InFlight
-from archive.trainer.daemon.limits import trial_memory
-from archive.trainer.daemon.limits.trial_memory import TrialMemory
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.table_answers import DelayedResult
+from archive.trainer.daemon.trial_limits import TrialMemory
 from tests.support import wait_until
 
 MIB = 1 << 20
@@ -32,8 +32,8 @@ def family(monkeypatch):
 
     After a line on the pipe each child has 64 MiB of its own.
     """
-    monkeypatch.setattr(trial_memory, "MEASURE_SECONDS", 0.0)
-    monkeypatch.setattr(trial_memory, "_LARGEST_SHARE", 1e9)
+    monkeypatch.setattr(trial_limits, "MEASURE_SECONDS", 0.0)
+    monkeypatch.setattr(trial_limits, "_LARGEST_SHARE", 1e9)
     code = """
         import os, sys
         shared = bytearray(os.urandom(1 << 20) * 64)
@@ -77,7 +77,7 @@ def test_shared_pages_count_once(family):
 
 
 def test_a_trial_has_a_limit_of_memory(family):
-    each = InFlight(None, SimpleNamespace(pid=family.pid))  # type: ignore[arg-type]
+    each = InFlight(None, SimpleNamespace(pid=family.pid, due=None, enforces_limits=False))  # type: ignore[arg-type]
     options = TrainerOptions(memory_bytes=200 * MIB)
     assert each.excess(options) is None
     grow(family)

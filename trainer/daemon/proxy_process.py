@@ -1,12 +1,11 @@
 """A process that measures the proxies of networks, one after the other, for one daemon.
 
-    daemon ── network, threads ──> child of the fork server: has one batch of the task ── scores or
-    a reason ──> daemon
+    daemon ── network, threads ──> process with a batch of the task ── scores or a reason ──> daemon
 
 It measures on the CPU: scores are then the same from every trainer, and trials keep the memory of
 their GPU. Beside trials it has a low priority, and where the machine's memory runs out, the system
 ends it first. A crash leaves one network without scores; the next one gets another process. A
-process whose daemon is gone ends at once.
+process ends at once with its daemon.
 """
 
 from __future__ import annotations
@@ -113,7 +112,8 @@ class MeasurementProcess:
     def _ask(self, request: tuple[Architecture, int | None] | None) -> dict[str, Any]:
         """Return the answer to a request; an empty one where the daemon stops."""
         assert self._running is not None
-        (connection, process), deadline = self._running, time.monotonic() + MOST_SECONDS
+        connection, process = self._running
+        deadline = time.monotonic() + MOST_SECONDS
         try:
             connection.send(request)
             while not connection.poll(_TICK):
@@ -168,15 +168,13 @@ def _listen(daemon: Connection, requests: SimpleQueue[Any]) -> None:
 def _answer_all(
     subject: tuple[Task, TrainingProtocol], requests: SimpleQueue[Any], answer: Callable[..., None]
 ) -> None:
-    """Answer the first request when the data are read, and each further one with scores or a
-    reason.
-    """
+    """Answer the first request when the data are read, and all others with scores or a reason."""
     import torch
 
     from archive.trainer.proxies.measurement import ProxyMeasurement
 
     try:
-        measured = ProxyMeasurement(*subject)
+        measurement = ProxyMeasurement(*subject)
     except Exception as error:
         answer(reason=failures.failure_of(error).reason)
         return
@@ -188,7 +186,7 @@ def _answer_all(
         network, threads = requests.get()
         torch.set_num_threads(threads or usual)
         try:
-            scores = measured(network)
+            scores = measurement(network)
         except Exception as error:
             answer(reason=failures.failure_of(error).reason)
         else:

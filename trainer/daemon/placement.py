@@ -11,16 +11,85 @@ program, it gets none until that has freed the memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from archive.errors import SettingsError
 from archive.queue.capabilities import FOREVER
+from archive.queue.causes import MemoryNeed
 from archive.store.records import Proposal
-from archive.trainer.daemon.devices.occupancy import Occupancy
 from archive.trainer.daemon.in_flight import InFlight
-from archive.trainer.trial.devices import Device
+from archive.trainer.trial.devices import Device, free_memory
+from archive.trainer.trial.failures import OTHERS_BYTES
 from archive.trainer.trial.messages import TrialFailed
+
+CONTEXT_BYTES = 1 << 30
+"""Memory that a process takes on a GPU beside its tensors: CUDA's context and its libraries."""
+LOOK_SECONDS = 5.0
+"""Time between two looks at the memory of a GPU."""
+
+log = logging.getLogger("archive.trainer")
+
+
+class Occupancy:
+    """The GPUs that lack memory for trials.
+
+    Args:
+        free_memory: Returns the free memory of a GPU in bytes; None if that is not known.
+        clock: Returns a time in seconds.
+    """
+
+    def __init__(
+        self,
+        free_memory: Callable[[Device], int | None] = free_memory,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._free_memory = free_memory
+        self._clock = clock
+        self._needed: dict[Device, int] = {}
+        self._looked: dict[Device, float] = {}
+
+    def note(self, device: Device, memory: MemoryNeed) -> bool:
+        """Note a trial's lack of memory beside another program; return whether trials wait.
+
+        Args:
+            device: Its GPU.
+            memory: Its need.
+        """
+        # A GPU that only contexts and the driver use is as free as it gets.
+        needed = min(memory.needed + CONTEXT_BYTES, memory.capacity - OTHERS_BYTES)
+        free = self._free_memory(device)
+        if free is None or free >= needed:
+            return False
+
+        self._needed[device] = needed
+        self._looked[device] = self._clock()
+        log.warning(
+            "waiting for memory that other programs use device=%s needed=%.1fGiB free=%.1fGiB",
+            device,
+            needed / 2**30,
+            free / 2**30,
+        )
+        return True
+
+    def lacks_memory(self, device: Device) -> bool:
+        """Whether a GPU still lacks the memory that the last failed trial needed."""
+        if device not in self._needed:
+            return False
+
+        if self._clock() - self._looked[device] < LOOK_SECONDS:
+            return True
+
+        self._looked[device] = self._clock()
+        free = self._free_memory(device)
+        if free is not None and free < self._needed[device]:
+            return True
+
+        log.info("memory is free again device=%s", device)
+        del self._needed[device]
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +115,7 @@ class Placement:
         slots: Number of trials at a time; None for all slots of the devices.
         per_device: Number of trials at a time on each device; None divides the slots among the
             devices.
-        occupancy: The devices whose memory other programs use; None begins without any.
+        occupancy: The devices that other programs use; None begins without any.
 
     Attributes:
         devices: The devices.
@@ -65,13 +134,13 @@ class Placement:
         occupancy: Occupancy | None = None,
     ) -> None:
         self.devices = tuple(devices)
-        self.per_device = per_device or (1 if slots is None else -(-slots // len(self.devices)))
-        self.slots = slots or self.per_device * len(self.devices)
-        if self.slots > self.per_device * len(self.devices):
+        count = len(self.devices)
+        self.per_device = per_device or (1 if slots is None else -(-slots // count))
+        self.slots = slots or self.per_device * count
+        if self.slots > self.per_device * count:
             raise SettingsError(
-                f"{len(self.devices)} devices with {self.per_device} slots each have no "
-                f"{self.slots} slots: choose "
-                "fewer --slots, more --devices or more --slots-per-device"
+                f"{count} devices with {self.per_device} slots each have no {self.slots} slots: "
+                "choose fewer --slots, more --devices or more --slots-per-device"
             )
 
         self._draining: set[Device] = set()
@@ -87,30 +156,39 @@ class Placement:
         """Return the room beside these trials."""
         free = {device: self._free(device, in_flight) for device in self.devices}
         slots = min(sum(free.values()), self.slots - len(in_flight))
-        usable = [device for device, count in free.items() if count]
-        empty = [device for device in usable if not _beside(device, in_flight)]
-        return Room(max(0, slots), _largest(usable), _largest(empty))
+        memory_bytes = alone_bytes = -1
+        for device, count in free.items():
+            if count:
+                memory_bytes = max(memory_bytes, device.memory_bytes)
+                if not _beside(device, in_flight):
+                    alone_bytes = max(alone_bytes, device.memory_bytes)
+
+        return Room(max(0, slots), memory_bytes, alone_bytes)
 
     def choose(self, proposal: Proposal, in_flight: Sequence[InFlight]) -> Device | None:
         """Return the device for a proposal; None if no device has room for it."""
-        fitting = [
-            device
-            for device in self.devices
-            if self._free(device, in_flight)
-            and device.memory_bytes >= (proposal.memory_bytes or 0)
-            and not (proposal.alone and _beside(device, in_flight))
-        ]
-        return min(
-            fitting, key=lambda one: (len(_beside(one, in_flight)), one.memory_bytes), default=None
-        )
+        best: Device | None = None
+        best_load = (0, 0)
+        for device in self.devices:
+            beside = len(_beside(device, in_flight))
+            if not self._free(device, in_flight) or (proposal.alone and beside):
+                continue
+
+            load = (beside, device.memory_bytes)
+            fits = device.memory_bytes >= (proposal.memory_bytes or 0)
+            if fits and (best is None or load < best_load):
+                best = device
+                best_load = load
+
+        return best
 
     def with_neighbours(
         self, failed: TrialFailed, device: Device | None, others: Sequence[InFlight]
     ) -> TrialFailed:
-        """Add to a failure for want of memory whether other trials were on the device, which is
-        then emptied.
+        """Add to a failure for lack of memory whether other trials were on the device.
 
-        A device that only other programs use gets no trial until they have freed the memory.
+        With others, the device is emptied for the next trial. Beside other programs alone, it gets
+        no trial until they have freed the memory.
 
         Args:
             failed: The failure.
@@ -124,11 +202,8 @@ class Placement:
             if failed.memory.alone or not self._occupancy.note(device, failed.memory):
                 return failed
 
-            return replace(
-                failed,
-                reason=f"{failed.reason}; other programs use it: {device.label} waits "
-                "for its memory",
-            )
+            cause = f"other programs use it: {device.label} waits for its memory"
+            return replace(failed, reason=f"{failed.reason}; {cause}")
 
         self._draining.add(device)
         return replace(failed, memory=replace(failed.memory, alone=False))
@@ -138,7 +213,7 @@ class Placement:
         if not beside:
             self._draining.discard(device)
 
-        if device in self._draining or any(each.claim.proposal.alone for each in beside):
+        if device in self._draining or any(work.claim.proposal.alone for work in beside):
             return 0
 
         if not beside and self._occupancy.lacks_memory(device):
@@ -148,8 +223,7 @@ class Placement:
 
 
 class ClusterPlacement(Placement):
-    """The nodes of a cluster, which gives each trial the resources that it asks for, and no
-    neighbours on them.
+    """The nodes of a cluster: each trial has its requested resources for itself.
 
     Args:
         cluster: Name of the cluster.
@@ -174,9 +248,5 @@ class ClusterPlacement(Placement):
         return failed
 
 
-def _largest(devices: Sequence[Device]) -> int:
-    return max((device.memory_bytes for device in devices), default=-1)
-
-
 def _beside(device: Device, in_flight: Sequence[InFlight]) -> list[InFlight]:
-    return [each for each in in_flight if each.device == device]
+    return [work for work in in_flight if work.device == device]

@@ -1,6 +1,7 @@
 """Scratch folders of trials: temporary files that end with the trial, and how much space they take.
 
-    ROOT/archive-scratch-HOST-PID-…/7      one folder a trial; ROOT is the system's temporary folder unless set
+    ROOT/archive-scratch-HOST-PID-…/7      one folder a trial; ROOT is a setting, or the system's
+                                           temporary folder
 
 A trial's folder is its working directory and its temporary folder, so that files that a recipe
 leaves are deleted. The daemon deletes them in the background when it has the result. The trial
@@ -17,15 +18,15 @@ import os
 import platform
 import shutil
 import tempfile
+import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 
 from archive.errors import TrainingError
-from archive.trainer.daemon.background import in_background
 
 log = logging.getLogger("archive.trainer")
 
@@ -75,11 +76,13 @@ class ScratchFolders:
 
     def remove_stale(self) -> int:
         """Delete the folders of trainers of this machine that have ended; return their number."""
-        stale = [path for path in self.root.glob(f"{self._prefix}-*") if _ended(path, self._prefix)]
-        for path in stale:
-            _delete(path)
+        count = 0
+        for path in list(self.root.glob(f"{self._prefix}-*")):
+            if _is_stale(path, self._prefix):
+                _delete(path)
+                count += 1
 
-        return len(stale)
+        return count
 
     def close(self) -> None:
         """Delete all folders of this daemon."""
@@ -104,8 +107,10 @@ class ScratchFolder:
         self._next_at = 0.0
 
     def measure(self) -> int:
-        """Continue the measurement for a moment, and return the larger of the last one and what is
-        counted so far.
+        """Continue the measurement for a moment.
+
+        Returns:
+            The last complete measurement, or the present one if it is already larger; in bytes.
         """
         deadline = time.monotonic() + SLICE_SECONDS
         if time.monotonic() >= self._next_at:
@@ -153,14 +158,14 @@ def _sizes(folder: Path) -> Iterator[int]:
                     continue
 
 
-def _ended(path: Path, prefix: str) -> bool:
+def _is_stale(path: Path, prefix: str) -> bool:
     pid = path.name.removeprefix(f"{prefix}-").partition("-")[0]
     try:
-        return (
-            path.stat().st_uid == os.geteuid() and pid.isdigit() and not psutil.pid_exists(int(pid))
-        )
+        is_ours = path.stat().st_uid == os.geteuid()
     except OSError:
         return False
+
+    return is_ours and pid.isdigit() and not psutil.pid_exists(int(pid))
 
 
 def _delete(path: Path) -> None:
@@ -177,3 +182,16 @@ def _delete(path: Path) -> None:
 
     if path.exists():
         log.warning("scratch folder not deleted path=%s", path)
+
+
+def in_background(work: Callable[[], object], name: str) -> None:
+    """Do work in a separate thread, which does not delay the end of the process.
+
+    Args:
+        work: A function; it may be cut off at any point when the process ends.
+        name: Name of the thread.
+    """
+    try:
+        threading.Thread(target=work, daemon=True, name=name).start()
+    except RuntimeError:  # The system starts no further thread.
+        work()

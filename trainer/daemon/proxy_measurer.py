@@ -1,23 +1,31 @@
 """Measurement of zero-cost proxies beside the trials of a daemon, in a separate thread.
 
-| event                | consequence                                                                               |
-|----------------------|-------------------------------------------------------------------------------------------|
-| a trial begins       | its network is measured once, before any sample                                           |
-| a study is new       | a sample of its space is measured; its trainers share the sample, and skip what is stored |
-| a network fails      | one line in the log; nothing is stored, and this daemon does not try it again             |
-| a task fails         | one line in the log, and no network of it is measured: a table, missing data, a recipe    |
-| the store is away    | the thread waits for it                                                                   |
-| the daemon stops     | the networks of trials are measured within half of its grace, those of samples are not    |
-| the daemon is killed | what is stored is whole; other trainers of the study measure the rest of the sample       |
+    ProposalClaimed ──> ProxyMeasurer ── network ──> MeasurementProcess ── scores ──> store
+
+| event                | consequence                                                               |
+|----------------------|---------------------------------------------------------------------------|
+| a trial begins       | its network is measured once, before any sample                           |
+| a study is new       | a sample of its space is measured; its trainers share the sample, and skip|
+|                      | stored networks                                                           |
+| a network fails      | one line in the log; nothing is stored, without another attempt           |
+| a task fails         | one line in the log, and no network of the task is measured: it is a      |
+|                      | table, lacks data, or has another recipe                                  |
+| the store is away    | the thread waits for it                                                   |
+| the daemon stops     | the networks of trials are measured within half of its grace; the samples |
+|                      | are not                                                                   |
+| the daemon is killed | stored scores are whole; other trainers measure the rest of the sample    |
+
+The daemon's loop never waits for the thread.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, final
@@ -26,8 +34,7 @@ from archive.errors import StoreError
 from archive.trainer.daemon.events import Event, ProposalClaimed
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.paths import TrainerPaths
-from archive.trainer.daemon.proxies.process import MeasurementProcess
-from archive.trainer.daemon.proxies.work import ProxyWork
+from archive.trainer.daemon.proxy_process import MeasurementProcess
 from archive.trainer.daemon.shutdown import StopSignal
 from archive.trainer.proxies import measurement
 from archive.trainer.trial import failures
@@ -36,6 +43,66 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.architecture.graph import Architecture
     from archive.store.records import Claim, Study
+    from archive.trainer.protocols.base import TrainingProtocol
+    from archive.trainer.tasks.base import Task
+
+
+@final
+class ProxyWork:
+    """Networks of one task that a daemon has yet to measure: trials first, then samples.
+
+    Each object has its samples in another random order: trainers that share one seldom measure the
+    same network at the same time, and each skips what another one has stored.
+
+    Args:
+        task: The task.
+        protocol: Its protocol.
+
+    Attributes:
+        task: The task.
+        protocol: Its protocol.
+        trained: Networks of trials.
+        sample: Networks of samples.
+    """
+
+    def __init__(self, task: Task, protocol: TrainingProtocol) -> None:
+        """Start without networks."""
+        self.task = task
+        self.protocol = protocol
+        self.trained: list[Architecture] = []
+        self.sample: list[Architecture] = []
+        self._seen: set[str] = set()
+
+    def add_trained(self, network: Architecture) -> None:
+        """Add the network of a trial, unless this object has given it out before."""
+        self.trained += self._new([network])
+
+    def add_sample(self, networks: Iterable[Architecture]) -> None:
+        """Add random networks."""
+        self.sample += self._new(networks)
+        random.shuffle(self.sample)
+
+    def take(self, count: int) -> Sequence[Architecture]:
+        """Remove and return networks: as many of trials, or else of samples."""
+        source = self.trained or self.sample
+        taken = source[:count]
+        del source[:count]
+        return taken
+
+    def put_back(self, networks: Iterable[Architecture], *, trained: bool) -> None:
+        """Add networks that were taken and not measured."""
+        source = self.trained if trained else self.sample
+        source[:0] = networks
+
+    def __len__(self) -> int:
+        """Return the number of networks."""
+        return len(self.trained) + len(self.sample)
+
+    def _new(self, networks: Iterable[Architecture]) -> list[Architecture]:
+        new = {network.key: network for network in networks if network.key not in self._seen}
+        self._seen.update(new)
+        return list(new.values())
+
 
 log = logging.getLogger("archive.trainer")
 
@@ -56,8 +123,7 @@ LATE_SECONDS = 2.0
 
 @final
 class ProxyMeasurer:
-    """Measures what a daemon trains, and samples of the spaces of its studies; a context for the
-    daemon's time.
+    """Measures a daemon's networks, and samples of its studies' spaces; a context of its run.
 
     Args:
         archive: The store of scores.
@@ -131,9 +197,7 @@ class ProxyMeasurer:
             self._end_process()
 
     def _receive(self) -> bool:
-        """Receive claims, and wait for one where there is no work; return whether there is work
-        before the end.
-        """
+        """Receive claims, and wait for one without work; return whether there is work to do."""
         while self._next() is None and not self._closing.is_set():
             try:
                 self._add(self._claims.get(timeout=LINGER_SECONDS))
@@ -150,14 +214,17 @@ class ProxyMeasurer:
             work.add_trained(claim.architecture)
 
     def _next(self) -> ProxyWork | None:
-        """Return the next work: networks of trials first, then a task with data that are read
-        already.
-        """
-        present = [] if self._process is None else [self._process[0]]
-        works = [*present, *self._works.values()]
-        trained = next((work for work in works if work.trained), None)
-        if trained is not None or self._closing.is_set():
-            return trained
+        """Return the next work: networks of trials first, then a task with loaded data."""
+        works = [*self._works.values()]
+        if self._process is not None:
+            works.insert(0, self._process[0])
+
+        for work in works:
+            if work.trained:
+                return work
+
+        if self._closing.is_set():
+            return None
 
         return next((work for work in works if work.sample), None)
 
@@ -170,13 +237,10 @@ class ProxyMeasurer:
                 self._closing.wait(RETRY_SECONDS)
 
     def _work_of(self, study: Study) -> ProxyWork | None:
-        """Return the work on a study's task, with a sample of its space;
-
-        None where nothing can be measured.
-        """
+        """Return the work on a study's task, with a sample of its space; None if impossible."""
         # A study may be deleted, and another one created under its name.
-        of = study.name, study.created
-        if of not in self._by_study:
+        key = study.name, study.created
+        if key not in self._by_study:
             # The start of a daemon must not wait for numpy.
             from archive.spaces import stored_spaces
 
@@ -190,13 +254,13 @@ class ProxyMeasurer:
                     study.name,
                     failures.failure_of(error).reason,
                 )
-                self._by_study[of] = None
+                self._by_study[key] = None
             else:
                 work = self._works.setdefault((task.name, protocol.name), ProxyWork(task, protocol))
-                self._by_study[of] = work
+                self._by_study[key] = work
                 work.add_sample(sample)
 
-        return self._by_study[of]
+        return self._by_study[key]
 
     def _measure_some(self) -> None:
         """Measure and store some networks."""
@@ -208,7 +272,7 @@ class ProxyMeasurer:
         networks = work.take(self._batch)
         began = time.monotonic()
         try:
-            count = self._stored(work, networks)
+            count = self._store_scores(work, networks)
         except StoreError as error:
             log.warning("proxies not stored, will retry: %s", error)
             work.put_back(networks, trained=self._of_trials)
@@ -220,7 +284,7 @@ class ProxyMeasurer:
         else:
             self._note(work, count, time.monotonic() - began)
 
-    def _stored(self, work: ProxyWork, networks: Sequence[Architecture]) -> int:
+    def _store_scores(self, work: ProxyWork, networks: Sequence[Architecture]) -> int:
         """Measure networks in the process, store the scores, and return how many were measured."""
         if self._process is None or self._process[0] is not work:
             self._end_process()
@@ -228,7 +292,7 @@ class ProxyMeasurer:
 
         process = self._process[1]
 
-        def measured(network: Architecture) -> Mapping[str, float] | None:
+        def measure(network: Architecture) -> Mapping[str, float] | None:
             answer = process.measure(network, 1 if self._busy() else self._options.threads)
             if answer.reason:
                 log.warning(
@@ -238,7 +302,7 @@ class ProxyMeasurer:
             return answer.scores
 
         return measurement.measure(
-            self._archive, work.task, work.protocol, networks, measured=measured
+            self._archive, work.task, work.protocol, networks, measured=measure
         )
 
     def _note(self, work: ProxyWork, count: int, seconds: float) -> None:
@@ -249,10 +313,11 @@ class ProxyMeasurer:
             )
 
     def _give_up(self, work: ProxyWork) -> None:
-        """Measure no network of a task any more."""
+        """Measure no further network of a task."""
         del self._works[work.task.name, work.protocol.name]
-        for name in [name for name, own in self._by_study.items() if own is work]:
-            self._by_study[name] = None
+        for key, study_work in self._by_study.items():
+            if study_work is work:
+                self._by_study[key] = None
 
         self._end_process()
 
