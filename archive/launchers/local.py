@@ -22,8 +22,7 @@ from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, de
 from archive.launchers.fleet import TrainerFleet, shell_script
 from archive.launchers.options import launch_option
 from archive.server.run_file import process_alive
-from archive.trainer.storage.file_names import file_name
-from archive.trainer.storage.garbage_collection import trainer_logs
+from archive.trainer.storage.file_names import file_name, trainer_logs
 
 RESERVE_SECONDS = 2.0
 """Time beyond a fleet's grace after which a trainer is killed."""

@@ -23,7 +23,7 @@ from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure
 from archive.launchers.fleet import TrainerFleet
 from archive.launchers.options import launch_option
 from archive.ray_connection import NAMESPACE, connected
-from archive.trainer.storage.garbage_collection import trainer_logs
+from archive.trainer.storage.file_names import trainer_logs
 
 ANSWER_SECONDS = 3.0
 """Longest wait for the answers of actors; one that has started answers in milliseconds."""

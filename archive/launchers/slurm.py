@@ -25,7 +25,7 @@ from archive.errors import LaunchError, UsageError
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, describe_log
 from archive.launchers.fleet import WITHOUT_LOGIN, TrainerFleet, exports
 from archive.launchers.options import launch_option
-from archive.trainer.storage.garbage_collection import trainer_logs
+from archive.trainer.storage.file_names import trainer_logs
 
 _REQUEUE = """\
 trainer=$!

@@ -17,7 +17,7 @@ from archive.launchers.keeper import FleetKeeper
 from archive.launchers.local import LocalLauncher
 from archive.searches.events import Listener, Notice, ignore
 from archive.settings import Settings
-from archive.trainer.storage.garbage_collection import trainer_logs
+from archive.trainer.storage.file_names import trainer_logs
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent

@@ -32,7 +32,7 @@ from archive.trainer.observers.process import (
     ObserverRecord,
     Started,
 )
-from archive.trainer.storage.garbage_collection import observer_logs
+from archive.trainer.storage.file_names import observer_logs
 from archive.trainer.tasks.file_access import label_of
 
 CLOSING_SECONDS = 60.0

@@ -29,6 +29,16 @@ def trial_log_path(home: Path, proposal: str) -> Path:
     return home / "logs" / f"{file_name(proposal)}.log"
 
 
+def trainer_logs(home: Path) -> Path:
+    """Return the folder with the logs of trainers that searches start."""
+    return home / "logs" / "trainers"
+
+
+def observer_logs(home: Path) -> Path:
+    """Return the folder with the output of trainers' observers."""
+    return home / "logs" / "observers"
+
+
 TAIL_BYTES = 4000
 """Bytes of a log that are read, at most."""
 

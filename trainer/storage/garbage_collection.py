@@ -151,16 +151,6 @@ class ClearedHistory:
         return sum(self.files.values())
 
 
-def trainer_logs(home: Path) -> Path:
-    """Return the folder with the logs of trainers that searches start."""
-    return home / "logs" / "trainers"
-
-
-def observer_logs(home: Path) -> Path:
-    """Return the folder with the output of trainers' observers."""
-    return home / "logs" / "observers"
-
-
 def clear(
     archive: Archive,
     home: Path,
@@ -211,7 +201,9 @@ def clear(
             elif (name := checkpoints.path_of(Path(), id_).name) in remote:
                 _remove_remotely(remote[name], before, cleared, dry_run=dry_run)
 
-    for path in sorted([*trainer_logs(home).glob("*.log*"), *observer_logs(home).glob("*.log")]):
+    logs = [*file_names.trainer_logs(home).glob("*.log*")]
+    logs += file_names.observer_logs(home).glob("*.log")
+    for path in sorted(logs):
         _remove(path, before, cleared, dry_run=dry_run)
 
     return cleared

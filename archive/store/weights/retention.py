@@ -10,8 +10,8 @@ Weights are kept for any of these reasons:
     young       they were saved, or reserved for a training, less than `grace_seconds` ago
 
 All other weights may be deleted. First a transaction checks again and removes their nodes, then the
-files are removed (`archive.trainer.storage.garbage_collection`), so no reader finds an address without a
-file. A trainer reserves weights before it uses them (`Lineage.reserve`). The reservation conflicts
+files are removed (`archive.trainer.storage.garbage_collection`), so no reader finds an address
+without a file. A trainer reserves weights before it uses them (`Lineage.reserve`). The reservation conflicts
 with the removal, so one of the two comes first.
 """
 

@@ -14,7 +14,7 @@ from archive.launchers.base import LaunchedTrainer
 from archive.launchers.fleet import TrainerFleet
 from archive.searches.trainers import SearchTrainers
 from archive.settings import load
-from archive.trainer.storage.garbage_collection import trainer_logs
+from archive.trainer.storage.file_names import trainer_logs
 from tests.support.commands import parsed, shell
 
 

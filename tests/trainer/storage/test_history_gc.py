@@ -68,10 +68,10 @@ def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
         for id_ in (old.id, held.id, fresh.id, waiting)
     }
     foreign = write(tmp_path / "logs" / "notes-of-mine.log", 100 * DAY)
-    trainers = garbage_collection.trainer_logs(tmp_path)
+    trainers = file_names.trainer_logs(tmp_path)
     rotated = write(trainers / "study-0.log.1", 100 * DAY)
     young = write(trainers / "study-0.log")
-    printed = write(garbage_collection.observer_logs(tmp_path) / "mlflow-7.log", 100 * DAY)
+    printed = write(file_names.observer_logs(tmp_path) / "mlflow-7.log", 100 * DAY)
     expected = {str(path): 8 for path in (*written[old.id], rotated, printed)}
 
     def known():
