@@ -5,8 +5,12 @@
 
 A trial goes to the device with the fewest trials; among equals, to the smallest that has the memory
 that the proposal is known to need. After a trial ran out of memory beside others, its device gets
-no new trial until all have ended, so that the proposal can have the device alone. Beside another
-program, it gets none until that has freed the memory.
+no new trial until all have ended, so that the proposal can have the device alone.
+
+A trial that runs out of memory without another trial of its trainer on the GPU shares it with a
+program that the trainer does not know: another user's, or another trainer's. Its proposal would run
+out of memory again and again. The trainer therefore waits until the GPU has the memory that the
+trial needed.
 """
 
 from __future__ import annotations

@@ -46,6 +46,21 @@ if TYPE_CHECKING:
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.tasks.base import Task
 
+log = logging.getLogger("archive.trainer")
+STORE_SECONDS = 2.0
+"""Intended time between two writes of scores.
+
+A kill loses the scores of that time, and for that time two trainers may measure the same
+networks."""
+LINGER_SECONDS = 60.0
+"""Time without work after which the process ends."""
+RETRY_SECONDS = 5.0
+"""Pause after a call that the store did not answer."""
+PARTING_SHARE = 0.5
+"""Share of the daemon's grace period in which the networks of ended trials are still measured."""
+LATE_SECONDS = 2.0
+"""Time beyond that for the last write."""
+
 
 @final
 class ProxyWork:
@@ -102,23 +117,6 @@ class ProxyWork:
         new = {network.key: network for network in networks if network.key not in self._seen}
         self._seen.update(new)
         return list(new.values())
-
-
-log = logging.getLogger("archive.trainer")
-
-STORE_SECONDS = 2.0
-"""Intended time between two writes of scores.
-
-A kill loses the scores of that time, and for that time two trainers may measure the same
-networks."""
-LINGER_SECONDS = 60.0
-"""Time without work after which the process ends."""
-RETRY_SECONDS = 5.0
-"""Pause after a call that the store did not answer."""
-PARTING_SHARE = 0.5
-"""Share of the daemon's grace period in which the networks of ended trials are still measured."""
-LATE_SECONDS = 2.0
-"""Time beyond that for the last write."""
 
 
 @final

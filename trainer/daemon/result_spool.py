@@ -46,6 +46,14 @@ SILENT_SECONDS = 600.0
 """Age at which a file of another machine counts as left behind; clocks of machines differ by
 less."""
 
+log = logging.getLogger("archive.trainer")
+TerminalNotice = Completion | Failure | Release
+"""A notice that ends a claim."""
+PARTIAL_SECONDS = 600.0
+"""Age at which a partial file counts as left behind by a kill."""
+RETRY_SECONDS = 5.0
+"""Pause between two attempts to write to a full disk."""
+
 
 @dataclass(frozen=True)
 class SpoolOwner:
@@ -109,17 +117,6 @@ def is_left_behind(path: Path, owner: SpoolOwner, seconds: float) -> bool:
         return not process_alive(other.pid, float(other.created))
 
     return age >= SILENT_SECONDS
-
-
-log = logging.getLogger("archive.trainer")
-
-TerminalNotice = Completion | Failure | Release
-"""A notice that ends a claim."""
-
-PARTIAL_SECONDS = 600.0
-"""Age at which a partial file counts as left behind by a kill."""
-RETRY_SECONDS = 5.0
-"""Pause between two attempts to write to a full disk."""
 
 
 class ResultSpool:

@@ -25,6 +25,9 @@ from archive.trainer.daemon.options import TrainerOptions
 
 log = logging.getLogger("archive.trainer")
 
+LARGEST_RESERVE = 0.1
+"""Largest reserve, as a fraction of the limit."""
+
 
 class StopSignal:
     """Counts stop requests, and watches a parent process.
@@ -97,10 +100,6 @@ def _alive(process: psutil.Process) -> bool:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-LARGEST_RESERVE = 0.1
-"""Largest reserve, as a fraction of the limit."""
 
 
 class TimeLimit:

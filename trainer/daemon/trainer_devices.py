@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_SEATS = 256
 
+log = logging.getLogger("archive.trainer")
+
 
 class Seats:
     """The seats that a trainer has taken.
@@ -120,9 +122,6 @@ def _open_lock(path: Path) -> int | None:
         return None
 
     return lock
-
-
-log = logging.getLogger("archive.trainer")
 
 
 class TrainerDevices:

@@ -33,6 +33,17 @@ from archive.trainer.trial.spec import TrialSpec
 IDLE_SECONDS = 30.0
 """Time after which an actor without a trial is ended, so that the cluster can shrink."""
 
+log = logging.getLogger("archive.trainer")
+LOST_SECONDS = 30.0
+"""Time for which an actor may be unreachable before its trial counts as lost."""
+ANSWER_SECONDS = 10.0
+"""Longest wait for an actor to kill a trial before the actor itself is killed."""
+MOST_STARTS = 3
+"""Number of actors that a trial may lose before it has begun."""
+_MOST_WORDS = 300
+LOOK_SECONDS = 0.05
+"""Least time between two looks for answers, each of which is one call for all trials."""
+
 
 class _IdleActor(NamedTuple):
     """An actor without a trial.
@@ -98,19 +109,6 @@ def discard_actor(actor: Any) -> None:
     import ray
 
     ray.kill(actor, no_restart=True)
-
-
-log = logging.getLogger("archive.trainer")
-
-LOST_SECONDS = 30.0
-"""Time for which an actor may be unreachable before its trial counts as lost."""
-ANSWER_SECONDS = 10.0
-"""Longest wait for an actor to kill a trial before the actor itself is killed."""
-MOST_STARTS = 3
-"""Number of actors that a trial may lose before it has begun."""
-_MOST_WORDS = 300
-LOOK_SECONDS = 0.05
-"""Least time between two looks for answers, each of which is one call for all trials."""
 
 
 class RayExecutor:

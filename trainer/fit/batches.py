@@ -40,6 +40,10 @@ DRAWN = 1 << 18
 """Largest number of inputs that are drawn at once, in whole passes over the data; at least one pass
 is drawn."""
 
+LEVELS = 256
+_CHUNK = 4096
+"""Number of images that are on the device as float32 at a time."""
+
 
 class Draws(NamedTuple):
     """The random numbers of some batches.
@@ -193,11 +197,6 @@ def augment(images: Tensor, moves: Tensor) -> Tensor:
     image = torch.arange(n, device=device)[:, None, None]
     # The indexing gives (n, height, width, channels); networks take a view with the channels first.
     return padded.permute(0, 2, 3, 1)[image, rows, columns + right].permute(0, 3, 1, 2)
-
-
-LEVELS = 256
-_CHUNK = 4096
-"""Number of images that are on the device as float32 at a time."""
 
 
 class ImageBytes(NamedTuple):

@@ -21,6 +21,12 @@ Ending = Literal["COMPLETE", "PAUSED", "FAILED", "RETURNED", "LOST"]
 """How a trial ended: with a result, at a rung, without a result, handed back to the queue, or by a
 lost lease."""
 
+HIDDEN = "***"
+_LOGIN = re.compile(r"(?<=://)[^/\s]+(?=@)")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL")
+_SHORTEST = 6
+"""Length from which a variable's value counts as a secret: shorter ones occur in any text."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedTrial:
@@ -169,14 +175,6 @@ def _flatten(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
             flat[prefix + name] = value
 
     return flat
-
-
-HIDDEN = "***"
-
-_LOGIN = re.compile(r"(?<=://)[^/\s]+(?=@)")
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL")
-_SHORTEST = 6
-"""Length from which a variable's value counts as a secret: shorter ones occur in any text."""
 
 
 def has_login(text: str) -> bool:

@@ -48,6 +48,11 @@ SMALL_CELLS = {"channels": 8, "cells": 1, "norm_momentum": 0.1, "auxiliary": 0.0
 
 The statistics of its normalisations follow in few steps, and it needs no regularisation."""
 
+INHERITED_SHARE = 0.2
+"""Share of a protocol's epochs for a network with inherited weights.
+
+The learning rate keeps its peak: with a lower one, chains of networks hardly improve."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingProtocol:
@@ -125,13 +130,6 @@ class TrainingProtocol:
     def as_dict(self) -> dict[str, Any]:
         """Return the choices as plain values, to record or show."""
         return asdict(self)
-
-
-INHERITED_SHARE = 0.2
-"""Share of the epochs.
-
-The learning rate keeps its peak: with a lower one, chains of networks hardly improve.
-"""
 
 
 def add_inheritance(protocol: TrainingProtocol) -> TrainingProtocol:

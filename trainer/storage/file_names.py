@@ -9,6 +9,9 @@ from urllib.parse import quote
 
 _LONGEST = 200
 
+TAIL_BYTES = 4000
+"""Bytes of a log that are read, at most."""
+
 
 def file_name(identifier: str) -> str:
     """Return a unique name for an id that is valid on every file system (`s#1` becomes `s%231`)."""
@@ -37,10 +40,6 @@ def trainer_logs(home: Path) -> Path:
 def observer_logs(home: Path) -> Path:
     """Return the folder with the output of trainers' observers."""
     return home / "logs" / "observers"
-
-
-TAIL_BYTES = 4000
-"""Bytes of a log that are read, at most."""
 
 
 def last_lines(path: Path, lines: int) -> list[str]:

@@ -82,6 +82,11 @@ registry = Registry(
     },
 )
 
+MOST_COLUMNS = 12
+"""Most columns that a message lists."""
+NETWORKS = ("arch_str", "net_str", "genotype", "adjacency_rowmajor", "arch")
+"""Columns by which a table describes networks; those of choices begin with their form."""
+
 
 def names() -> tuple[str, ...]:
     """Return the sorted names of all tasks except users' files, without loading the tasks."""
@@ -191,12 +196,6 @@ def prepare(task: Task | TabularTask, protocol: TrainingProtocol | TabularProtoc
     """
     if isinstance(task, Task) and isinstance(protocol, TrainingProtocol) and task.fetch is not None:
         task.fetch(protocol)
-
-
-MOST_COLUMNS = 12
-"""Most columns that a message lists."""
-NETWORKS = ("arch_str", "net_str", "genotype", "adjacency_rowmajor", "arch")
-"""Columns by which a table describes networks; those of choices begin with their form."""
 
 
 def name_advice(name: str) -> str | None:

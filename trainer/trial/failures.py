@@ -59,6 +59,12 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LONGEST = 2000
 """Largest length of a recorded reason; the log has the rest."""
 
+OTHERS_BYTES = 2 << 30
+"""Memory of a GPU that may be in use without a neighbour: contexts, the driver, a desktop, a spare
+process."""
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_REQUEST = re.compile(r"(?:Tried|tried) to allocate (\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB)")
+
 
 def failure_of(error: Exception, *, begun: bool = False, file: str | None = None) -> TrialFailed:
     """Return the terminal message for an exception.
@@ -162,14 +168,6 @@ def _memory_message(error: Exception) -> str | None:
         return first_line(error) if str(error) else ""
 
     return None if isinstance(error, ArchiveError) else out_of_memory(error)
-
-
-OTHERS_BYTES = 2 << 30
-"""Memory of a GPU that may be in use without a neighbour: contexts, the driver, a desktop, a spare
-process."""
-
-_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_REQUEST = re.compile(r"(?:Tried|tried) to allocate (\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB)")
 
 
 def memory_need(device: str, error: Exception) -> MemoryNeed:

@@ -17,6 +17,11 @@ from typing import Any, Final
 from archive.queue.causes import Cause, MemoryNeed
 from archive.store.records import Result, Weights
 
+_MAGIC: Final = b"\x93ATM"
+_HEADER = struct.Struct(">4sI")
+MOST_BYTES = 1 << 27
+"""Largest message: a curve of the largest size takes less."""
+
 
 @dataclass(frozen=True, slots=True)
 class EpochReport:
@@ -80,12 +85,6 @@ class Heartbeat:
 
 Message = EpochReport | TrialFinished | TrialFailed | TrialInterrupted
 """Messages from a trial: any number of `EpochReport`, then exactly one of the others."""
-
-
-_MAGIC: Final = b"\x93ATM"
-_HEADER = struct.Struct(">4sI")
-MOST_BYTES = 1 << 27
-"""Largest message: a curve of the largest size takes less."""
 
 _KINDS: dict[str, Any] = {
     "EpochReport": EpochReport,

@@ -36,6 +36,11 @@ MOST_SECONDS = 60.0
 PARTING_SECONDS = 2.0
 """Least time of a call when the daemon stops."""
 
+PAUSE = 2.0
+"""Longest time in seconds between two attempts."""
+REPORT_SECONDS = 60.0
+"""Seconds between two log lines on one outage."""
+
 
 class StoreLink:
     """Calls the store and keeps track of its outages.
@@ -149,12 +154,6 @@ class StoreLink:
         if self.outage_since is None:
             self.outage_since = time.monotonic()
             self._emit(events.StoreUnreachable(str(error)))
-
-
-PAUSE = 2.0
-"""Longest time in seconds between two attempts."""
-REPORT_SECONDS = 60.0
-"""Seconds between two log lines on one outage."""
 
 
 def wait_for_store(
