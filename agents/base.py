@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from archive.agents.constraints.slacks import StudyConstraints
     from archive.agents.objectives.goals import Goals
     from archive.kernels.gram import Gram
-    from archive.store.proxies.table import ProxyTable
+    from archive.store.proxies import ProxyTable
 
 
 OF_OBSERVATIONS = ("usable", "scores", "noisy", "variances", "_evaluated")

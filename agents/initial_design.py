@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.agents.provenance import count_in
 from archive.agents.proxies.study_scores import LEAST, N_DESIGN
+from archive.queries.proposals import AGENTS, CALLS_OF_AGENTS
 from archive.store.properties import from_json
 from archive.store.records import State
 from archive.store.snapshots import lacks_objective, violation_of
@@ -32,15 +33,6 @@ if TYPE_CHECKING:
 SETTINGS = ("n_initial", "n_design")
 """Settings of agents that are the size of an initial design."""
 
-_AGENTS = "MATCH (a:Agent) WHERE a.id IN $ids RETURN a.id AS id, a.config AS config"
-_CALLS = """
-MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal) WHERE $begin <= p.number < $end
-RETURN p.number AS number, p.agent AS agent, p.request AS request, p.based_on AS based_on ORDER BY number
-"""
-"""Calls of agents in a study, from one number of a proposal to another.
-
-Proposals are numbered in their order.
-"""
 _FIRST = 10
 """Number of proposals that tell whether a study began warm."""
 
@@ -139,7 +131,9 @@ def _began_warm(archive: Archive, study: str) -> bool:
     if archive.studies.sources(study):
         return True
 
-    rows = archive.query(_CALLS, {"study": study, "begin": 0, "end": _FIRST}, limit=_FIRST).rows
+    rows = archive.query(
+        CALLS_OF_AGENTS, {"study": study, "begin": 0, "end": _FIRST}, limit=_FIRST
+    ).rows
     read = ((from_json(basis) or {}).get("observations") for *_, basis in rows)
     return any(set(observed) - {study} for observed in read if isinstance(observed, Mapping))
 
@@ -155,7 +149,7 @@ def _first_calls(archive: Archive, snapshot: Snapshot, most: int) -> list[tuple[
     last = max((view.number for view in snapshot.proposals), default=-1)
     while begin <= last and (not rows or _without_evaluations(rows[-1][3])):
         parameters = {"study": snapshot.study.name, "begin": begin, "end": end}
-        rows += archive.query(_CALLS, parameters, limit=end - begin).rows
+        rows += archive.query(CALLS_OF_AGENTS, parameters, limit=end - begin).rows
         begin = end
         end = 2 * end
 
@@ -186,7 +180,7 @@ def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
 def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, tuple[int, int]]:
     """Return the design sizes by agent id: without and with zero-cost proxies."""
     by_agent: dict[str, tuple[int, int]] = {}
-    for id_, config in archive.query(_AGENTS, {"ids": sorted(agents)}).rows:
+    for id_, config in archive.query(AGENTS, {"ids": sorted(agents)}).rows:
         settings: Mapping[str, Any] = from_json(config) or {}
         sizes = [settings[name] for name in SETTINGS if isinstance(settings.get(name), int)]
         if sizes:

@@ -36,22 +36,16 @@ from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError
 from archive.kernels.base import Distance
 from archive.kernels.search.index import Index, NearestNeighbours, component_of, index
+from archive.queries.networks import (
+    CODES_OF_SPACE,
+    CREATION,
+    NETWORKS_OF_STUDY,
+    NUMBER_OF_NETWORKS,
+    RESULTS_OF_NETWORKS,
+)
 
 if TYPE_CHECKING:
     from archive.api import Archive
-
-OF_STUDY = """
-MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
-WHERE p.state IN ['COMPLETE', 'PRUNED']
-RETURN DISTINCT p.architecture AS key
-"""
-
-ABOUT = """
-UNWIND $keys AS key
-MATCH (a:Architecture {key: key})
-OPTIONAL MATCH (a)<-[:OF]-(e:Evaluation)
-RETURN key, a.layers AS layers, a.edges AS edges, count(e) AS evaluations
-"""
 
 
 @dataclass(frozen=True)
@@ -202,7 +196,7 @@ class Nearest:
     def _describe(self, keys: Keys, near: NearestNeighbours, among: int) -> Similar | None:
         names = [keys[index].decode() for index in near.positions]
         rows = self._archive.connection.read(
-            lambda tx: {row["key"]: row for row in tx.run(ABOUT, keys=names)}
+            lambda tx: {row["key"]: row for row in tx.run(RESULTS_OF_NETWORKS, keys=names)}
         )
         if len(rows) < len(names):
             return None
@@ -220,7 +214,7 @@ class Nearest:
     def _of_study(self, name: str) -> list[str]:
         self._archive.studies.get(name)
         return self._archive.connection.read(
-            lambda tx: [row["key"] for row in tx.run(OF_STUDY, study=name)]
+            lambda tx: [row["key"] for row in tx.run(NETWORKS_OF_STUDY, study=name)]
         )
 
 
@@ -236,17 +230,6 @@ KIND = "nearest"
 
 BLOCK = 5000
 """Number of architectures that are read and prepared at a time."""
-
-CREATED = "MATCH (m:SchemaMigration) RETURN min(m.applied) AS created"
-"""Time of creation, which distinguishes archives that existed at one address at different times."""
-
-COUNT = "MATCH (a:Architecture) RETURN count(a) AS architectures"
-"""Number of architectures. Without further clauses, both servers know it without counting."""
-
-OF_SPACE = """
-MATCH (a:Architecture {space: $space})
-RETURN a.key AS key
-"""
 
 
 class IndexStore:
@@ -290,7 +273,7 @@ class IndexStore:
         """Add the new architectures of the archive."""
         if self._count < 0:
             created = self._archive.connection.read(
-                lambda tx: tx.run(CREATED).single(strict=True)["created"]
+                lambda tx: tx.run(CREATION).single(strict=True)["created"]
             )
             settings = self._archive.connection.settings
             # Each user of a shared server has a separate file.
@@ -299,7 +282,7 @@ class IndexStore:
             self._load()
 
         count = self._archive.connection.read(
-            lambda tx: int(tx.run(COUNT).single(strict=True)["architectures"])
+            lambda tx: int(tx.run(NUMBER_OF_NETWORKS).single(strict=True)["architectures"])
         )
         if count != self._count:
             self._add(self._new())
@@ -327,7 +310,7 @@ class IndexStore:
 
     def _new(self) -> list[str]:
         stored = self._archive.connection.read(
-            lambda tx: [row[0] for row in tx.run(OF_SPACE, space=self.space)]
+            lambda tx: [row[0] for row in tx.run(CODES_OF_SPACE, space=self.space)]
         )
         keys = np.array(sorted(stored), "S32")
         seen = np.concatenate([self.keys, self._refused])

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
-from archive.store.ranking.replicates import Replicates, replicate_key
+from archive.store.ranking import Replicates, replicate_key
 
 if TYPE_CHECKING:
     from archive.store.records import Evaluation

@@ -35,6 +35,7 @@ from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
+from archive.queries.proposals import AGENT
 from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrain
 from archive.store.properties import from_json
@@ -42,9 +43,7 @@ from archive.store.records import Evaluation, Proposal
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.store.proxies.table import ProxyTable
-
-AGENT = "MATCH (a:Agent {id: $id}) RETURN a.kind, a.config"
+    from archive.store.proxies import ProxyTable
 
 
 @dataclass(frozen=True)

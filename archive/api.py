@@ -13,8 +13,7 @@ from archive import settings
 from archive.database.connection import Connection
 from archive.errors import ArchiveError, SettingsError, StoreUnavailableError, UsageError
 from archive.settings import Settings
-from archive.store import schema
-from archive.store.upkeep import engine_upgrade
+from archive.store import schema, upkeep
 
 if TYPE_CHECKING:
     import py2neo
@@ -26,10 +25,9 @@ if TYPE_CHECKING:
     from archive.store.architectures import Architectures
     from archive.store.distances import Distances
     from archive.store.lineage import Lineage
-    from archive.store.proxies.scores import ProxyScores
+    from archive.store.proxies import ProxyScores
     from archive.store.studies.studies import Studies
-    from archive.store.weights.lookup import WeightsLookup
-    from archive.store.weights.retention import Retention
+    from archive.store.weights import Retention, WeightsLookup
 
 _PARTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "architectures": ("archive.store.architectures", "Architectures", ()),
@@ -37,10 +35,10 @@ _PARTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "proposals": ("archive.queue.proposals", "Proposals", ("architectures",)),
     "answers": ("archive.queue.reuse", "ReusedResults", ()),
     "distances": ("archive.store.distances", "Distances", ()),
-    "proxies": ("archive.store.proxies.scores", "ProxyScores", ("architectures",)),
-    "weights": ("archive.store.weights.lookup", "WeightsLookup", ()),
+    "proxies": ("archive.store.proxies", "ProxyScores", ("architectures",)),
+    "weights": ("archive.store.weights", "WeightsLookup", ()),
     "lineage": ("archive.store.lineage", "Lineage", ("architectures",)),
-    "retention": ("archive.store.weights.retention", "Retention", ()),
+    "retention": ("archive.store.weights", "Retention", ()),
 }
 """Module and class of each part of an archive, and the parts that it is made with; imported at
 first use."""
@@ -242,7 +240,7 @@ def connect(configuration: Settings | str | None = None, **overrides: Any) -> Ar
         configuration if configuration is not None else settings.load(**overrides)
     )
     try:
-        engine_upgrade.finish(connection)
+        upkeep.finish_upgrade(connection)
         schema.migrate(connection)
         return Archive(connection)
     except BaseException:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from archive import runtime
 from archive.errors import ArchiveError, DamagedError, SchemaVersionError, SettingsError
+from archive.queries.studies import SIZES
 from archive.registry import Registry
 from archive.server import embedded, engine
 from archive.server.dump_schedule import dumps
@@ -27,10 +28,6 @@ OPTIONAL = {"pandas": "pandas", "matplotlib": "bench", "optuna": "bench", "py2ne
 """Optional packages, and the extra that installs each."""
 LOW_DISK_BYTES = 2 * 2**30
 
-SIZES = """
-MATCH (n) WHERE n:Study OR n:Architecture OR n:Evaluation
-RETURN labels(n)[0] AS label, count(n) AS nodes ORDER BY label
-"""
 VERSION = "CALL dbms.components() YIELD name, versions RETURN name, versions[0] AS version"
 
 
@@ -176,7 +173,7 @@ def _address(settings: Settings) -> Check:
 
 def _store(settings: Settings) -> Iterator[Check]:
     from archive.api import connect
-    from archive.store.upkeep import integrity
+    from archive.store import upkeep
 
     before = embedded.status(settings) if settings.embedded else None
     if before is not None and before.state == "failed":
@@ -190,7 +187,7 @@ def _store(settings: Settings) -> Iterator[Check]:
                 _version(archive.query(VERSION).rows, archive.connection.address),
             )
             counts = archive.query(SIZES).rows
-            faults = integrity.faults(archive.connection) if settings.embedded else []
+            faults = upkeep.find_faults(archive.connection) if settings.embedded else []
     except DamagedError as error:
         yield Check("records", "bad", str(error), "archive db repair")
         return

@@ -35,13 +35,6 @@ QUERY_SECONDS = 2.0
 MOST_STUDIES = 200
 """Number of studies that are offered at most."""
 
-STUDIES = """
-MATCH (s:Study)
-WHERE s.name STARTS WITH $prefix
-RETURN s.name AS name
-ORDER BY name
-"""
-
 
 class Name(TextType):
     """A name that a shell completes.
@@ -186,10 +179,15 @@ def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
 
     from archive.database.connection import Connection
     from archive.database.user_query import run_query
+    from archive.queries.studies import STUDIES_BY_PREFIX
 
     with Connection.open(reachable) as connection:
         answer = run_query(
-            connection, STUDIES, {"prefix": prefix}, limit=MOST_STUDIES, timeout=QUERY_SECONDS
+            connection,
+            STUDIES_BY_PREFIX,
+            {"prefix": prefix},
+            limit=MOST_STUDIES,
+            timeout=QUERY_SECONDS,
         )
 
     return [str(name) for (name,) in answer.rows]

@@ -167,11 +167,11 @@ def _ids(names: Sequence[str]) -> list[str]:
 def _document(
     archive: Archive, view: ProposalView, record: Proposal, entries: Sequence[Entry]
 ) -> ProposalDocument:
-    from archive.queue import reachability, workers
+    from archive.queue import backlog, workers
 
     weights = archive.weights.of_evaluation(record.id)
     statuses = workers.statuses(archive.connection)
-    unreachable = reachability.unreachable(archive.connection, statuses, record.id)
+    unreachable = backlog.unreachable(archive.connection, statuses, record.id)
     return ProposalDocument(
         **vars(proposal_item(archive.studies.get(record.study), view)),
         study=record.study,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.constraints import parse as parse_constraint
 from archive.errors import StudyConflictError, UsageError
-from archive.store.objective_names import direction_of, parse
+from archive.store.metric_names import direction_of, parse
 from archive.store.protocol_names import check_owner
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def study(
     from archive.spaces import stored_spaces
     from archive.spaces.constrained import constrain
     from archive.store.records import Study
-    from archive.store.studies.budget import UNBOUNDED
+    from archive.store.studies.studies import UNBOUNDED
 
     searched = spaces.get(space) if isinstance(space, str) else space
     home = archive.connection.settings.home

@@ -25,7 +25,7 @@ from archive.architecture.graph import Architecture
 from archive.constraints import KnownCosts, compute_cost
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError, with_line
 from archive.store.records import State
-from archive.store.studies.budget import UNBOUNDED
+from archive.store.studies.studies import UNBOUNDED
 
 if TYPE_CHECKING:
     from archive.agents.ask_tell.study import AskTellStudy

@@ -39,6 +39,7 @@ from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ProposalStateError, UsageError
 from archive.queries import hypervolume
+from archive.queries.proposals import VALUES_OF_RESULT
 from archive.queue.lookups import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
 from archive.store.records import Proposal, Result, State
@@ -360,9 +361,5 @@ class AskTellStudy:
 
     def _values(self, id_: str, further: Sequence[str]) -> list[float | None]:
         """Return the recorded values of the objectives of a proposal; empty without a result."""
-        result = (
-            "MATCH (e:Evaluation {id: $id}) RETURN e.value, [name IN $further | e['metric_' "
-            "+ name]]"
-        )
-        rows = self.archive.query(result, {"id": id_, "further": list(further)}).rows
+        rows = self.archive.query(VALUES_OF_RESULT, {"id": id_, "further": list(further)}).rows
         return [rows[0][0], *rows[0][1]] if rows else []

@@ -48,7 +48,7 @@ from scipy.special import logsumexp
 
 from archive.agents.acquisition.functions import log_h
 from archive.agents.surrogates.base import LEAST_STD, Array, Posterior
-from archive.store.ranking.pareto_front import nondominated
+from archive.store.ranking import nondominated
 
 BLOCK = 2_000_000
 """Most entries of an array (candidates, boxes): 16 MB."""

@@ -30,8 +30,7 @@ from archive.agents.transfer.source_tasks import observation, split
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ArchiveError
 from archive.spaces import stored_spaces
-from archive.store.ranking.pareto_front import front_of, scored
-from archive.store.ranking.replicates import Replicates, averaged, key_of
+from archive.store.ranking import Replicates, averaged, front_of, key_of, scored
 from archive.store.records import State
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Components
-from archive.store.proxies.table import ProxyTable
+from archive.store.proxies import ProxyTable
 
 NOISE = 0.01
 MOST = 1000

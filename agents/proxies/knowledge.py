@@ -45,7 +45,7 @@ from archive.kernels.covariance.base import Covariance, exponential
 from archive.spaces import registry
 from archive.spaces.base import Space
 from archive.spaces.cell import CellSpace
-from archive.store.proxies.table import ProxyTable
+from archive.store.proxies import ProxyTable
 
 CONSENSUS = frozenset(["naswot", "nwot", "synflow", "jacov", "flops"])
 """The initial design is chosen by the mean rank of these proxies, as far as the task has them; without

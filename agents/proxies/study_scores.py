@@ -10,7 +10,7 @@ from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.store.proxies.table import ProxyTable
+    from archive.store.proxies import ProxyTable
     from archive.store.records import Study
 
 

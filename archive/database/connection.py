@@ -26,13 +26,12 @@ from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, Transient
 
 from archive.backoff import Backoff
 from archive.database import driver_errors
-from archive.database.message_size import limited
-from archive.database.pipelining import CommittingSession, pipelined
+from archive.database.messages import CommittingSession, limited, pipelined
 from archive.database.write_lock import WriteLock
 from archive.errors import ArchiveError, DamagedError, IncompleteWriteError, StoreUnavailableError
 from archive.server import embedded
-from archive.server.death import Death
 from archive.server.dump_schedule import dumps
+from archive.server.process import Death
 from archive.server.run_file import Folder
 from archive.settings import Settings
 

@@ -28,7 +28,7 @@ from archive.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from archive.server.other_machines import hint_for
+from archive.server.access import hint_for
 
 _DATABASE_NOT_FOUND = "Neo.ClientError.Database.DatabaseNotFound"
 _UNUSABLE_LOGIN = {

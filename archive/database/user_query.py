@@ -12,10 +12,12 @@ intermediate values are the one thing in an embedded server whose memory has no 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import neo4j
 from neo4j import graph
@@ -29,13 +31,11 @@ from neo4j.exceptions import (
 )
 
 from archive.database import driver_errors
-from archive.database.column_names import columns_of
-from archive.database.message_size import check_size
-from archive.database.parameters import check_parameters
+from archive.database.messages import check_size
 from archive.database.read_only import commits_in_parts, require_read_only, without_end_mark
 from archive.database.statements import revised, rewritten
 from archive.database.time_limit import QueryLimit, without_mark
-from archive.errors import ArchiveError, QueryError, StoreError, StoreUnavailableError
+from archive.errors import ArchiveError, QueryError, StoreError, StoreUnavailableError, UsageError
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -349,3 +349,131 @@ def plain(value: Any) -> Any:
         return value.hex()
 
     return value.iso_format() if hasattr(value, "iso_format") else str(value)
+
+
+_DEEPEST = 50
+"""Maximum nesting depth, because the driver recurses into a value."""
+
+_TYPES = (type(None), bool, int, float, str, bytes, bytearray, list, tuple, dict)
+_PACKAGES = ("datetime", "neo4j", "numpy", "pandas")
+"""Packages with further types that the driver sends: times, points, arrays."""
+
+
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Check that all values can be sent.
+
+    Raises:
+        UsageError: A value cannot be sent; the message names the parameter.
+    """
+    for name, value in parameters.items():
+        level = [value]
+        depth = 0
+        while level:
+            for one in level:
+                _check_value(name, one)
+
+            level = [item for one in level for item in _items(one)]
+            depth += 1
+            if depth > _DEEPEST:
+                raise UsageError(f"the parameter {name!r} nests deeper than {_DEEPEST} levels")
+
+
+def _check_value(name: str, value: Any) -> None:
+    """Check one value, without the values in it."""
+    if not isinstance(value, _TYPES) and type(value).__module__.partition(".")[0] not in _PACKAGES:
+        raise UsageError(
+            f"the parameter {name!r} has a value of the type "
+            f"{type(value).__name__}, which cannot be sent"
+        )
+
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise UsageError(
+            f"the parameter {name!r} has a number of {value.bit_length()} bits, at "
+            "most 63 can be stored"
+        )
+
+    if isinstance(value, str) and any("\ud800" <= mark <= "\udfff" for mark in value):
+        raise UsageError(f"the parameter {name!r} has half of a character: {value!a:.60}")
+
+    if isinstance(value, dict) and (wrong := [key for key in value if not isinstance(key, str)]):
+        raise UsageError(
+            f"the parameter {name!r} has a map with the key {wrong[0]!r:.60}, keys must be text"
+        )
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return (*value, *value.values())
+
+    return value if isinstance(value, list | tuple) else ()
+
+
+_PIECES = re.compile(
+    r"""(?P<space>\s+|//[^\r\n]*|/\*.*?\*/)
+      | (?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`)
+      | (?P<word>\w+)
+      | (?P<mark>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_BEFORE_A_NAME = frozenset([".", ":", "$", "AS"])
+_AFTER_RETURN = frozenset(["ORDER", "SKIP", "OFFSET", "LIMIT", "UNION", "NEXT", ";"])
+
+
+class _Piece(NamedTuple):
+    text: str
+    at: int
+    end: int
+
+
+def columns_of(cypher: str) -> list[str]:
+    """Return the names of a query's columns; empty for a text without RETURN or with `RETURN *`."""
+    pieces = list(_outside_brackets(cypher))
+    clauses = [
+        at
+        for at, piece in enumerate(pieces)
+        if piece.text.upper() == "RETURN" and not _is_name(pieces, at)
+    ]
+    if not clauses:
+        return []
+
+    returned = pieces[clauses[-1] + 1 :]
+    ends = (
+        at
+        for at, one in enumerate(returned)
+        if one.text.upper() in _AFTER_RETURN and not _is_name(returned, at)
+    )
+    returned = returned[: next(ends, len(returned))]
+    if returned and returned[0].text.upper() == "DISTINCT":
+        returned = returned[1:]
+
+    items = [
+        list(part)
+        for comma, part in groupby(returned, lambda piece: piece.text == ",")
+        if not comma
+    ]
+    return (
+        []
+        if any(item[0].text == "*" for item in items)
+        else [_name(cypher, item) for item in items]
+    )
+
+
+def _outside_brackets(cypher: str) -> Iterator[_Piece]:
+    depth = 0
+    for match in _PIECES.finditer(cypher):
+        depth -= match[0] in (")", "]", "}")
+        if not depth and match.lastgroup != "space":
+            yield _Piece(match[0], match.start(), match.end())
+
+        depth += match[0] in ("(", "[", "{")
+
+
+def _is_name(pieces: Sequence[_Piece], at: int) -> bool:
+    return at > 0 and pieces[at - 1].text.upper() in _BEFORE_A_NAME
+
+
+def _name(cypher: str, item: Sequence[_Piece]) -> str:
+    if len(item) > 2 and item[-2].text.upper() == "AS":
+        return item[-1].text.strip("`").replace("``", "`")
+
+    return cypher[item[0].at : item[-1].end]

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import lock
 from archive.exchange import export_queries as reading
-from archive.exchange import statements
 from archive.exchange.merge import merge_records
 from archive.exchange.record_schema import SHAPES, Record, architecture_of, text_of
 from archive.store import architectures, distances
+from archive.store import dump_statements as statements
 from archive.store.evaluations import TASK
 from archive.store.properties import proposal_id, space_id, study_of, task_id
 from archive.store.records import State
-from archive.store.registered_agents import agent_id
 from archive.store.studies import creation
+from archive.store.studies.registered_agents import agent_id
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -132,7 +132,9 @@ def _proposals(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
 
 
 def _rows_of_proposals(ask: Ask, records: Sequence[Record]) -> dict[str, Mapping[str, Any]]:
-    rows = ask(reading.PROPOSALS, ids=sorted({identity("proposal", record) for record in records}))
+    rows = ask(
+        statements.PROPOSALS, ids=sorted({identity("proposal", record) for record in records})
+    )
     return {row["properties"]["id"]: row for row in rows}
 
 

@@ -26,8 +26,8 @@ from archive.exchange.apply import identity
 from archive.exchange.file_format import DumpWriter
 from archive.exchange.record_schema import Record, check, references
 from archive.server import embedded
-from archive.server.copies import data_bytes
 from archive.server.dump_schedule import dumps
+from archive.server.engine_change import data_bytes
 from archive.server.run_file import Folder
 from archive.settings import Settings
 from archive.store import schema

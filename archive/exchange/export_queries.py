@@ -16,6 +16,21 @@ from archive.exchange.record_schema import SHAPES, Record, text_of
 from archive.exchange.validators import CLAIM_OWN
 from archive.store import architectures
 from archive.store.architectures import batched
+from archive.store.dump_statements import (
+    AGENTS,
+    DISTANCES,
+    EVALUATIONS,
+    EVERY,
+    NAMES,
+    NETWORKS,
+    NUMBERS,
+    PROPOSALS,
+    PROXY_SCORES,
+    SOURCES,
+    STUDIES,
+    TASKS,
+    WORKERS,
+)
 from archive.store.lineage import PARENTS
 from archive.store.properties import CURVE, proposal_id
 from archive.store.records import State
@@ -35,99 +50,6 @@ NEIGHBOURS = 10
 networks."""
 PAIRS = 500
 
-NAMES = "MATCH (s:Study) RETURN s.name AS name, s.created AS created ORDER BY created, name"
-
-TASKS = """
-UNWIND $ids AS id
-MATCH (t:Task {id: id})
-WHERE t.direction IS NOT NULL
-RETURN t.name AS task, t.protocol AS protocol, t.direction AS direction
-ORDER BY task, protocol
-"""
-
-STUDIES = """
-UNWIND $names AS name
-MATCH (s:Study {name: name})
-MATCH (s)-[:ON]->(t:Task)
-MATCH (s)-[:IN]->(space:Space)
-RETURN name, t.name AS task, t.protocol AS protocol, space.name AS space, space.config AS space_config,
-       properties(s) AS properties
-"""
-
-SOURCES = """
-UNWIND $names AS name
-MATCH (s:Study {name: name})-[w:WARM_STARTED_FROM]->(source:Study)
-RETURN name AS study, source.name AS source, properties(w) AS properties
-ORDER BY study, source
-"""
-
-NUMBERS = (
-    "MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal) RETURN collect(p.number) AS numbers"
-)
-
-# ArcadeDB follows a pattern from its left end: from the workers, each proposal would cost all
-# claims of the archive.
-PROPOSALS = """
-UNWIND $ids AS id
-MATCH (p:Proposal {id: id})
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN properties(p) AS properties, e.id AS result, [(p)<-[c:CLAIMED]-(w) | [w.id, c.at, properties(c)]] AS claims
-ORDER BY p.number
-"""
-
-AGENTS = """
-UNWIND $ids AS id
-MATCH (g:Agent {id: id})
-RETURN id, g.kind AS kind, g.version AS version, g.config AS config, g.created AS created
-"""
-
-WORKERS = """
-UNWIND $ids AS id
-MATCH (w:Worker {id: id})
-RETURN id, properties(w) AS properties
-"""
-
-NETWORKS = """
-UNWIND $ids AS key
-MATCH (a:Architecture {key: key})
-RETURN key, properties(a) AS properties
-"""
-
-EVALUATIONS = """
-UNWIND $ids AS id
-MATCH (e:Evaluation {id: id})
-MATCH (e)-[:OF]->(a:Architecture)
-MATCH (e)-[:ON]->(t:Task)
-OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
-RETURN id, t.name AS task, t.protocol AS protocol, a.key AS architecture, properties(e) AS properties,
-       w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes
-"""
-
-DISTANCES = """
-UNWIND $ids AS key
-MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b:Architecture)
-RETURN key, b.key AS other, properties(d) AS properties
-ORDER BY key, other
-"""
-
-PROXIES = """
-UNWIND $ids AS key
-MATCH (a:Architecture {key: key})-[m:MEASURED]->(t:Task)
-RETURN key AS of, t.name AS task, t.protocol AS protocol, m.source AS source, properties(m) AS properties
-ORDER BY of, task, protocol, source
-"""
-
-EVERY = {
-    "agent": "MATCH (n:Agent) RETURN n.id AS id ORDER BY id",
-    "worker": "MATCH (n:Worker) RETURN n.id AS id ORDER BY id",
-    "architecture": "MATCH (n:Architecture) RETURN n.key AS id ORDER BY id",
-    "evaluation": "MATCH (n:Evaluation) WHERE NOT EXISTS { (n)<-[:RESULTED_IN]-() } RETURN n.id "
-    "AS id ORDER BY id",
-    "task": "MATCH (e:Evaluation) WHERE NOT EXISTS { (e)<-[:RESULTED_IN]-() } MATCH "
-    "(e)-[:ON]->(n:Task) "
-    "RETURN DISTINCT n.id AS id ORDER BY id",
-}
-"""Kind of record to the query of all ids that no other record refers to."""
 
 # Properties of an open proposal that are not valid in another archive.
 _TRANSIENT = frozenset(["state", "worker", "started", "finished", "reason"])
@@ -287,7 +209,7 @@ def distances(
 def proxies(ask: Ask, keys: Sequence[str]) -> Iterator[Record]:
     """Yield the zero-cost proxies of networks."""
     for page in batched(keys, PAGE):
-        for row in ask(PROXIES, ids=page):
+        for row in ask(PROXY_SCORES, ids=page):
             yield {**row, "properties": _export("proxies", row["properties"])}
 
 

@@ -27,21 +27,16 @@ from archive.exchange.file_format import DumpReader
 from archive.exchange.load import BATCH, load
 from archive.exchange.record_schema import Record
 from archive.files import closing, try_lock
-from archive.server import copies, data_files, embedded, engine_change, sql
+from archive.server import data_files, embedded, engine_change, sql
 from archive.server.dump_schedule import dumps
 from archive.server.engine import StartRefused
 from archive.server.run_file import DATABASE, Folder
 from archive.settings import Settings
-from archive.store import schema
-from archive.store.upkeep import integrity
+from archive.store import schema, upkeep
+from archive.store.dump_statements import WITHOUT_RESULT
 
 MOST_PASSES = 4
 """Most runs of `CHECK DATABASE FIX`: a removed record may leave edges that lead nowhere."""
-
-_WITHOUT_RESULT = """
-MATCH (p:Proposal) WHERE p.state IN ['COMPLETE', 'PRUNED'] AND NOT EXISTS { (p)-[:RESULTED_IN]->() }
-RETURN p.id AS id ORDER BY id
-"""
 
 
 @dataclass(frozen=True)
@@ -176,9 +171,9 @@ def _mend(settings: Settings, copy: Path) -> RepairOutcome:
             before[name] = max(before.get(name, 0), number)
 
         report = sql.check(settings, fix=True)
-        damage = [*integrity.record_faults(report), *integrity.index_faults(settings)]
+        damage = [*upkeep.record_faults(report), *upkeep.index_faults(settings)]
         for _ in range(MOST_PASSES - 1):
-            if not integrity.record_faults(report):
+            if not upkeep.record_faults(report):
                 break
 
             report = sql.check(settings, fix=True)
@@ -196,8 +191,8 @@ def _mend(settings: Settings, copy: Path) -> RepairOutcome:
             for name, number in before.items()
             if number > after.get(name, 0)
         }
-        without_result = [row["id"] for row in reading.asking(connection)(_WITHOUT_RESULT)]
-        remaining = [*unbuilt, *integrity.faults(connection)]
+        without_result = [row["id"] for row in reading.asking(connection)(WITHOUT_RESULT)]
+        remaining = [*unbuilt, *upkeep.find_faults(connection)]
 
     engine_change.complete(Folder(settings.home))
     return RepairOutcome(copy, damage, removed, without_result, remaining)
@@ -261,6 +256,6 @@ def _copy(folder: Folder) -> Path:
 
     with closing(lock):
         try:
-            return copies.copy(folder, "damaged")
+            return engine_change.copy_data(folder, "damaged")
         except StartRefused as error:
             raise ServerStartError(str(error)) from None

@@ -162,11 +162,11 @@ def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
     Raises:
         SettingsError: Trainers may run on other machines, and the server serves this one only.
     """
-    from archive.server import other_machines
+    from archive.server import access
 
     if launcher.elsewhere():
-        other_machines.refuse_remote(settings, what)
-        if settings.uri is not None and other_machines.is_loopback(settings.uri):
+        access.refuse_remote(settings, what)
+        if settings.uri is not None and access.is_loopback(settings.uri):
             raise SettingsError(
                 f"{what} needs an address that other machines reach, and {settings.uri} means "
                 "each machine itself: "

@@ -16,8 +16,8 @@ from archive.launchers.base import (
     TrainerFailure,
 )
 from archive.launchers.fleet import TrainerFleet
-from archive.queue import reachability, workers
-from archive.queue.depth import depths, total
+from archive.queue import backlog, workers
+from archive.queue.backlog import depths, total
 from archive.queue.workers import WorkerStatus
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ def find_passed_over(archive: Archive, fleet: TrainerFleet) -> list[PassedOver]:
     if not waiting:
         return []
 
-    lacking = reachability.lacking(archive.connection, waiting, list(_trainers(archive, fleet)))
+    lacking = backlog.lacking(archive.connection, waiting, list(_trainers(archive, fleet)))
     return [PassedOver(study, waiting[study], reason) for study, reason in sorted(lacking.items())]
 
 

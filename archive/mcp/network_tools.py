@@ -21,6 +21,7 @@ from archive.kernels.differences.picture import difference_diagram
 from archive.mcp import limits
 from archive.mcp.arguments import NetworkArgument, network_of
 from archive.mcp.limits import compact, largest, size_of, take_first
+from archive.queries.networks import KEY_OF_NETWORK
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
 from archive.spaces import stored_spaces
 
@@ -72,9 +73,7 @@ class KnownNetwork:
 def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
     """Show a network: layers and edges as JSON, its keys, size, parents and children."""
     shown = network_of(archive, network).canonical
-    stored = bool(
-        archive.query("MATCH (a:Architecture {key: $key}) RETURN a.key", {"key": shown.key}).rows
-    )
+    stored = bool(archive.query(KEY_OF_NETWORK, {"key": shown.key}).rows)
     details = (
         archive.architectures.details(shown.key) if stored else {"parents": [], "children": []}
     )

@@ -90,7 +90,7 @@ def _part(archive: Archive, name: str, part: PartModel, *, meanings: bool) -> Gr
     nodes = None
     if name in data_model.read()["labels"]:
         # The only clause of its query: both servers then answer it without counting.
-        ((nodes,),) = archive.query(f"MATCH (n:{name}) RETURN count(n) AS nodes").rows
+        ((nodes,),) = archive.query(data_model.count_nodes(name)).rows
 
     return GraphPart(name, part["summary"], nodes, types)
 

@@ -13,29 +13,14 @@ from archive.errors import UnknownNameError, UsageError
 from archive.mcp import limits
 from archive.mcp.arguments import ProtocolName, RowCount, StudyName
 from archive.mcp.limits import QUERY_SECONDS, largest, size_of, take_first
+from archive.queries.studies import BEST_NETWORKS, PROTOCOLS
 from archive.queue import workers
 from archive.store.records import State, Study
-from archive.store.registered_agents import agent_names
 from archive.store.snapshots import ProposalView
+from archive.store.studies.registered_agents import agent_names
 
 MOST_STUDIES = 200
 SERVING = ("working", "idle")
-
-PROTOCOLS = """
-MATCH (t:Task)
-OPTIONAL MATCH (s:Study)-[:ON]->(t)
-RETURN t.name AS task, t.protocol AS protocol, t.direction AS direction, collect(DISTINCT s.direction) AS directions
-"""
-
-# Reused results repeat others, and partial ones are not comparable.
-BEST = """
-MATCH (t:Task {name: $task}) WHERE t.protocol = $protocol
-MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
-WHERE e.answered_from IS NULL AND e.partial IS NULL AND NOT isNaN(e.value)
-WITH a, e, CASE WHEN $minimise THEN -e.value ELSE e.value END AS score
-ORDER BY score DESC, e.id LIMIT $k
-RETURN a.key AS architecture, e.value AS value, e.id AS evaluation, e.epochs AS epochs, e.seconds AS seconds
-"""
 
 
 @dataclass(frozen=True)
@@ -236,7 +221,7 @@ def _of_task(archive: Archive, task: str, protocol: str | None, k: int) -> Ranki
     chosen = next(row for row in of_task if protocol in (None, row[1]))
     minimise = chosen[3] == ["minimise"] if chosen[3] else chosen[2] == "minimise"
     values = {"task": task, "protocol": chosen[1], "minimise": minimise, "k": k}
-    rows = archive.query(BEST, values, timeout=QUERY_SECONDS).rows
+    rows = archive.query(BEST_NETWORKS, values, timeout=QUERY_SECONDS).rows
     described = _texts(archive, [row[0] for row in rows])
     networks = [RankedNetwork(row[0], described[row[0]], *row[1:]) for row in rows]
     direction: Literal["maximise", "minimise"] = "minimise" if minimise else "maximise"

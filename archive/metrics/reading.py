@@ -9,12 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.database.late_call import LateCall
 from archive.errors import StoreError, StoreUnavailableError
-from archive.queue import depth, workers
-from archive.queue.depth import QueueDepth
+from archive.queries.studies import NAMES_OF_STUDIES
+from archive.queue import backlog, workers
+from archive.queue.backlog import QueueDepth
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -25,7 +26,6 @@ ANSWER_SECONDS = 8.0
 """Longest wait for the database: one that is frozen keeps its connections, and Prometheus gives up
 after 10 s."""
 
-STUDIES: LiteralString = "MATCH (s:Study) RETURN s.name AS name"
 
 LATE_SECONDS = 60.0
 """Age up to which a reading that came late is shown."""
@@ -118,7 +118,7 @@ class ArchiveReader:
 
     def _reading(self) -> ArchiveReading:
         try:
-            depths = depth.depths(self._connection)
+            depths = backlog.depths(self._connection)
             statuses = workers.statuses(self._connection)
         except StoreError as error:
             return ArchiveReading(problem=_problem(error))
@@ -131,7 +131,7 @@ class ArchiveReader:
 
     def _studies(self) -> StudyNames:
         try:
-            rows = self._connection.read(lambda tx: tx.run(STUDIES).data())
+            rows = self._connection.read(lambda tx: tx.run(NAMES_OF_STUDIES).data())
         except StoreError as error:
             return StudyNames(problem=_problem(error))
 

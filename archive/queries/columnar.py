@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.database.user_query import QueryResult
-from archive.queries import contributions, pareto
+from archive.queries import contributions, hypervolume
 from archive.queries.lineage import lineage
 from archive.store import result_columns
 from archive.store.properties import METRIC
@@ -232,7 +232,7 @@ def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence
     usable = np.flatnonzero([value is not None and not math.isnan(value) for value in known])
     costs = np.array([known[at] for at in usable], np.float64)
     scores = values[usable] * _sign(group, params)
-    for at in pareto.front(costs, scores):
+    for at in hypervolume.find_front(costs, scores):
         same = usable[(costs == costs[at]) & (scores == scores[at])]
         first = min(columns["architecture"][one] for one in same)
         yield *places, first, float(values[usable[at]]), known[usable[at]]

@@ -52,3 +52,11 @@ def read() -> DataModel:
         (files("archive.queries") / "data_model.json").read_text(encoding="utf-8")
     )
     return model
+
+
+def count_nodes(label: str) -> str:
+    """Return the statement that counts the nodes of a label.
+
+    It has one clause: both servers then answer it without a scan.
+    """
+    return f"MATCH (n:{label}) RETURN count(n) AS nodes"

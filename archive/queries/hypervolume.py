@@ -2,7 +2,7 @@
 
 | symbol | meaning                                                                              | shape  |
 |--------|--------------------------------------------------------------------------------------|--------|
-| Y, P   | scores of the results, and their Pareto set (`archive.store.ranking.pareto_front`)   | (n, M) |
+| Y, P   | scores of the results, and their Pareto set (`archive.store.ranking`)   | (n, M) |
 | r      | reference point                                                                      | (M,)   |
 | H      | hypervolume: volume of the union over P of the boxes between r and a row of P        | scalar |
 
@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import UsageError
-from archive.store.ranking.pareto_front import front_of, nondominated, scored, values_of
-from archive.store.ranking.replicates import averaged, key_of
+from archive.store.ranking import averaged, front_of, key_of, nondominated, scored, values_of
 from archive.store.records import Objective, State, sign
 from archive.store.snapshots import violation_of
 
@@ -199,3 +198,22 @@ def history(scores: Array, reference: Array) -> Array:
     stages = [(at, row if np.isfinite(row).all() else None) for at, row in enumerate(scores)]
     reached = [0.0 if volume is None else volume for volume in volumes(stages, reference)]
     return np.maximum.accumulate(np.array(reached, np.float64))
+
+
+def find_front(costs: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the positions on the front, from the cheapest to the best; of equal points, the first
+    one only.
+
+    A point is on the front if no other is at least as cheap and at least as good, and better in one
+    of both. O(n log n).
+
+    Args:
+        costs: (n,), smaller is better; no NaN.
+        scores: (n,), larger is better; no NaN.
+
+    Returns:
+        (k,) int64; costs and scores increase strictly along it.
+    """
+    order = np.lexsort((-scores, costs))
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(scores[order])[:-1]])[: len(order)]
+    return order[scores[order] > before]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from archive.database import message_size
+from archive.database import messages
 from archive.database.statements import follows_from_state, write_all
 from archive.store.properties import CURVE, METRIC, curve_properties, result_properties, study_of
 from archive.store.records import Result, State
@@ -129,10 +129,10 @@ def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
     )
     first = [one for one in results if one.id not in recorded]
     later = [one for one in results if one.id in recorded]
-    for part in message_size.parts(map(_row, first)):
+    for part in messages.parts(map(_row, first)):
         write_all(tx, COMPLETE, part)
 
-    for part in message_size.parts(_row(one, recorded[one.id]) for one in later):
+    for part in messages.parts(_row(one, recorded[one.id]) for one in later):
         write_all(tx, COMPLETE_AGAIN, part)
 
     if later:

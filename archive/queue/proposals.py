@@ -37,9 +37,9 @@ from archive.queue.updates import (
     Release,
     Report,
 )
-from archive.store import registered_agents
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State
+from archive.store.studies import registered_agents
 from archive.store.wake_up import CANCELLED, wake_searches, wake_trainers
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ for Massively Parallel Hyperparameter Tuning" (MLSys 2020, arXiv:1810.05934), al
 free worker searches for a promotable proposal. Here each result triggers the search, which is
 equivalent, because it is a result that makes a worker free. The decision locks the study, so it is
 made once, however many trainers finish at the same time. It is in the transaction of the result, so
-a kill cannot lose it (`archive.queue.rungs.promotions`).
+a kill cannot lose it (`archive.queue.promotions`).
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class RungStudy:
         maximise: Whether larger values of the objective are better.
         objective: Name of the objective.
         constraints: Its K constraints.
-        borders: Stored borders of its rungs (`archive.queue.rungs.borders`); None where they are
+        borders: Stored borders of its rungs (`archive.queue.promotions`); None where they are
             unknown.
     """
 

@@ -16,15 +16,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from archive.database import message_size
+from archive.database import messages
 from archive.errors import ArchiveError, LeaseLostError
-from archive.queue import leases, lookups, workers
+from archive.queue import leases, lookups, promotions, workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
 from archive.queue.leases import Change, End, Row, milliseconds
-from archive.queue.rungs import promotions
 from archive.queue.successive_halving import RungResult
-from archive.store import curves
+from archive.store import properties
 from archive.store.properties import curve_properties, result_properties, study_of
 from archive.store.records import Curve, Result, State
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 15.0
 _REST_BYTES = 6000  # of a notice without its curve and metrics, with the end of a log
 
-# Locks, tests and changes in one step; `reaches` and `extended` are of `archive.store.curves`.
+# Locks, tests and changes in one step; `reaches` and `extended` are of `archive.store.properties`.
 RENEW = """
 UNWIND $rows AS row
 MATCH (p:Proposal {{id: row.id}})
@@ -153,7 +152,7 @@ def parts(notices: Sequence[Notice]) -> Iterator[list[Notice]]:
     """Cut notices, in their order, into parts that fit in a message to the server: each is one
     transaction.
     """
-    return message_size.parts(notices, _bytes)
+    return messages.parts(notices, _bytes)
 
 
 def may_be_held(notices: Sequence[Notice]) -> bool:
@@ -264,9 +263,9 @@ def _renewal(names: tuple[str, ...]) -> str:
     if not names:
         return RENEW.format(reaches="", curve="p += row.curve, ")
 
-    extended = curves.extended("p", "row.begin", "row.curve", names)
+    extended = properties.extend_curve("p", "row.begin", "row.curve", names)
     return RENEW.format(
-        reaches=f" AND {curves.reaches('p', 'row.begin', names)}", curve=f"{extended}, "
+        reaches=f" AND {properties.curve_reaches('p', 'row.begin', names)}", curve=f"{extended}, "
     )
 
 
@@ -360,7 +359,7 @@ def _bytes(notice: Notice) -> int:
             return (
                 _REST_BYTES
                 + 9 * sum(map(len, result.curve.values()))
-                + message_size.encoded_size(result.metrics)
+                + messages.encoded_size(result.metrics)
             )
 
     return _REST_BYTES

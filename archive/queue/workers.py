@@ -10,14 +10,20 @@
 
 All durations are measured by the server's clock, so that machines with different clocks are treated
 alike.
+
+A worker counts as departed when its last heartbeat is older than the limit, by the server's clock,
+and none of its claims is of an open proposal. Its claims are deleted with it: the entries of a
+study's log about attempts and the reasons of their failures. The proposals, their results and
+reasons stay, with the id of the worker that ended each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from archive.database.statements import lock
 from archive.queue.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -273,3 +279,68 @@ def _status(
         devices=tuple(worker.get("devices") or ()),
         capabilities=Capabilities.of_worker(worker),
     )
+
+
+HISTORY_SECONDS = 90 * 86_400.0
+"""Default age of the records to clean up."""
+
+FORGET_BATCH = 100
+"""Workers that one transaction deletes."""
+
+GONE = """
+MATCH (w:Worker)
+WHERE timestamp() - w.heartbeat > $milliseconds AND ($ids IS NULL OR w.id IN $ids)
+OPTIONAL MATCH (w)-[:CLAIMED]->(p:Proposal)
+WITH w.id AS id, sum(CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN 1 ELSE 0 END) AS open
+WHERE open = 0
+RETURN id ORDER BY id
+"""
+
+FORGET = """
+UNWIND $ids AS id
+MATCH (w:Worker {id: id})
+USING INDEX SEEK w:Worker(id)
+DETACH DELETE w
+"""
+
+ENDED = """
+MATCH (p:Proposal)
+WHERE p.state IN ['COMPLETE', 'PRUNED', 'FAILED'] AND timestamp() - p.finished > $milliseconds
+RETURN p.id AS id
+"""
+
+
+def find_departed(connection: Connection, seconds: float = HISTORY_SECONDS) -> list[str]:
+    """Return the ids of the workers that departed at least this many seconds ago."""
+    return connection.read(lambda tx: _find_departed(tx, seconds, None))
+
+
+def forget_departed(
+    connection: Connection, workers: Sequence[str], seconds: float = HISTORY_SECONDS
+) -> list[str]:
+    """Delete those of these workers that have not returned, and return their ids."""
+    forgotten: list[str] = []
+    for at in range(0, len(workers), FORGET_BATCH):
+        part = sorted(workers[at : at + FORGET_BATCH])
+
+        def work(tx: ManagedTransaction, part: Sequence[str] = part) -> list[str]:
+            # A worker that returns writes to its node, too, so one of the two transactions comes
+            # first.
+            lock(tx, "Worker", part)
+            ids = _find_departed(tx, seconds, part)
+            tx.run(FORGET, ids=ids).consume()
+            return ids
+
+        forgotten += connection.write(work)
+
+    return forgotten
+
+
+def find_ended(connection: Connection, seconds: float = HISTORY_SECONDS) -> list[str]:
+    """Return the ids of the proposals that ended at least this many seconds ago."""
+    rows = connection.read(lambda tx: tx.run(ENDED, milliseconds=round(1000 * seconds)).data())
+    return [row["id"] for row in rows]
+
+
+def _find_departed(tx: ManagedTransaction, seconds: float, ids: Sequence[str] | None) -> list[str]:
+    return [row["id"] for row in tx.run(GONE, milliseconds=round(1000 * seconds), ids=ids).data()]

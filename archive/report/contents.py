@@ -17,8 +17,9 @@ from archive.agents.recommendation import Recommendation, of_study
 from archive.plots.data.curves import evenly, rank_rows
 from archive.plots.data.results import RecordedResults, read
 from archive.queries.hypervolume import ParetoSet, pareto_set
+from archive.queries.proposals import REASONS_OF_STUDY
 from archive.queue.successive_halving import Rungs
-from archive.store.costs import METRICS
+from archive.store.metric_names import COST_METRICS
 from archive.store.properties import METRIC, proposal_id
 from archive.store.protocol_names import ProtocolName
 from archive.store.records import Evaluation, State
@@ -53,14 +54,6 @@ UNSHOWN = ("host", "ended", "resumed", "inherited", "latency", "hyperparameters"
 training."""
 MOST_VALUES = 4
 """Values of an entry of the environment that are listed."""
-
-_REASONS = """
-MATCH (p:Proposal {study: $study})
-USING INDEX SEEK p:Proposal(study)
-WHERE p.state = 'FAILED'
-RETURN coalesce(p.reason, '') AS reason, count(p) AS count
-ORDER BY count DESC, reason LIMIT 5
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +113,7 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         archive.studies.evaluation(proposal_id(name, int(results.number[row])))
         for row in ranking[:top]
     )
-    failures = archive.connection.read(lambda tx: tx.run(_REASONS, study=name).data())
+    failures = archive.connection.read(lambda tx: tx.run(REASONS_OF_STUDY, study=name).data())
     saved = next(
         (
             evaluation
@@ -244,7 +237,7 @@ def columns_of(cost: str, results: RecordedResults) -> list[list[Any]]:
 
 def final_metrics(evaluation: Evaluation) -> dict[str, float]:
     """Return the metrics of an evaluation that are no costs."""
-    return {name: value for name, value in evaluation.metrics.items() if name not in METRICS}
+    return {name: value for name, value in evaluation.metrics.items() if name not in COST_METRICS}
 
 
 def _choose_rows(results: RecordedResults, ranking: Sequence[int], rows: int) -> list[int]:

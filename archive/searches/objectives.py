@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from archive.constraints import parse as parse_constraint
 from archive.errors import UnknownNameError, UsageError
-from archive.store.objective_names import direction_of, parse
+from archive.store.metric_names import direction_of, parse
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 
 if TYPE_CHECKING:

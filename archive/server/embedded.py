@@ -22,12 +22,17 @@ import psutil
 from archive.errors import DamagedError, ServerStartError, SettingsError, StoreError
 from archive.files import is_locked, try_lock
 from archive.ownership import check_obeyed
-from archive.server.access import access_fault, check_access, is_stopped, require_open_files
-from archive.server.death import Death
+from archive.server.access import (
+    access_fault,
+    check_access,
+    is_stopped,
+    require_open_files,
+    way_to_neo4j,
+)
 from archive.server.engine import DamagedFiles, StartRefused
-from archive.server.other_machines import way_to_neo4j
 from archive.server.process import (
     POLL_SECONDS,
+    Death,
     clear_errors,
     end_orphan,
     exit_code,

@@ -4,13 +4,15 @@ one.
 A newer ArcadeDB may change the files in a form that an older one does not read, and only the older
 one could dump the archive before that. The files are therefore copied while the database is
 stopped. The first client that connects afterwards checks the database and builds its indexes again
-(`archive.store.upkeep.engine_upgrade`).
+(`archive.store.upkeep`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import shutil
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -41,7 +43,7 @@ def prepare(folder: Folder, version: str) -> None:
     Raises:
         StartRefused: A newer engine wrote the data, or there is no room for the copy.
     """
-    from archive.server import copies, data_files
+    from archive.server import data_files
 
     former = data_files.last_engine(folder)
     if former is None or order(former) == order(version):
@@ -53,7 +55,7 @@ def prepare(folder: Folder, version: str) -> None:
             f"older: install the newer one, or load a dump into an empty archive{_ways_back(folder, version)}"
         )
 
-    place = copies.copy(folder, f"arcadedb-{former}")
+    place = copy_data(folder, f"arcadedb-{former}")
     write_atomically(_marker(folder), json.dumps(asdict(Upgrade(former, version, str(place)))))
 
 
@@ -72,12 +74,10 @@ def complete(folder: Folder) -> None:
 
 
 def _ways_back(folder: Folder, version: str) -> str:
-    from archive.server import copies
-
     ways = [f"dump {path}" for path in dumps(folder)[:1]]
     ways += [
         f"copy of before {path}"
-        for path in copies.existing(folder)
+        for path in list_copies(folder)
         if path.name.startswith("arcadedb-")
     ][-1:]
     return f" ({', '.join(ways)})" if ways else ""
@@ -85,3 +85,55 @@ def _ways_back(folder: Folder, version: str) -> str:
 
 def _marker(folder: Folder) -> Path:
     return folder.database / "upgrade.json"
+
+
+SPARE_BYTES = 64 * 2**20
+"""Space that a copy leaves free."""
+
+
+def copy_data(folder: Folder, reason: str) -> Path:
+    """Copy the data of a stopped database to a new folder in `HOME/copies`, which appears when it
+    is complete.
+
+    Args:
+        folder: Paths of the archive.
+        reason: First word of the folder's name.
+
+    Returns:
+        The folder of the copy.
+
+    Raises:
+        StartRefused: The disk is too small.
+    """
+    size = data_bytes(folder)
+    free = shutil.disk_usage(folder.home).free
+    if free < size + SPARE_BYTES:
+        raise StartRefused(
+            f"the disk has no room for a copy of {folder.database}, which must be made first "
+            f"({free / 2**20:.0f} MiB "
+            f"free, {(size + SPARE_BYTES) / 2**20:.0f} needed): free some space and try again"
+        )
+
+    folder.copies.mkdir(mode=0o700, exist_ok=True)
+    place = folder.copies / f"{reason}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    part = place.with_name(f".{place.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(folder.database, part)
+    if place.exists():
+        shutil.rmtree(place)
+
+    part.rename(place)
+    return place
+
+
+def list_copies(folder: Folder) -> list[Path]:
+    """Return the copies, oldest first."""
+    if not folder.copies.is_dir():
+        return []
+
+    return sorted(folder.copies.glob("[!.]*"), key=lambda path: path.stat().st_mtime)
+
+
+def data_bytes(folder: Folder) -> int:
+    """Return the size of the data."""
+    return sum(path.stat().st_size for path in folder.database.rglob("*") if path.is_file())

@@ -139,7 +139,7 @@ class ServerRun:
         host: Name of the machine.
         started: When the supervisor locked the folder, in seconds since the epoch.
         restarts: Number of times the database process died and was started again.
-        error: Reason of a failure, or of the death of an earlier database (`archive.server.death`).
+        error: Reason of a failure, or of the death of an earlier database (`archive.server.process`).
         lock: Inode of the lock file, which tells a folder from a copy of it; 0 if unknown.
     """
 

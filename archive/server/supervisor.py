@@ -36,10 +36,10 @@ import psutil
 from archive.files import try_lock
 from archive.server import arcadedb, data_files, engine, engine_change
 from archive.server.access import allow_open_files
-from archive.server.arcadedb import READY_LINE, write_configuration
-from archive.server.death import OUT_OF_MEMORY_STATUS, describe
+from archive.server.arcadedb import READY_LINE, ensure_users, write_configuration
 from archive.server.dump_schedule import DumpSchedule, dumps
 from archive.server.engine import DamagedFiles, StartFailed
+from archive.server.process import OUT_OF_MEMORY_STATUS, describe_death
 from archive.server.run_file import (
     ALREADY_RUNNING,
     HOST,
@@ -49,7 +49,6 @@ from archive.server.run_file import (
     with_state,
     write_run,
 )
-from archive.server.users import ensure_users
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -166,7 +165,7 @@ class Supervisor:
                     return 0
 
                 self._say(f"the database died with status {java.returncode}: starting it again")
-                self.death = describe(java.returncode, self.heap_mb)
+                self.death = describe_death(java.returncode, self.heap_mb)
                 if java.returncode != OUT_OF_MEMORY_STATUS:
                     # A query fills the heap; the next start is as good as the last, and clients
                     # wait for it.

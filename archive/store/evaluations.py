@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive import runtime
-from archive.database import message_size
+from archive.database import messages
 from archive.errors import UnknownNameError, UsageError
 from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
@@ -294,7 +294,7 @@ class Evaluations:
                 {"id": id_, "architecture": key, "properties": result_properties(result)}
                 for id_, key, result in sorted(part, key=lambda row: row[0])
             ]
-            for rows_of_part in message_size.parts(table):
+            for rows_of_part in messages.parts(table):
                 self._connection.write(partial(_import, task=at, rows=rows_of_part), alone=True)
 
     def _read(self, query: str, **parameters: Any) -> list[Evaluation]:

@@ -14,8 +14,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.constraints import Constraint as Constraint
-from archive.store.objective_names import Direction as Direction
-from archive.store.objective_names import Objective as Objective
+from archive.store.metric_names import Direction as Direction
+from archive.store.metric_names import Objective as Objective
 from archive.values import counted
 
 if TYPE_CHECKING:

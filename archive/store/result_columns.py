@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture import compact
 from archive.architecture.graph import Architecture
 from archive.errors import QueryError
-from archive.store.curves import quoted
-from archive.store.properties import METRIC, plain
+from archive.store.properties import METRIC, plain, quoted
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

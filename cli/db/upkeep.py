@@ -106,7 +106,7 @@ def gc(
     attempts that the log of a study shows; so are the logs on this machine, and the checkpoints, of
     trials that ended before.
     """
-    from archive.store.weights.retention import Policy
+    from archive.store.weights import Policy
     from archive.trainer.storage.garbage_collection import clear, collect
 
     with open_archive(ctx) as archive:

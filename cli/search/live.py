@@ -27,7 +27,7 @@ from archive.searches.events import (
 )
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
-from archive.store.studies.budget import UNBOUNDED
+from archive.store.studies.studies import UNBOUNDED
 from archive.values import counted
 
 ROWS = 14

@@ -113,7 +113,7 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     The exit code is 3 where no result has a value that meets the constraints.
     """
     from archive.agents import recommendation
-    from archive.store.metric_units import units_of
+    from archive.store.metric_names import units_of
 
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)

@@ -26,9 +26,8 @@ from archive.cli.study.best import print_pareto
 from archive.cli.study.items import ProposalItem, StudyItem, proposal_item, rungs_of, study_item
 from archive.errors import UsageError
 from archive.searches.results import NearestItem, ParetoItem, nearest_item, pareto_item, unmet
-from archive.store.registered_agents import agent_names
-from archive.store.studies.budget import described as described_budget
-from archive.store.studies.summary import RecipeVersion, recipe_versions
+from archive.store.studies.registered_agents import agent_names
+from archive.store.studies.studies import RecipeVersion, describe_budget, recipe_versions
 from archive.values import counted
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def _print_studies(studies: Sequence[StudyItem]) -> None:
             counts.insert(1, item.counts.pruned)
 
         names = (item.study, item.task, item.space, item.objective)
-        rows.append([*names, *counts, described_budget(item.budget), item.best])
+        rows.append([*names, *counts, describe_budget(item.budget), item.best])
 
     counted_states = ["complete", "pruned", "failed"] if with_pruned else ["complete", "failed"]
     columns = ("study", "task", "space", "objective", *counted_states, "budget", "best")
@@ -255,7 +254,7 @@ def _sources(archive: Archive, name: str) -> list[SourceItem]:
 
 def _fields(document: StudyDocument, stored: Study, rungs: Rungs | None) -> dict[str, object]:
     """Return the fields of a study as text; fields without a value are left out."""
-    from archive.store.metric_units import units_of
+    from archive.store.metric_names import units_of
 
     counts = {state: count for state, count in vars(document.counts).items() if count}
     fields = {
@@ -268,7 +267,7 @@ def _fields(document: StudyDocument, stored: Study, rungs: Rungs | None) -> dict
         "direction": document.direction,
         "objectives": ", ".join(map(str, stored.objectives)) if stored.further else None,
         "constraints": ", ".join(map(str, stored.constraints)) or None,
-        "budget": described_budget(document.budget),
+        "budget": describe_budget(document.budget),
         "seed": document.seed,
         "agent": ", ".join(document.agents) or None,
         "rungs": None if rungs is None else rungs.describe(),

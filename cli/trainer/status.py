@@ -23,7 +23,7 @@ from archive.errors import StoreUnavailableError
 from archive.queue.workers import RunningTrial, WorkerState
 
 if TYPE_CHECKING:
-    from archive.queue.reachability import Unreachable
+    from archive.queue.backlog import Unreachable
     from archive.queue.workers import WorkerStatus
 
 COLUMNS = (
@@ -144,7 +144,7 @@ def status(
     Times are read from the database's clock. With --healthcheck, an unreachable database counts as
     healthy: trainers survive outages.
     """
-    from archive.queue import reachability, workers
+    from archive.queue import backlog, workers
 
     recent = 10 * 365 * 86_400.0 if everyone else workers.RECENT_SECONDS
     try:
@@ -152,7 +152,7 @@ def status(
             statuses = workers.statuses(
                 archive.connection, stale_seconds=stale_seconds, recent_seconds=recent
             )
-            unreachable = reachability.unreachable(archive.connection, statuses)
+            unreachable = backlog.unreachable(archive.connection, statuses)
     except StoreUnavailableError as error:
         if not healthcheck:
             raise

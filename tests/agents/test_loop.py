@@ -11,7 +11,7 @@ from archive.agents.base import Agent
 from archive.agents.loop import PAUSE, Pauses, history_of, run
 from archive.agents.study_setup import open_study
 from archive.database.connection import Connection
-from archive.database.message_size import _LimitedTransaction
+from archive.database.messages import _LimitedTransaction
 from archive.errors import SearchError, StudyConflictError, UnknownNameError, UsageError
 from archive.queue.proposals import Result, State
 from archive.store.records import Study

@@ -3,7 +3,7 @@ sight."""
 
 import pytest
 
-from archive.store.studies.budget import UNBOUNDED
+from archive.store.studies.studies import UNBOUNDED
 from tests.support.chromium import needs_chromium
 from tests.support.stores import cells, evaluate, propose
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.database.column_names import columns_of
+from archive.database.user_query import columns_of
 
 pytestmark = pytest.mark.dialect
 

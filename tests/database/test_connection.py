@@ -10,7 +10,7 @@ import pytest
 from neo4j.exceptions import TransientError
 
 from archive import settings
-from archive.database import message_size
+from archive.database import messages
 from archive.database.connection import Connection
 from archive.database.statements import write_all
 from archive.database.user_query import run_query
@@ -66,7 +66,7 @@ def test_a_statement_that_arcadedb_does_not_take_is_refused(connection, monkeypa
 
         assert connection.read(partial(entries, rows=rows[:2])) == 1_400_000
 
-    monkeypatch.setattr(message_size, "LARGEST_BYTES", 2**20)
+    monkeypatch.setattr(messages, "LARGEST_BYTES", 2**20)
     rows = [{"id": name, "values": [0.5] * 70_000} for name in "abc"]
     work = partial(entries, rows=rows)
     for call in (

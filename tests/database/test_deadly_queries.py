@@ -20,7 +20,7 @@ from archive.database.connection import Connection
 from archive.database.user_query import run_query
 from archive.errors import QueryError, StoreUnavailableError
 from archive.server import embedded
-from archive.server.death import Death, describe
+from archive.server.process import Death, describe_death
 from tests.support import ROOT, java_only, wait_until
 from tests.support.faults.counters import add_once, count
 
@@ -253,7 +253,7 @@ def test_work_of_the_archive_that_fills_the_heap_names_the_cause(small):
     ],
 )
 def test_words_of_a_death(status, full, words):
-    death = Death(describe(status, 512))
+    death = Death(describe_death(status, 512))
     assert (death.out_of_memory, death.heap) == (full, " (512 MiB)" if full else "")
     assert words in death.reason
 

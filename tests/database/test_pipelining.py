@@ -8,7 +8,7 @@ from itertools import groupby
 
 import pytest
 
-from archive.database import pipelining
+from archive.database import messages
 from archive.errors import QueryError
 
 
@@ -46,7 +46,7 @@ def round_trips(connection, caplog):
 @pytest.mark.dialect
 def test_begin_travels_with_the_first_statement(round_trips, monkeypatch):
     result, pipelined = round_trips()
-    monkeypatch.setattr(pipelining, "SWITCH", "_of_another_release")
+    monkeypatch.setattr(messages, "SWITCH", "_of_another_release")
     assert round_trips() == (result, pipelined + 1)
     assert (result, pipelined) == ([1, 2], 3)
 
@@ -55,7 +55,7 @@ def test_begin_travels_with_the_first_statement(round_trips, monkeypatch):
 def test_a_single_statement_is_committed_in_its_round_trip(round_trips, connection, monkeypatch):
     assert round_trips(write_once) == (1, 1)
     if connection.dialect == "embedded":
-        monkeypatch.setattr(pipelining, "INTERNALS", ("_of_another_release",))
+        monkeypatch.setattr(messages, "INTERNALS", ("_of_another_release",))
         assert round_trips(write_once) == (1, 2)
 
 

@@ -14,22 +14,31 @@ import pytest
 
 from archive.dashboard.feeds import study
 from archive.database import statements
-from archive.exchange import statements as load_statements
 from archive.plots.data import curves
-from archive.queue import admission, claims, completion, depth, leases, lookups, updates, workers
-from archive.queue.rungs import promotions
+from archive.queue import (
+    admission,
+    backlog,
+    claims,
+    completion,
+    leases,
+    lookups,
+    promotions,
+    updates,
+    workers,
+)
 from archive.store import (
     architectures,
-    costs,
     distances,
+    dump_statements,
     evaluations,
     lineage,
+    metric_names,
     result_columns,
     snapshot_follower,
     snapshots,
+    weights,
 )
 from archive.store.studies import deletion, studies
-from archive.store.weights import retention
 from tests.archive.test_layout import MODULES
 from tests.support import ROOT
 from tests.support.stores import cells, propose
@@ -49,15 +58,15 @@ STATEMENTS = {
     "waiting proposals": claims.OF_ANY + claims.WAITING,
     "running proposals of a study": claims.OF_STUDY + claims.RUNNING,
     "waiting proposals of a study": claims.OF_STUDY + claims.WAITING,
-    "depth of the queue": depth.OPEN,
-    "number of proposals": depth.ALL,
-    "number of proposals of a study": depth.ADMITTED,
+    "depth of the queue": backlog.OPEN,
+    "number of proposals": backlog.ALL,
+    "number of proposals of a study": backlog.ADMITTED,
     "a claim": claims.TAKE,
     "proposals of a repeated claim": claims.OF_ANY + claims.HELD,
     "proposals of a repeated claim in a study": claims.OF_STUDY + claims.HELD,
     "recorded evaluations": completion.RECORDED,
-    "costs": costs.SET,
-    "delete weights": retention.FORGET,
+    "costs": metric_names.SET_COSTS,
+    "delete weights": weights.FORGET,
     "lock proposals": leases.LOCK,
     "change proposals": leases.APPLY,
     "renew leases": updates._renewal(()),
@@ -91,8 +100,8 @@ STATEMENTS = {
     "promoted proposals": promotions.PROMOTED,
     "a worker": workers.BEAT,
     "trainings on the page": study.RUNNING,
-    "curves of trainings": curves._IN_TRAINING,
-    **{f"load: {name.lower()}": getattr(load_statements, name) for name in LOADED},
+    "curves of trainings": curves.CURVES_IN_TRAINING,
+    **{f"load: {name.lower()}": getattr(dump_statements, name) for name in LOADED},
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 from archive.api import Archive
 from archive.database.connection import Connection
 from archive.exchange.load import load
-from archive.server.other_machines import way_to_neo4j
+from archive.server.access import way_to_neo4j
 from archive.store import schema
 from tests.conftest import SERVERS
 from tests.support.dumped import dumped, fill

@@ -22,7 +22,7 @@ from archive.exchange.importers.optuna import import_study, objective_names, ope
 from archive.exchange.importers.optuna import study as load_optuna
 from archive.exchange.importers.optuna import trials as optuna_trials
 from archive.exchange.load import verify
-from archive.store.ranking.pareto_front import pareto_front
+from archive.store.ranking import pareto_front
 from archive.store.records import Objective, State, Study
 from tests.support.stores import Forgetful, cells, propose
 

@@ -23,7 +23,7 @@ from archive.exchange.load import load
 from archive.server import data_files, embedded
 from archive.server.dump_schedule import DumpSchedule, dumps
 from archive.server.run_file import Folder
-from archive.store.upkeep import integrity
+from archive.store import upkeep
 from tests.support import java_only, whole
 from tests.support.dumped import dumped, fill
 from tests.support.stores import evaluate
@@ -107,7 +107,7 @@ def test_damage_is_noticed_and_repaired(intact, copied, tmp_path, damage, lost, 
     assert (lost is None) or outcome.removed[lost] > 0
     assert outcome.copy.joinpath("archive").is_dir()
     with connect(copied) as archive:
-        assert integrity.faults(archive.connection) == []
+        assert upkeep.find_faults(archive.connection) == []
         load(archive.connection, outcome.dump)
         assert dumped(archive, tmp_path / "after.jsonl.gz", distances=False) == intact[1]
 
@@ -157,7 +157,7 @@ def test_a_newer_engine_checks_the_archive_and_an_older_one_is_refused(copied, c
 
     data_files._write(folder, replace(record, engine="26.8.1"))
     with caplog.at_level(logging.WARNING, "archive.store"), connect(copied) as archive:
-        assert integrity.faults(archive.connection) == []
+        assert upkeep.find_faults(archive.connection) == []
 
     (line,) = caplog.messages
     assert "which 26.8.1 wrote: checked, 18 indexes built again" in line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.queue import event_log, leases, reachability, workers
+from archive.queue import backlog, event_log, leases, workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Failure, Release
@@ -157,7 +157,7 @@ def test_out_of_memory_beside_foreign_programs_ends(archive):
 @pytest.mark.every_server
 def test_proposals_out_of_reach_of_all_living_workers(archive):
     def reasons(proposal=None):
-        found = reachability.unreachable(
+        found = backlog.unreachable(
             archive.connection, workers.statuses(archive.connection), proposal
         )
         return [(one.study, one.proposals, dict(one.reasons)) for one in found]

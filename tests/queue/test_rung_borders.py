@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from archive.constraints import parse
 from archive.database.user_query import run_query
-from archive.queue.rungs import borders, promotions
-from archive.queue.rungs.borders import StudyBorders
+from archive.queue import promotions
+from archive.queue.promotions import StudyBorders
 from archive.queue.successive_halving import RungResult, Rungs, RungStanding, RungStudy, promotable
 from archive.queue.updates import Completion
 from archive.store.records import Result, State
@@ -50,8 +50,8 @@ def test_the_results_beside_the_borders_promote_as_all_results_do(
     measured = {number: () for number in waiting}
     kept = StudyBorders.of(study, [])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(borders, "FEWEST_NEAREST", nearest)
-        patch.setattr(borders.math, "isqrt", lambda finished: 0)
+        patch.setattr(promotions, "FEWEST_NEAREST", nearest)
+        patch.setattr(promotions.math, "isqrt", lambda finished: 0)
         while waiting:
             # One transaction stores the results of one trainer or of several.
             for number in rng.sample(sorted(waiting), min(len(waiting), rng.choice([1, 1, 3]))):

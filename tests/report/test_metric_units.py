@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive.dashboard.feeds.study import StudyFeed
-from archive.store.metric_units import STANDARDISED, unit_of
+from archive.store.metric_names import STANDARDISED, unit_of
 from archive.store.records import Result
 from archive.trainer.tasks import registry
 from tests.support.commands import shell

@@ -10,7 +10,7 @@ import pytest
 
 from archive import settings
 from archive.errors import DamagedError, ServerStartError
-from archive.server import copies, data_files, embedded, engine_change
+from archive.server import data_files, embedded, engine_change
 from archive.server.engine import StartRefused
 from archive.server.run_file import Folder
 from tests.support import java_only
@@ -129,7 +129,7 @@ def test_what_a_server_writes_is_no_damage(folder):
 
 def test_a_copied_archive_is_no_damage(folder, tmp_path):
     data_files.record_stop(folder, VERSION)
-    place = copies.copy(folder, "damaged")
+    place = engine_change.copy_data(folder, "damaged")
     other = Folder(tmp_path / "other")
     other.create()
     other.database.rmdir()
@@ -153,9 +153,9 @@ def test_an_interrupted_repair_is_damage(folder):
 
 def test_a_newer_engine_gets_a_copy_first_and_an_older_one_nothing(folder):
     engine_change.prepare(folder, VERSION)
-    assert copies.existing(folder) == []
+    assert engine_change.list_copies(folder) == []
     engine_change.prepare(folder, "26.11.1-SNAPSHOT")
-    (copy,) = copies.existing(folder)
+    (copy,) = engine_change.list_copies(folder)
     assert copy.name.startswith("arcadedb-26.10.2")
     assert copy.joinpath("archive", BUCKET).read_bytes() == path_of(folder, BUCKET).read_bytes()
     assert engine_change.pending(folder).copy == str(copy)
@@ -192,7 +192,7 @@ def test_neither_damaged_files_nor_those_of_a_newer_engine_are_opened(folder):
 
 
 def test_no_upgrade_without_room_for_the_copy(folder, monkeypatch):
-    monkeypatch.setattr(copies, "SPARE_BYTES", 2**80)
+    monkeypatch.setattr(engine_change, "SPARE_BYTES", 2**80)
     with pytest.raises(StartRefused, match="no room for a copy"):
         engine_change.prepare(folder, "27.1.1")
 

@@ -7,7 +7,7 @@ import pytest
 from archive import settings
 from archive.database import driver_errors
 from archive.errors import SettingsError
-from archive.server.other_machines import refuse_address, refuse_remote
+from archive.server.access import refuse_address, refuse_remote
 
 
 def test_a_launcher_is_refused_over_an_embedded_archive(tmp_path):

@@ -12,8 +12,8 @@ import pytest
 from neo4j.exceptions import AuthError, Neo4jError
 
 from archive.database.user_query import run_query
+from archive.server.arcadedb import ensure_users
 from archive.server.run_file import DATABASE, READER, Folder
-from archive.server.users import ensure_users
 
 CHANGES = [
     "CREATE (:Study {name: 'new'})",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from archive.constraints import parse
 from archive.queries.hypervolume import hypervolume, pareto_set, volumes
-from archive.store.ranking.replicates import averaged
+from archive.store.ranking import averaged
 from archive.store.records import Objective, Result, State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from tests.support.stores import Repeat, Suggestion, cells, study

@@ -9,7 +9,7 @@ import pytest
 from archive.constraints import parse
 from archive.errors import UsageError
 from archive.store.records import Objective, Result, Weights
-from archive.store.weights.retention import Policy
+from archive.store.weights import Policy
 from tests.support.stores import Repeat, cells, everywhere, known, propose, study, suggest
 
 UNDER = "file:///weights/"

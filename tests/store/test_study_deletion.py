@@ -12,7 +12,7 @@ from archive.exchange.load import load
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, Study, Weights
 from archive.store.studies import deletion
-from archive.store.weights.retention import Policy
+from archive.store.weights import Policy
 from tests.support.stores import answer, cells, count, evaluate, propose, study, suggest
 
 

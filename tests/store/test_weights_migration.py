@@ -12,7 +12,7 @@ import pytest
 
 from archive import settings
 from archive.database.user_query import run_query
-from archive.store import conversions, schema
+from archive.store import schema
 from archive.store.records import Result, Weights
 from tests.support.dumped import dumped, fill
 from tests.support.stores import cells, count, everywhere, propose
@@ -48,9 +48,10 @@ MIGRATE_AND_DIE = """
 import os, signal
 from archive import settings
 from archive.database.connection import Connection
-from archive.store import conversions, schema
+from archive.store import schema
+from archive.store import schema
 
-convert, calls = conversions._rename_batch, []
+convert, calls = schema._rename_batch, []
 
 def convert_and_die(tx, **names):
     converted = convert(tx, **names)
@@ -59,7 +60,7 @@ def convert_and_die(tx, **names):
         os.kill(os.getpid(), signal.SIGKILL)
     return converted
 
-conversions._rename_batch, conversions.BATCH = convert_and_die, 2
+schema._rename_batch, schema.RENAME_BATCH = convert_and_die, 2
 with Connection.open(settings.load()) as connection:
     schema.migrate(connection)
 """
@@ -113,8 +114,8 @@ def test_weights_keep_their_properties_and_relationships(former, connection, tmp
 
 def test_an_interrupted_migration_goes_on(former, connection, monkeypatch):
     before = graph(connection, "Checkpoint")
-    monkeypatch.setattr(conversions, "BATCH", 3)
-    convert = conversions._rename_batch
+    monkeypatch.setattr(schema, "RENAME_BATCH", 3)
+    convert = schema._rename_batch
     calls = []
 
     def interrupted(tx, **names):
@@ -125,7 +126,7 @@ def test_an_interrupted_migration_goes_on(former, connection, monkeypatch):
 
         return converted
 
-    monkeypatch.setattr(conversions, "_rename_batch", interrupted)
+    monkeypatch.setattr(schema, "_rename_batch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         schema.migrate(connection)
 
@@ -149,7 +150,7 @@ def test_a_killed_migration_goes_on(former, connection, store_settings):
 
 
 def test_many_may_migrate_at_once(former, connection, open_connection, monkeypatch):
-    monkeypatch.setattr(conversions, "BATCH", 1)
+    monkeypatch.setattr(schema, "RENAME_BATCH", 1)
     before = graph(connection, "Checkpoint")
     connections = [open_connection() for _ in range(4)]
     everywhere(lambda at: schema.migrate(connections[at]), 4)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.architecture.graph import Architecture
-from archive.store.costs import METRICS
+from archive.store.metric_names import COST_METRICS
 from archive.store.records import Claim, Result
 from archive.trainer.daemon import events
 from archive.trainer.daemon.in_flight import is_paused
@@ -175,7 +175,7 @@ def end_of(result: Result) -> TrialEnd:
     metrics: dict[str, float] = {}
     costs: dict[str, float] = {}
     for name, value in result.metrics.items():
-        values = costs if name in METRICS else metrics
+        values = costs if name in COST_METRICS else metrics
         values[name] = float(value)
 
     if result.epochs is not None:

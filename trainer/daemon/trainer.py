@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, StoreUnavailableError
 from archive.queue.causes import Cause
-from archive.server.other_machines import refuse_address
+from archive.server.access import refuse_address
 from archive.store.records import Claim
 from archive.trainer.daemon import events, table_answers
 from archive.trainer.daemon.client import store_link

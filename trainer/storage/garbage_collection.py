@@ -1,7 +1,7 @@
 """Garbage collection: weights that no rule keeps, expired workers, logs and checkpoints.
 
 Of weights, the records in the store are deleted first, then their files.
-`archive.store.weights.retention` decides which weights are kept, and why. Only files below the
+`archive.store.weights` decides which weights are kept, and why. Only files below the
 given root are deleted, so weights on the disk of another machine stay for a collection there. A
 collection that is killed leaves orphans, files without a record; those are deleted on request
 (`orphans`), once they are too old to belong to an undelivered result.
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.errors import UsageError
-from archive.queue import cleanup
-from archive.store.weights.retention import Policy
+from archive.queue import workers
+from archive.store.weights import Policy
 from archive.trainer.storage import checkpoints, file_names, remote_files, weights_store
 from archive.trainer.storage.locations import local_folder, printable
 
@@ -177,9 +177,9 @@ def clear(
     if not seconds >= 0:
         raise UsageError(f"the age of expired history must be >= 0, got {seconds:g} s")
 
-    workers = cleanup.gone(archive.connection, seconds)
+    departed = workers.find_departed(archive.connection, seconds)
     cleared = ClearedHistory(
-        workers if dry_run else cleanup.forget(archive.connection, workers, seconds)
+        departed if dry_run else workers.forget_departed(archive.connection, departed, seconds)
     )
     location = home / "checkpoints" if checkpoints_at is None else local_folder(checkpoints_at)
     folders = [home / "logs"]
@@ -193,7 +193,7 @@ def clear(
     before = time.time() - seconds
     # Most archives have more proposals than a machine has files.
     if remote or any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
-        for id_ in cleanup.ended(archive.connection, seconds):
+        for id_ in workers.find_ended(archive.connection, seconds):
             _remove(file_names.trial_log_path(home, id_), before, cleared, dry_run=dry_run)
             if location is not None:
                 checkpoint = checkpoints.path_of(location, id_)

@@ -27,27 +27,13 @@ from archive.dashboard.endpoints.inputs import archive_of, choice, options_of
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import ArchiveError, UsageError
 from archive.plots.data.network_map import PROFILE, NetworkMap, network_map, with_paths
+from archive.queries.networks import SIZE_OF_SPACE, SIZES_OF_SPACES
+from archive.queries.studies import SPACES_OF_STUDIES
 from archive.store.studies import studies
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.plots.data.network_map import Report
-
-
-SPACES = """
-MATCH (a:Architecture)
-RETURN a.space AS space, count(a) AS networks
-ORDER BY networks DESC, space
-"""
-
-# The only clauses of the query: both servers then answer it by an index.
-NETWORKS = "MATCH (a:Architecture {space: $space}) RETURN count(a) AS networks"
-
-STUDIES = """
-MATCH (s:Study)-[:IN]->(space:Space)
-RETURN s.name AS study, space.name AS space, s.objective AS objective, s.created AS created
-ORDER BY created DESC, study
-"""
 
 KEPT = 4
 """Number of maps that are kept."""
@@ -82,7 +68,7 @@ _making = Lock()
 def _choices(request: Request) -> Response:
     """Return the spaces with their numbers of networks, and the studies of each."""
     spaces, studies = archive_of(request).connection.read(
-        lambda tx: (tx.run(SPACES).data(), tx.run(STUDIES).data()),
+        lambda tx: (tx.run(SIZES_OF_SPACES).data(), tx.run(SPACES_OF_STUDIES).data()),
     )
     return json_response(
         {"spaces": spaces, "studies": studies, "distances": [PROFILE, *kernels.names()]}
@@ -144,7 +130,7 @@ def _current(archive: Archive, space: str | None, distance: str, limit: float) -
     finished first: the space may grow faster than a map is made.
     """
     count = archive.connection.read(
-        lambda tx: tx.run(NETWORKS, space=space).single(strict=True)["networks"]
+        lambda tx: tx.run(SIZE_OF_SPACE, space=space).single(strict=True)["networks"]
     )
     key = (archive.connection.address, space, distance)
     with _making:

@@ -15,54 +15,18 @@ from archive.architecture.graph import Architecture
 from archive.dashboard.endpoints.inputs import archive_of, integer, theme_of
 from archive.dashboard.wire import json_response
 from archive.errors import InvalidArchitectureError
+from archive.queries.networks import (
+    EVALUATIONS_OF_NETWORK,
+    NETWORKS_BY_PREFIX,
+    PROPOSALS_OF_NETWORK,
+    RELATIVES,
+    STEPS_OF_NETWORK,
+)
 
 if TYPE_CHECKING:
     from archive.agents.nearest import Nearest
     from archive.api import Archive
 
-EVALUATIONS = """
-MATCH (:Architecture {key: $key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
-OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)
-OPTIONAL MATCH (p)<-[:PROPOSED]-(s:Study)
-RETURN e.id AS evaluation, p.study AS study, p.number AS number, p.agent AS agent, t.name AS task,
-       t.protocol AS protocol, s.objective AS objective, coalesce(e.partial, false) AS partial,
-       e.value AS value, e.epochs AS epochs, e.seconds AS seconds, e.seed AS seed,
-       e.device AS device, e.answered_from AS answered_from, e.created AS created,
-       [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics
-ORDER BY task, protocol, objective, value DESC, evaluation
-LIMIT 1000
-"""
-
-PROPOSED = """
-MATCH (:Architecture {key: $key})<-[:OF]-(p:Proposal)
-WHERE NOT p.state IN ['COMPLETE', 'PRUNED']
-RETURN p.id AS id, p.study AS study, p.number AS number, p.state AS state, p.reason AS reason
-ORDER BY id LIMIT 100
-"""
-
-RELATIVES = """
-UNWIND $keys AS key
-MATCH (a:Architecture {key: key})
-OPTIONAL MATCH (a)<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
-OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
-WITH key, a.layers AS layers, t.name AS task, s.objective AS objective, count(e) AS evaluations,
-     min(e.value) AS lowest, max(e.value) AS largest
-ORDER BY key, task, objective
-RETURN key, layers, sum(evaluations) AS evaluations, collect([task, objective, lowest, largest]) AS ranges
-"""
-
-STEPS = """
-MATCH (a:Architecture {key: $key})
-OPTIONAL MATCH (a)<-[up:MORPHED_INTO]-(parent:Architecture)
-WITH a, collect([parent.key, up.operations]) AS parents
-OPTIONAL MATCH (a)-[down:MORPHED_INTO]->(child:Architecture)
-RETURN parents, collect([child.key, down.operations]) AS children
-"""
-
-BEGINNING = """
-MATCH (a:Architecture) WHERE a.key STARTS WITH $prefix
-RETURN a.key AS key, a.space AS space, a.layers AS layers ORDER BY key LIMIT 20
-"""
 
 MOST_RELATIVES = 200
 NEIGHBOURS = 10
@@ -72,7 +36,9 @@ LAYERS_SHOWN = 2000
 
 def _find(request: Request) -> Response:
     prefix = request.query_params.get("find", "").strip().lower()
-    rows = archive_of(request).connection.read(lambda tx: tx.run(BEGINNING, prefix=prefix).data())
+    rows = archive_of(request).connection.read(
+        lambda tx: tx.run(NETWORKS_BY_PREFIX, prefix=prefix).data()
+    )
     return json_response({"networks": rows})
 
 
@@ -81,13 +47,13 @@ def _network(request: Request) -> Response:
     key = archive.architectures.find(request.path_params["key"])
     network = archive.architectures.get(key)
     details = archive.architectures.details(key)
-    evaluations = archive.connection.read(lambda tx: tx.run(EVALUATIONS, key=key).data())
+    evaluations = archive.connection.read(lambda tx: tx.run(EVALUATIONS_OF_NETWORK, key=key).data())
     for row in evaluations:
         row["metrics"] = {
             name.removeprefix("metric_"): value for name, value in row["metrics"] or ()
         }
 
-    proposed = archive.connection.read(lambda tx: tx.run(PROPOSED, key=key).data())
+    proposed = archive.connection.read(lambda tx: tx.run(PROPOSALS_OF_NETWORK, key=key).data())
     about = {}
     for name, value in details.items():
         if name not in ("revision", "parents", "children"):
@@ -106,7 +72,9 @@ def _network(request: Request) -> Response:
 
 
 def _relatives(archive: Archive, key: str) -> dict[str, Any]:
-    steps = archive.connection.read(lambda tx: tx.run(STEPS, key=key).single(strict=True).data())
+    steps = archive.connection.read(
+        lambda tx: tx.run(STEPS_OF_NETWORK, key=key).single(strict=True).data()
+    )
     parents, children = (_pair_with_operations(steps[side]) for side in ("parents", "children"))
     keys = sorted({key for key, _ in (*parents, *children)})
     networks = archive.connection.read(

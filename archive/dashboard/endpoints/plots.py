@@ -18,7 +18,7 @@ from archive.errors import UnknownNameError, UsageError
 from archive.plots.data import gains, hyperparameters, timeline
 from archive.plots.data.curves import evenly
 from archive.queries.hypervolume import ParetoSet, pareto_set
-from archive.store.ranking.pareto_front import values_of
+from archive.store.ranking import values_of
 from archive.store.records import State, sign
 from archive.store.snapshots import ProposalView, Snapshot, violation_of
 

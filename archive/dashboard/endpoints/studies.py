@@ -14,7 +14,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.dashboard.endpoints.inputs import archive_of, choice, integer, named_study, news_of
-from archive.dashboard.feeds.fields import (
+from archive.dashboard.feeds.study import ABOUT, RUNS, StudyFeed
+from archive.dashboard.wire import binary_response, json_response, table
+from archive.errors import UsageError
+from archive.queries.proposals import (
+    CURVES_OF_PROPOSALS,
+    DETAILS_OF_PROPOSAL,
+    FAILED,
+    VALUES_OF_NETWORKS,
+    WAITING,
+)
+from archive.queue import backlog, event_log, workers
+from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
+from archive.store.records import sign
+from archive.store.snapshots import read_view
+from archive.store.studies.rows import (
     FEASIBLE_AT,
     FIELDS,
     NUMBER,
@@ -23,13 +37,6 @@ from archive.dashboard.feeds.fields import (
     VALUE,
     Row,
 )
-from archive.dashboard.feeds.study import ABOUT, RUNS, StudyFeed
-from archive.dashboard.wire import binary_response, json_response, table
-from archive.errors import UsageError
-from archive.queue import event_log, reachability, workers
-from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
-from archive.store.records import sign
-from archive.store.snapshots import read_view
 
 STATES = ("WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAILED")
 """States in the order of their numbers in the column `state`."""
@@ -47,29 +54,6 @@ LARGEST_PAGE = 1000
 CURVES = 20
 MOST_CURVES = 500
 GENERATIONS = 40
-
-CURVES_OF = """
-UNWIND $ids AS id
-MATCH (p:Proposal {id: id})-[:RESULTED_IN]->(e:Evaluation)
-RETURN p.number AS number, [name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]] AS curve
-ORDER BY number
-"""
-
-DETAILS = """
-MATCH (p:Proposal {id: $id})
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
-RETURN p.hyperparameters AS hyperparameters, p.priority AS priority, p.created AS created, e.seed AS seed,
-       p.cause AS cause, p.refused_by AS refused_by, p.memory_bytes AS memory_bytes,
-       e.device AS device, e.hardware AS hardware, e.answered_from AS answered_from, w.uri AS weights
-"""
-
-VALUES = """
-UNWIND $keys AS key
-MATCH (a:Architecture {key: key})<-[:OF]-(p:Proposal {study: $study})
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN key, p.number AS number, p.agent AS agent, e.value AS value
-"""
 
 
 def _studies(request: Request) -> Response:
@@ -193,7 +177,7 @@ def _curves(request: Request) -> Response:
 
     ids = [proposal_id(study.name, number) for number in numbers[:MOST_CURVES]]
     rows = (
-        archive_of(request).connection.read(lambda tx: tx.run(CURVES_OF, ids=ids).data())
+        archive_of(request).connection.read(lambda tx: tx.run(CURVES_OF_PROPOSALS, ids=ids).data())
         if ids
         else []
     )
@@ -234,7 +218,9 @@ def _proposal(request: Request) -> Response:
     archive = archive_of(request)
     id_ = proposal_id(named_study(request), integer(request, "number", -1))
     view = read_view(archive.connection, id_)
-    details = archive.connection.read(lambda tx: tx.run(DETAILS, id=id_).single(strict=True).data())
+    details = archive.connection.read(
+        lambda tx: tx.run(DETAILS_OF_PROPOSAL, id=id_).single(strict=True).data()
+    )
     entries = event_log.read(archive.connection, named_study(request), id_)
     details["hyperparameters"] = from_json(details["hyperparameters"]) or {}
     events: list[dict[str, Any]] = []
@@ -268,29 +254,13 @@ def _lineage(request: Request) -> Response:
 
     steps = archive.lineage.of(key, GENERATIONS)
     keys = sorted({key, *(step.parent for step in steps), *(step.child for step in steps)})
-    rows = archive.connection.read(lambda tx: tx.run(VALUES, keys=keys, study=name).data())
+    rows = archive.connection.read(
+        lambda tx: tx.run(VALUES_OF_NETWORKS, keys=keys, study=name).data()
+    )
     return json_response({"key": key, "steps": [vars(step) for step in steps], "networks": rows})
 
 
 QUEUE_SHOWN = 200
-
-WAITING = """
-MATCH (s:Study)
-WITH s.name AS study
-MATCH (p:Proposal {open: study})
-WHERE p.state = 'WAITING'
-RETURN p.id AS id, study, p.number AS number, p.architecture AS architecture, p.agent AS agent,
-       coalesce(p.priority, 0.0) AS priority, p.attempts AS attempts, p.created AS created, p.reason AS reason,
-       p.cause AS cause
-ORDER BY priority DESC, created, id LIMIT $shown
-"""
-
-FAILED = """
-MATCH (p:Proposal {state: 'FAILED'})
-RETURN p.id AS id, p.study AS study, p.number AS number, p.architecture AS architecture, p.reason AS reason,
-       p.cause AS cause, p.worker AS worker, p.attempts AS attempts, p.finished AS finished
-ORDER BY finished DESC, id LIMIT $shown
-"""
 
 
 def _queue(request: Request) -> Response:
@@ -301,7 +271,7 @@ def _queue(request: Request) -> Response:
             tx.run(FAILED, shown=QUEUE_SHOWN).data(),
         )
     )
-    blocked = reachability.unreachable(connection, workers.statuses(connection))
+    blocked = backlog.unreachable(connection, workers.statuses(connection))
     unreachable = []
     for study in blocked:
         unreachable.append(

@@ -13,50 +13,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
+from archive.queries.studies import COUNTS_OF_STUDY, OPEN_PROPOSALS, STUDIES
 from archive.queue import workers
 from archive.store.properties import study_from
-from archive.store.records import CANCELLED, Study
-from archive.store.registered_agents import agent_names
-from archive.store.studies.creation import FEASIBLE, WHOLE
-from archive.store.studies.summary import best_of
+from archive.store.records import Study
+from archive.store.studies.registered_agents import agent_names
+from archive.store.studies.studies import best_of
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
 
-
-STUDIES = """
-MATCH (s:Study)-[:ON]->(t:Task)
-MATCH (s)-[:IN]->(space:Space)
-RETURN properties(s) AS study, t.name AS task, t.protocol AS protocol, space.name AS space,
-       space.config AS space_config
-ORDER BY s.created, s.name
-"""
-
-OPEN = """
-UNWIND $studies AS study
-MATCH (p:Proposal {open: study})
-USING INDEX SEEK p:Proposal(open)
-RETURN study, sum(CASE WHEN p.state = 'RUNNING' THEN 1 ELSE 0 END) AS running,
-       sum(CASE WHEN p.state = 'WAITING' THEN 1 ELSE 0 END) AS waiting
-"""
-
-COUNTS = f"""
-MATCH (s:Study {{name: $study}})
-USING INDEX SEEK s:Study(name)
-MATCH (p:Proposal {{study: $study}})
-USING INDEX SEEK p:Proposal(study)
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p.state AS state, p.agent AS agent, p.number AS number, coalesce({WHOLE}, false) AS whole,
-     CASE WHEN e.value - e.value = 0.0 AND {FEASIBLE} THEN e.value END AS value,
-     CASE WHEN e.answered_from IS NULL AND e.seconds - e.seconds = 0.0 AND e.seconds >= 0.0
-          THEN e.seconds END AS seconds,
-     e.answered_from AS answered,
-     CASE WHEN p.state = 'FAILED' AND (p.reason = '{CANCELLED}' OR p.reason STARTS WITH '{CANCELLED}: ')
-          THEN 1 ELSE 0 END AS cancelled
-RETURN state, whole, agent, min(number) AS first, count(*) AS proposals, max(value) AS largest,
-       min(value) AS smallest, sum(seconds) AS seconds,
-       count(answered) AS answered, sum(cancelled) AS cancelled
-"""
 
 SECONDS_OF_REST = 20.0
 """Pause after a read of a study's proposals, as a multiple of the duration of the read."""
@@ -83,7 +49,9 @@ class StudiesFeed(Feed):
         rows = self._connection.read(lambda tx: tx.run(STUDIES).data())
         names = [row["study"]["name"] for row in rows]
         counted = (
-            self._connection.read(lambda tx: tx.run(OPEN, studies=names).data()) if names else []
+            self._connection.read(lambda tx: tx.run(OPEN_PROPOSALS, studies=names).data())
+            if names
+            else []
         )
         unended = {
             row["study"]: {"running": row["running"], "waiting": row["waiting"]} for row in counted
@@ -133,7 +101,7 @@ class StudiesFeed(Feed):
 
     def _count(self, study: Study) -> dict[str, Any]:
         begin = time.monotonic()
-        rows = self._connection.read(lambda tx: tx.run(COUNTS, study=study.name).data())
+        rows = self._connection.read(lambda tx: tx.run(COUNTS_OF_STUDY, study=study.name).data())
         self._due[study.name] = time.monotonic() + SECONDS_OF_REST * (time.monotonic() - begin)
         self._agents[study.name] = [
             row["agent"] for row in sorted(rows, key=lambda row: row["first"])

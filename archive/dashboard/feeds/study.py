@@ -24,78 +24,32 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
-from archive.dashboard.feeds.fields import (
+from archive.store.metric_names import units_of
+from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
+from archive.store.records import State, Study, is_cancelled, sign
+from archive.store.studies import studies
+from archive.store.studies.creation import constraint_lists, objective_names
+from archive.store.studies.registered_agents import agent_names
+from archive.store.studies.rows import (
     AGENT,
-    COLLECTED,
+    COUNT,
+    EXTENT,
     FEASIBLE_AT,
     FIELDS,
     NUMBER,
-    OF_OBJECTIVES,
     REASON,
+    RUNNING,
     STATE,
     VALUE,
     WHOLE_AT,
     Row,
+    select_all,
+    select_open,
+    select_some,
 )
-from archive.store.metric_units import units_of
-from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
-from archive.store.records import State, Study, is_cancelled, sign
-from archive.store.registered_agents import agent_names
-from archive.store.studies import studies
-from archive.store.studies.creation import constraint_lists, objective_names
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
-
-EXTENT = """
-MATCH (s:Study {name: $study})
-USING INDEX SEEK s:Study(name)
-RETURN s.created AS created, s.budget AS budget, s.next_number AS next, s.rewritten AS rewritten,
-       s.note AS note, s.tags AS tags
-"""
-
-ALL = f"""
-MATCH (p:Proposal {{study: $study}})
-USING INDEX SEEK p:Proposal(study)
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p.number / 1000 AS part, {COLLECTED} AS rows
-RETURN rows
-"""
-
-# ArcadeDB needs half the time without OPTIONAL.
-EVALUATED = ALL.replace("OPTIONAL MATCH", "MATCH")
-
-SOME = f"""
-UNWIND $ids AS id
-MATCH (p:Proposal {{id: id}})
-USING INDEX SEEK p:Proposal(id)
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN {COLLECTED} AS rows
-"""
-
-OPEN = f"""
-MATCH (p:Proposal {{open: $study}})
-USING INDEX SEEK p:Proposal(open)
-WHERE p.state IN ['WAITING', 'RUNNING']
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN {COLLECTED} AS rows
-"""
-
-# In a list, because ArcadeDB would seek by state, through the entries of all studies
-# (`archive.queue.claims`).
-RUNNING = """
-MATCH (p:Proposal {open: $study})
-USING INDEX SEEK p:Proposal(open)
-WHERE p.state IN ['RUNNING']
-RETURN p.number AS number, p.architecture AS architecture, p.agent AS agent, p.worker AS worker,
-       p.started AS started, p.attempts AS attempts, p.mean AS mean, p.std AS std,
-       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
-ORDER BY number
-"""
-
-COUNT = (
-    "MATCH (p:Proposal {study: $study}) USING INDEX SEEK p:Proposal(study) RETURN count(p) AS count"
-)
 
 ABOUT = "about"
 RUNS = "running"
@@ -211,8 +165,9 @@ class StudyFeed(Feed):
 
     def _read_all(self, free: int | None) -> dict[int, Row | None]:
         begin = time.monotonic()
+        further = len(self.study.further)
         read = {}
-        for row in self._rows(ALL if free is None else EVALUATED, study=self.name):
+        for row in self._rows(select_all(further, evaluated=free is not None), study=self.name):
             read[row[NUMBER]] = row
 
         missing = [
@@ -220,7 +175,8 @@ class StudyFeed(Feed):
         ]
         for index in range(0, len(missing), AT_ONCE):
             read |= {
-                row[NUMBER]: row for row in self._rows(SOME, ids=missing[index : index + AT_ONCE])
+                row[NUMBER]: row
+                for row in self._rows(select_some(further), ids=missing[index : index + AT_ONCE])
             }
 
         changed: dict[int, Row | None] = {}
@@ -240,14 +196,15 @@ class StudyFeed(Feed):
         return changed
 
     def _read_some(self, free: int | None, start: int) -> dict[int, Row | None]:
-        rows = self._rows(OPEN, study=self.name)
+        further = len(self.study.further)
+        rows = self._rows(select_open(further), study=self.name)
         now = {int(row[NUMBER]) for row in rows}
         numbers = (
             set().union(*self._lately, range(start, free or start), self._some_doubtful()) - now
         )
         self._lately.append(now | set(range(start, free or start)))
         ids = [proposal_id(self.name, number) for number in sorted(numbers)]
-        rows += self._rows(SOME, ids=ids) if ids else []
+        rows += self._rows(select_some(further), ids=ids) if ids else []
         changed: dict[int, Row | None] = {}
         for row in rows:
             number = int(row[NUMBER])
@@ -273,10 +230,6 @@ class StudyFeed(Feed):
         return some
 
     def _rows(self, query: str, **parameters: Any) -> list[Row]:
-        # Reading three properties by a computed name adds a sixth to the time of all others.
-        for unused in [*OF_OBJECTIVES.values()][len(self.study.further) :]:
-            query = query.replace(unused, "null")
-
         parameters |= {**constraint_lists(self.study), "objectives": objective_names(self.study)}
         read = self._connection.read(
             lambda tx: [part["rows"] for part in tx.run(query, **parameters)]

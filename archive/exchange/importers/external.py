@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from archive.architecture.graph import Architecture
 from archive.errors import TrainingError
 from archive.spaces.tables.costs import is_cost, is_count
-from archive.store import costs
 from archive.store.architectures import batched, store
 from archive.store.evaluations import Evaluations
+from archive.store.metric_names import add_costs
 from archive.store.records import Direction, Result
 from archive.values import counted, is_duration, is_size
 
@@ -134,7 +134,7 @@ def _networks(
 ) -> None:
     store(tx, networks)
     if rows:
-        costs.add(tx, rows)
+        add_costs(tx, rows)
 
 
 class TableSource(Protocol):

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 from archive import __version__
 from archive.architecture.graph import Architecture
-from archive.database.statements import revised
 from archive.errors import UsageError
 from archive.exchange.importers.external import ExternalResult, add
 from archive.queue.admission import Request, admit, known
-from archive.store import costs
+from archive.store.dump_statements import RAISE_BUDGET
+from archive.store.metric_names import add_costs
 from archive.store.properties import result_properties, to_json
 from archive.store.protocol_names import check_owner
 from archive.store.records import Direction, Result, Study
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 
 KIND = "import"
 """Kind of the agent that makes the proposals of imported models."""
-
-# One statement, because another process may raise the budget further in between.
-RAISE = f"""
-MATCH (s:Study {{name: $study}})
-USING INDEX SEEK s:Study(name)
-SET s.budget = CASE WHEN s.budget < $budget THEN $budget ELSE s.budget END, {revised("s")}
-"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ def add_model(
     """
     archive.architectures.add([architecture])
     row = {"key": architecture.key, "params": params, "flops": flops}
-    archive.connection.write(lambda tx: costs.add(tx, [row]))
+    archive.connection.write(lambda tx: add_costs(tx, [row]))
     if place is None:
         return None
 
@@ -161,4 +154,6 @@ def _make_room(archive: Archive, study: str) -> None:
     total = sum(
         count for state, count in archive.studies.counts(study).items() if state.name != "FAILED"
     )
-    archive.connection.write(lambda tx: tx.run(RAISE, study=study, budget=total + 1).consume())
+    archive.connection.write(
+        lambda tx: tx.run(RAISE_BUDGET, study=study, budget=total + 1).consume()
+    )

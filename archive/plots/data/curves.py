@@ -23,6 +23,7 @@ from archive.plots.data.results import (
     mask_undrawable,
     read,
 )
+from archive.queries.proposals import CURVES_IN_TRAINING, CURVES_OF_RESULTS
 from archive.store.properties import CURVE, EPOCH, with_prefix
 from archive.store.records import Direction
 
@@ -35,24 +36,6 @@ BEST = 10
 OTHERS = 100
 RUNNING = 50
 """Default numbers of curves: of the best trainings, of others, and most running ones."""
-
-_FINISHED = """
-UNWIND $ids AS id
-MATCH (e:Evaluation {id: id})
-USING INDEX SEEK e:Evaluation(id)
-RETURN id, [name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]] AS curve
-"""
-
-# In a list, because ArcadeDB would seek by state, through the entries of all studies
-# (`archive.queue.claims`).
-_IN_TRAINING = """
-MATCH (p:Proposal {open: $study})
-USING INDEX SEEK p:Proposal(open)
-WHERE p.state IN ['RUNNING'] AND p.curve_epoch IS NOT NULL
-RETURN p.id AS id, p.number AS number,
-       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
-ORDER BY number LIMIT $limit
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +116,11 @@ def learning_curves(
         )
 
     rows = archive.connection.read(
-        lambda tx: tx.run(_FINISHED, ids=[id_ for id_, _, _ in finished]).data()
+        lambda tx: tx.run(CURVES_OF_RESULTS, ids=[id_ for id_, _, _ in finished]).data()
     )
     by_id = {row["id"]: with_prefix(CURVE, dict(row["curve"])) for row in rows}
     running = archive.connection.read(
-        lambda tx: tx.run(_IN_TRAINING, study=study, limit=RUNNING).data()
+        lambda tx: tx.run(CURVES_IN_TRAINING, study=study, limit=RUNNING).data()
     )
     name = _metric(
         results,

@@ -34,6 +34,7 @@ from archive.plots.data.results import (
     mask_undrawable,
     read,
 )
+from archive.queries.proposals import STEPS_OF_STUDY
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -46,14 +47,6 @@ UNKNOWN = "?"
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Levels of the quantiles that are drawn."""
-
-_STEPS = """
-MATCH (p:Proposal {study: $study})
-USING INDEX SEEK p:Proposal(study)
-MATCH (p)-[:OF]->(:Architecture)<-[m:MORPHED_INTO]-(parent:Architecture)
-WITH p.number / 1000 AS part, collect([p.number, parent.key, m.operations]) AS rows
-RETURN rows
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +102,9 @@ def operation_gains(archive: Archive, study: str) -> OperationGains:
         UsageError: No network of the study has a parent in it, both with results.
     """
     (results,) = read(archive, study, ["architecture"])
-    parts = archive.connection.read(lambda tx: [row["rows"] for row in tx.run(_STEPS, study=study)])
+    parts = archive.connection.read(
+        lambda tx: [row["rows"] for row in tx.run(STEPS_OF_STUDY, study=study)]
+    )
     return gains(results, chain.from_iterable(parts))
 
 

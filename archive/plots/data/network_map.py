@@ -22,6 +22,7 @@ from archive.errors import UnknownNameError, UsageError
 from archive.plots.data.landmarks import Plane, orient, place_all
 from archive.plots.data.progress import BestSoFar, progress
 from archive.plots.data.results import Floats, Integers, RecordedResults, read
+from archive.queries.networks import CODES_BY_KEY, SPACES
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -40,14 +41,6 @@ PREPARATION = 0.1
 """Share of the work that is the preparation of the networks."""
 
 Report = Callable[[float], None]
-
-_ALL = """
-MATCH (a:Architecture {space: $space})
-WITH substring(a.key, 0, 2) AS part, collect([a.key, a.code]) AS rows
-RETURN rows
-"""
-
-_SPACES = "MATCH (a:Architecture) RETURN DISTINCT a.space AS space ORDER BY space"
 
 
 def _ignore(share: float) -> None:
@@ -142,7 +135,7 @@ def network_map(
     name = _space(archive, results, space)
     if whole:
         parts = archive.connection.read(
-            lambda tx: [row["rows"] for row in tx.run(_ALL, space=name)]
+            lambda tx: [row["rows"] for row in tx.run(CODES_BY_KEY, space=name)]
         )
         codes = {}
         for rows in parts:
@@ -292,7 +285,7 @@ def _space(archive: Archive, results: Sequence[RecordedResults], requested: str 
     if names:
         return names[0]
 
-    stored = archive.connection.read(lambda tx: [str(row["space"]) for row in tx.run(_SPACES)])
+    stored = archive.connection.read(lambda tx: [str(row["space"]) for row in tx.run(SPACES)])
     if requested is not None and requested not in stored:
         raise UnknownNameError(
             "space with networks", requested, stored, "the archive has no network yet"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from archive.errors import UsageError
+from archive.queries.proposals import CLAIMS_OF_ALL, CLAIMS_OF_STUDY, TIME_OF_SERVER
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -23,30 +24,6 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 MOST = 5000
 """Most spans that are read: the latest."""
-
-_FIELDS = "[w.id, p.study, p.number, p.architecture, c.at, c.ended, c.outcome, p.state, p.finished]"
-
-# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all
-# workers.
-_OF_STUDY = f"""
-MATCH (p:Proposal {{study: $study}})
-USING INDEX SEEK p:Proposal(study)
-MATCH (p)<-[c:CLAIMED]-(w:Worker)
-WHERE $since IS NULL OR p.state = 'RUNNING' OR p.finished >= $since OR c.at >= $since OR c.ended >= $since
-WITH w, c, p ORDER BY c.at DESC LIMIT $most
-RETURN collect({_FIELDS}) AS rows
-"""
-
-_OF_ALL = f"""
-MATCH (w:Worker)
-WHERE $since IS NULL OR w.heartbeat >= $since
-MATCH (w)-[c:CLAIMED]->(p:Proposal)
-WHERE $since IS NULL OR p.state = 'RUNNING' OR p.finished >= $since OR c.at >= $since OR c.ended >= $since
-WITH w, c, p ORDER BY c.at DESC LIMIT $most
-RETURN collect({_FIELDS}) AS rows
-"""
-
-_NOW = "RETURN timestamp() AS now"
 
 
 @dataclass(frozen=True)
@@ -123,7 +100,7 @@ def worker_timeline(
     for name in names:
         archive.studies.get(name)
 
-    now = archive.connection.read(lambda tx: int(tx.run(_NOW).single(strict=True)["now"]))
+    now = archive.connection.read(lambda tx: int(tx.run(TIME_OF_SERVER).single(strict=True)["now"]))
     values = {
         "since": None if seconds is None else now - round(min(1000 * seconds, now)),
         "most": most + 1,
@@ -132,11 +109,11 @@ def worker_timeline(
     def attempts(tx: ManagedTransaction) -> list[Sequence[Any]]:
         rows: list[Sequence[Any]] = []
         for name in names:
-            for row in tx.run(_OF_STUDY, {**values, "study": name}):
+            for row in tx.run(CLAIMS_OF_STUDY, {**values, "study": name}):
                 rows += row["rows"]
 
         if not names:
-            for row in tx.run(_OF_ALL, values):
+            for row in tx.run(CLAIMS_OF_ALL, values):
                 rows += row["rows"]
 
         return rows

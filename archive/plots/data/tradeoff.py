@@ -21,8 +21,9 @@ from archive.plots.data.results import (
     mask_undrawable,
     read,
 )
-from archive.queries import pareto
-from archive.store.costs import METRICS
+from archive.queries import hypervolume
+from archive.queries.hypervolume import find_front
+from archive.store.metric_names import COST_METRICS
 from archive.store.properties import METRIC
 from archive.store.records import Direction, sign
 from archive.store.result_columns import NETWORK
@@ -31,7 +32,7 @@ from archive.values import is_number
 if TYPE_CHECKING:
     from archive.api import Archive
 
-COSTS = (*METRICS, "seconds", "epochs", "layers", "depth", "edges", "mass")
+COSTS = (*COST_METRICS, "seconds", "epochs", "layers", "depth", "edges", "mass")
 """Costs that an archive may have without further ado; every other metric is accepted as well."""
 
 _OF_RESULT = ("seconds", "epochs")
@@ -140,7 +141,7 @@ def tradeoff(
         ),
         value,
         cost,
-        pareto.front(cost, sign(first.direction) * value),
+        hypervolume.find_front(cost, sign(first.direction) * value),
         sum(map(len, usable)) - sum(counts),
         left_out,
     )
@@ -173,7 +174,7 @@ def fronts(data: ValueAndCost) -> list[Integers]:
     """Return the front of each study: positions of its results, from the cheapest to the best."""
     better = sign(data.direction)
     rows = [np.flatnonzero(data.study == index) for index in range(len(data.studies))]
-    return [row[pareto.front(data.cost[row], better * data.value[row])] for row in rows]
+    return [row[find_front(data.cost[row], better * data.value[row])] for row in rows]
 
 
 def on_front(data: ValueAndCost) -> Booleans:

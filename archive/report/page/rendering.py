@@ -28,11 +28,11 @@ from archive.report.contents import (
     final_metrics,
     further_objectives,
 )
-from archive.store.metric_units import units_of
+from archive.store.metric_names import units_of
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
-from archive.store.registered_agents import agent_names, kind_of
-from archive.store.studies.budget import UNBOUNDED, described
+from archive.store.studies.registered_agents import agent_names, kind_of
+from archive.store.studies.studies import UNBOUNDED, describe_budget
 from archive.values import is_duration
 
 
@@ -139,7 +139,7 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
         for state in State
         if report.counts.get(state)
     )
-    budget = f"{study.budget:,}" if study.budget < UNBOUNDED else described(study.budget)
+    budget = f"{study.budget:,}" if study.budget < UNBOUNDED else describe_budget(study.budget)
     yield "proposals", f"{', '.join(counted) or 'none'}; budget {budget}"
     seconds = [*filter(is_duration, results.columns["seconds"])]
     if seconds:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.queries.proposals import TRACES_OF_STUDIES
 from archive.searches.comparison.plan import StudyJob
 
 if TYPE_CHECKING:
@@ -32,14 +33,6 @@ Floats = NDArray[np.float64]
 STARTS = "starts"
 """Proposer of the random networks at the start."""
 
-READ = """
-UNWIND $names AS name
-MATCH (s:Study {name: name})-[:PROPOSED]->(p:Proposal)
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN name, p.number AS number, p.functional_key AS key, p.agent AS agent, p.request AS request,
-       p.seconds AS seconds, e.value AS value
-ORDER BY name, number
-"""
 AT_ONCE = 20
 
 
@@ -68,7 +61,9 @@ def traces(archive: Archive, jobs: Sequence[StudyJob]) -> list[Trace]:
     rows: dict[str, list[tuple[Any, ...]]] = {job.study.name: [] for job in jobs}
     names = list(rows)
     for begin in range(0, len(names), AT_ONCE):
-        for name, *row in archive.query(READ, {"names": names[begin : begin + AT_ONCE]}).rows:
+        for name, *row in archive.query(
+            TRACES_OF_STUDIES, {"names": names[begin : begin + AT_ONCE]}
+        ).rows:
             rows[name].append(tuple(row))
 
     return [_trace(job, rows[job.study.name]) for job in jobs]

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from archive.argument_checks import check_length
 from archive.constraints import OPERATORS
@@ -31,18 +31,33 @@ ON CREATE SET s += $properties, s.created = timestamp()
 SET {revised("s")}
 """
 
-FEASIBLE = """(s.constrained IS NULL OR all(i IN range(0, size(s.constrained) - 1) WHERE
-    CASE s.operators[i]
-      WHEN '<=' THEN e['metric_' + s.constrained[i]] <= s.bounds[i]
-      WHEN '<' THEN e['metric_' + s.constrained[i]] < s.bounds[i]
-      WHEN '>=' THEN e['metric_' + s.constrained[i]] >= s.bounds[i]
-      ELSE e['metric_' + s.constrained[i]] > s.bounds[i] END))"""
-"""Condition of Cypher: the evaluation `e` meets the constraints of the study `s`."""
 
-WHOLE = """(s.objectives IS NULL OR all(i IN range(1, size(s.objectives) - 1) WHERE
-    e['metric_' + s.objectives[i]] - e['metric_' + s.objectives[i]] = 0.0))"""
-"""Condition of Cypher: the evaluation `e` has a finite value of each objective of the study `s`
-beside the first."""
+def feasible_in(study: LiteralString) -> LiteralString:
+    """Return the condition that the evaluation `e` meets the constraints of a study.
+
+    Args:
+        study: Prefix of the study's properties in Cypher: `s.` for a node, `$` for parameters.
+    """
+    return f"""({study}constrained IS NULL OR all(i IN range(0, size({study}constrained) - 1) WHERE
+    CASE {study}operators[i]
+      WHEN '<=' THEN e['metric_' + {study}constrained[i]] <= {study}bounds[i]
+      WHEN '<' THEN e['metric_' + {study}constrained[i]] < {study}bounds[i]
+      WHEN '>=' THEN e['metric_' + {study}constrained[i]] >= {study}bounds[i]
+      ELSE e['metric_' + {study}constrained[i]] > {study}bounds[i] END))"""
+
+
+def whole_in(study: LiteralString) -> LiteralString:
+    """Return the condition that the evaluation `e` has a finite value of each further objective.
+
+    Args:
+        study: Prefix of the study's properties, as for `feasible_in`.
+    """
+    return f"""({study}objectives IS NULL OR all(i IN range(1, size({study}objectives) - 1) WHERE
+    e['metric_' + {study}objectives[i]] - e['metric_' + {study}objectives[i]] = 0.0))"""
+
+
+FEASIBLE = feasible_in("s.")
+WHOLE = whole_in("s.")
 
 PLACE = """
 UNWIND $rows AS row

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import builtins
+import json
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
 from archive.store.properties import study_from
-from archive.store.records import Evaluation, State, Study
+from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
+from archive.store.records import Evaluation, State, Study, sign
 from archive.store.studies import creation, deletion
+from archive.store.studies.creation import FEASIBLE, WHOLE
 from archive.store.studies.deletion import Deletion
-from archive.store.studies.summary import StudySummary, summaries
+from archive.store.studies.registered_agents import agent_names
 from archive.store.wake_up import CANCELLED, wake_trainers
 
 if TYPE_CHECKING:
@@ -121,7 +126,7 @@ class Studies:
 
     def list(self) -> builtins.list[StudySummary]:
         """Return all studies with their counts and best values, oldest first."""
-        return self._connection.read(lambda tx: summaries(tx, within(tx)))
+        return self._connection.read(lambda tx: read_summaries(tx, within(tx)))
 
     def set_budget(self, name: str, budget: int) -> None:
         """Set the maximum number of proposals, failed ones not counted.
@@ -310,3 +315,118 @@ def within(tx: ManagedTransaction, name: str | None = None) -> list[Study]:
     """Return all studies within a transaction, oldest first, or the one of a name."""
     rows = tx.run(READ) if name is None else tx.run(READ_ONE, name=name)
     return [study_from(row.data()) for row in rows]
+
+
+COUNTS_OF_ALL = f"""
+MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+WITH s.name AS name, p.state AS state, p.agent AS agent, p.number AS number,
+     CASE WHEN e.value - e.value = 0.0 AND {FEASIBLE} THEN e.value END AS value, coalesce({WHOLE}, false) AS whole
+RETURN name, state, whole, agent, min(number) AS first, count(*) AS proposals,
+       max(value) AS largest, min(value) AS smallest
+"""
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """A study with its progress.
+
+    Attributes:
+        study: The study.
+        counts: Number of proposals in each state.
+        best: Value of the incumbent (`archive.store.snapshots.Snapshot`), in the task's own unit;
+            None before the first.
+        agents: Names of its agents, in the order of their first proposals.
+    """
+
+    study: Study
+    counts: Mapping[State, int]
+    best: float | None
+    agents: tuple[str, ...] = ()
+
+
+def read_summaries(tx: ManagedTransaction, studies: Sequence[Study]) -> list[StudySummary]:
+    """Return the summaries of studies within a transaction, in their order."""
+    rows = defaultdict(list)
+    for row in tx.run(COUNTS_OF_ALL).data():
+        rows[row["name"]].append(row)
+
+    return [_summary(study, rows[study.name]) for study in studies]
+
+
+def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
+    counts: dict[State, int] = defaultdict(int)
+    for row in rows:
+        counts[State(row["state"])] += int(row["proposals"])
+
+    by_first = sorted(rows, key=lambda row: row["first"])
+    agents = agent_names(study, (row["agent"] for row in by_first))
+    return StudySummary(study, dict(counts), best_of(study, rows), agents)
+
+
+def best_of(study: Study, rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the value of the incumbent from groups of proposals, by state and by whether they have
+    all objectives.
+
+    Args:
+        study: The study.
+        rows: The state of each group, whether it is `whole`, and its `largest` and `smallest`
+            value, or None.
+    """
+    better = sign(study.direction)
+    column = "largest" if better > 0.0 else "smallest"
+    known = [row for row in rows if row[column] is not None]
+    best = max(
+        known,
+        key=lambda row: (row["state"] == State.COMPLETE, row["whole"], better * row[column]),
+        default=None,
+    )
+    return None if best is None else float(best[column])
+
+
+UNBOUNDED = 1_000_000
+"""Least budget that stands for no limit."""
+
+
+def describe_budget(budget: int) -> str:
+    """Return a budget in words: `100`, or `no limit`."""
+    return "no limit" if budget >= UNBOUNDED else str(budget)
+
+
+ENVIRONMENTS = """
+MATCH (:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)
+WHERE e.answered_from IS NULL
+RETURN e.environment AS environment
+"""
+
+
+@dataclass(frozen=True)
+class RecipeVersion:
+    """Results of one version of the recipe.
+
+    Attributes:
+        version: Digest of its file, or release of its package.
+        evaluations: Number of results.
+    """
+
+    version: str
+    evaluations: int
+
+
+def recipe_versions(connection: Connection, study: Study) -> list[RecipeVersion]:
+    """Return the versions of a study's recipe, the most frequent first.
+
+    Empty for the default recipe, which is a part of the package, and where no result is of a known
+    version.
+    """
+    if ProtocolName.parse(study.protocol).recipe == DEFAULT_RECIPE:
+        return []
+
+    rows = connection.read(lambda tx: tx.run(ENVIRONMENTS, study=study.name).data())
+    counts: Counter[str] = Counter()
+    for row in rows:
+        version = json.loads(row["environment"] or "{}").get("recipe_version")
+        if version is not None:
+            counts[str(version)] += 1
+
+    return [RecipeVersion(version, count) for version, count in counts.most_common()]

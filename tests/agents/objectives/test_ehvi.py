@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from archive.agents.objectives.ehvi import LogEhvi, free_boxes
 from archive.agents.surrogates.base import Posterior
 from archive.queries.hypervolume import history, hypervolume
-from archive.store.ranking.pareto_front import nondominated
+from archive.store.ranking import nondominated
 from tests.support import examples
 
 DRAWS = 4000

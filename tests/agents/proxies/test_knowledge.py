@@ -12,7 +12,7 @@ from archive import agents, spaces
 from archive.agents.base import History
 from archive.agents.proxies.study_scores import LEAST, N_DESIGN
 from archive.spaces.base import distinct_sample
-from archive.store.proxies.table import ProxyTable
+from archive.store.proxies import ProxyTable
 from tests.support.histories import observed
 from tests.support.listed import small_table
 

@@ -25,7 +25,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
 from archive.queries import hypervolume
 from archive.searches.comparison.plan import Contestant
-from archive.store.ranking.pareto_front import nondominated
+from archive.store.ranking import nondominated
 from archive.store.records import Objective
 from archive.store.studies.creation import check_objectives
 from tests.benchmarks.searches.costed_table import CostedTable, evaluations

@@ -15,7 +15,7 @@ from archive.cli.study.command import StudyDocument
 from archive.errors import UnknownNameError, UsageError
 from archive.searches.outcome import SearchResult
 from archive.searches.request import SearchOptions, request_of
-from archive.store.ranking.pareto_front import nondominated
+from archive.store.ranking import nondominated
 from archive.store.records import Objective
 from tests.support.commands import serving, shell
 from tests.support.json_documents import faults

@@ -27,7 +27,7 @@ from archive.exchange import study_rows
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
 from archive.store.records import Result, Weights
-from archive.store.studies.budget import UNBOUNDED
+from archive.store.studies.studies import UNBOUNDED
 from tests.support import wait_until
 from tests.support.commands import shell
 from tests.support.stores import cells, evaluate, propose, study, suggest

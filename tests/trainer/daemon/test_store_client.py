@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from archive.database import message_size
+from archive.database import messages
 from archive.errors import QueryError, StoreUnavailableError
 from archive.queue.capabilities import Capabilities
 from archive.queue.updates import Completion, Failure, Release, Report
@@ -283,7 +283,7 @@ def test_result_that_the_server_does_not_take_fails_its_proposal_at_once(
 ):
     propose(archive, cells(2))
     claims = own.claim(2)
-    monkeypatch.setattr(message_size, "LARGEST_BYTES", 2**20)
+    monkeypatch.setattr(messages, "LARGEST_BYTES", 2**20)
     own.enqueue(
         Completion(claims[0].id, claims[0].token, Result(0.5, curve={"loss": [0.5] * 200_000}))
     )

@@ -11,7 +11,7 @@ import pytest
 
 from archive.errors import WeightsError
 from archive.store.records import Result, Weights
-from archive.store.weights.retention import Policy
+from archive.store.weights import Policy
 from archive.trainer.storage import locations, weights_store
 from archive.trainer.storage.garbage_collection import collect
 from tests.support.stores import cells, known, propose

@@ -20,6 +20,7 @@ from archive.errors import (
 from archive.exchange.importers.optuna import trials
 from archive.exchange.importers.optuna.trials import OptunaTrial
 from archive.queue.admission import Request, admit
+from archive.store.dump_statements import NUMBERS_OF_IMPORT, RESULTS_OF_IMPORT
 from archive.store.records import Direction, Objective, Result, Study
 from archive.store.studies.creation import check_new_name
 from archive.values import counted
@@ -35,20 +36,6 @@ KIND = "optuna"
 BATCH = 200
 """Trials of one transaction."""
 
-ADDED = """
-MATCH (s:Study {name: $study})
-USING INDEX SEEK s:Study(name)
-OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
-RETURN count(p) AS total, collect(p.request) AS tokens
-"""
-
-STORED = """
-MATCH (s:Study {name: $study})
-USING INDEX SEEK s:Study(name)
-MATCH (s)-[:PROPOSED]->(p:Proposal)
-MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN p.request AS token, e.value AS value
-"""
 
 Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
 """Function from parameters and user attributes of a trial to its architecture and the remaining
@@ -237,7 +224,7 @@ def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -
     Raises:
         StudyConflictError: One has another value.
     """
-    rows = archive.connection.read(lambda tx: tx.run(STORED, study=study).data())
+    rows = archive.connection.read(lambda tx: tx.run(RESULTS_OF_IMPORT, study=study).data())
     stored = {row["token"]: row["value"] for row in rows}
     for token, _, outcome in additions:
         value = outcome.value if isinstance(outcome, Result) else None
@@ -292,7 +279,9 @@ def _missing(
     archive: Archive, study: str, additions: Sequence[TrialToAdd]
 ) -> tuple[int, list[TrialToAdd]]:
     """Return the number of a study's proposals, and the additions that are not among them."""
-    row = archive.connection.read(lambda tx: tx.run(ADDED, study=study).single(strict=True))
+    row = archive.connection.read(
+        lambda tx: tx.run(NUMBERS_OF_IMPORT, study=study).single(strict=True)
+    )
     tokens = set(row["tokens"])
     return int(row["total"]), [addition for addition in additions if addition.token not in tokens]
 

@@ -1,27 +1,97 @@
-"""Check of an embedded archive: records, edges, indexes and stored counts against each other.
+"""Upkeep of an embedded archive: its check, and the first connection after an upgrade of the engine.
 
 ArcadeDB's `CHECK DATABASE` reads every record and follows every edge. It takes a missing or emptied
 index for one that nobody has defined, so indexes are compared with a scan here, and so are the
 counts that ArcadeDB answers with.
+
+Indexes that ArcadeDB made before 26.8.1 can miss entries. After an upgrade they are built again. The
+copy from before the upgrade (`archive.server.engine_change`) is kept: it is the only way back to the
+older engine besides a dump.
 """
 
 from __future__ import annotations
 
+import logging
+import os
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from archive.database.connection import Connection
-from archive.server import sql
+from archive.errors import DamagedError, StoreError
+from archive.files import try_lock
+from archive.server import engine_change
+from archive.server.run_file import Folder
 from archive.settings import Settings
 from archive.store import schema
 
+log = logging.getLogger("archive.store")
 
-def faults(connection: Connection) -> list[str]:
+WAIT_SECONDS = 600.0
+_POLL_SECONDS = 0.1
+
+
+def finish_upgrade(connection: Connection) -> None:
+    """Check an archive that a newer engine has opened, and build its indexes again; otherwise
+    return at once.
+
+    Raises:
+        DamagedError: The newer engine finds the database damaged; the message names the copy from
+            before.
+        StoreError: Another process has been checking for too long.
+    """
+    if not connection.settings.embedded:
+        return
+
+    folder = Folder(connection.settings.home)
+    if engine_change.pending(folder) is None:
+        return
+
+    deadline = time.monotonic() + WAIT_SECONDS
+    while (lock := try_lock(folder.server / "upgrade.lock")) is None:
+        if time.monotonic() > deadline:
+            raise StoreError(
+                f"another process has been checking the archive in {folder.home} for too long"
+            )
+
+        time.sleep(_POLL_SECONDS)
+
+    try:
+        # Another process may have done it meanwhile.
+        upgrade = engine_change.pending(folder)
+        if upgrade is not None:
+            _check(connection, folder, upgrade)
+    finally:
+        os.close(lock)
+
+
+def _check(connection: Connection, folder: Folder, upgrade: engine_change.Upgrade) -> None:
+    from archive.server import sql
+
+    faults = record_faults(sql.check(connection.settings))
+    if faults:
+        raise DamagedError(
+            f"ArcadeDB {upgrade.present} finds the archive in {folder.home} damaged, which {upgrade.former} wrote "
+            f"({'; '.join(faults)}): run archive db repair, or go back: install ArcadeDB {upgrade.former} and replace "
+            f"{folder.database} by its copy {upgrade.copy}"
+        )
+
+    number = schema.rebuild_indexes(connection)
+    engine_change.complete(folder)
+    log.warning(
+        f"ArcadeDB {upgrade.present} has opened the archive in {folder.home}, which {upgrade.former} wrote: checked, "
+        f"{number} indexes built again; the way back is the copy {upgrade.copy}, which may be deleted"
+    )
+
+
+def find_faults(connection: Connection) -> list[str]:
     """Return what is wrong with an embedded archive, a sentence each; empty if nothing is.
 
     Raises:
         StoreError: The server does not answer, or cannot read its own types.
     """
+    from archive.server import sql
+
     settings = connection.settings
     scanned = sql.counts(settings)
     return [
@@ -45,6 +115,8 @@ def record_faults(report: Mapping[str, Any]) -> list[str]:
 
 def index_faults(settings: Settings) -> list[str]:
     """Return the indexes of the schema that are missing, or do not hold every record."""
+    from archive.server import sql
+
     names = {}
     for row in sql.run(settings, "SELECT FROM schema:indexes"):
         # Each index of a type stands beside its parts, which are files.
@@ -92,5 +164,7 @@ def _count_faults(settings: Settings, scanned: Mapping[str, int]) -> list[str]:
 
 
 def _count(settings: Settings, statement: str) -> int:
+    from archive.server import sql
+
     (row,) = sql.run(settings, statement)
     return int(row["records"])

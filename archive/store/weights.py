@@ -1,4 +1,6 @@
-"""Retention of trained weights: which may be deleted, and their removal from the store.
+"""Trained weights: their addresses, and the retention that decides which may be deleted.
+
+The trainer keeps the files (`archive.trainer.storage`).
 
 Weights are kept for any of these reasons:
 
@@ -17,6 +19,7 @@ with the removal, so one of the two comes first.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 from archive.argument_checks import require_at_least
 from archive.database.statements import lock
 from archive.store.lineage import ancestors
-from archive.store.ranking.best import best_results
+from archive.store.properties import UNSAVED_WEIGHTS
+from archive.store.ranking import best_results
 from archive.store.records import Weights
 from archive.store.snapshots import snapshot_within
 from archive.store.studies import studies
@@ -33,6 +37,43 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
     from archive.database.connection import Connection
+
+OF_EVALUATION = """
+MATCH (:Evaluation {id: $id})-[:SAVED]->(w:Weights)
+RETURN w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes
+"""
+
+ENVIRONMENT = """
+MATCH (e:Evaluation {id: $id})
+RETURN e.environment AS environment
+"""
+
+
+class WeightsLookup:
+    """Reader of the addresses of weights;
+
+    `Proposals.complete` stores them, together with their evaluation.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        """Read through this connection."""
+        self._connection = connection
+
+    def of_evaluation(self, evaluation: str) -> Weights | None:
+        """Return the weights of an evaluation, or None."""
+        row = self._connection.read(lambda tx: tx.run(OF_EVALUATION, id=evaluation).single())
+        return None if row is None else Weights(row["uri"], row["sha256"], row["bytes"])
+
+    def unsaved(self, evaluation: str) -> str | None:
+        """Return why the weights of an evaluation could not be saved;
+
+        None where they were, or where it has none.
+        """
+        row = self._connection.read(lambda tx: tx.run(ENVIRONMENT, id=evaluation).single())
+        environment = {} if row is None else json.loads(row["environment"] or "{}")
+        reason = environment.get(UNSAVED_WEIGHTS)
+        return None if reason is None else str(reason)
+
 
 KEEP_BEST = 5
 GRACE_SECONDS = 24 * 3600.0

@@ -1,12 +1,20 @@
-"""Writer and reader of the scores of networks."""
+"""Zero-cost proxies: scores of untrained networks on a task, one relationship a network and source.
+
+    (:Architecture)-[:MEASURED {source, proxy_synflow, …}]->(:Task)
+
+A source is one set of definitions: `archive.trainer.proxies`, or a published table. Scores
+of different sources are not comparable, so readers use one source at a time. Scores of a network
+are stored once and shared by all studies of the task.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from archive.database.statements import lock
 from archive.errors import UsageError
@@ -16,10 +24,42 @@ from archive.store.evaluations import TASK
 from archive.store.properties import PROXY, plain, task_id
 
 if TYPE_CHECKING:
+    import numpy as np
     from neo4j import ManagedTransaction
+    from numpy.typing import NDArray
 
+    from archive.architecture.graph import Architecture
     from archive.database.connection import Connection
-    from archive.store.proxies.table import ProxyTable
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ProxyTable:
+    """Scores of n networks by p proxies, all of one source; networks of one functional key are one.
+
+    Attributes:
+        source: Name of the source.
+        names: Names of the proxies, sorted.
+        networks: The n networks.
+        scores: (n, p) float64, NaN where a proxy is not defined.
+        until: Time of the latest measurement, in milliseconds since 1970; 0 where unknown.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    networks: tuple[Architecture, ...]
+    scores: NDArray[np.float64]
+    until: int = 0
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """Row of each network, by functional key."""
+        return {network.functional_key: row for row, network in enumerate(self.networks)}
+
+    def __len__(self) -> int:
+        """Return n."""
+        return len(self.networks)
+
 
 BATCH = 250
 
@@ -208,7 +248,7 @@ class ProxyScores:
         # Imported lazily: the trainer does not read scores and should not pay for importing numpy.
         import numpy as np
 
-        from archive.store.proxies.table import ProxyTable
+        from archive.store.proxies import ProxyTable
 
         by_function: dict[str, Mapping[str, Any]] = {}
         # Of networks with one functional key, the one without dead layers counts, or else the first

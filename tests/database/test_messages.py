@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neo4j._codec.packstream.v1 import PackableBuffer, Packer
 
-from archive.database import message_size
-from archive.database.message_size import encoded_size, parts
+from archive.database import messages
+from archive.database.messages import encoded_size, parts
 
 numbers = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats()
 values = st.recursive(
@@ -51,7 +51,7 @@ def test_an_array_is_sent_as_a_list():
 
 
 def test_parts_hold_all_items_in_their_order(monkeypatch):
-    monkeypatch.setattr(message_size, "PART_BYTES", 10)
+    monkeypatch.setattr(messages, "PART_BYTES", 10)
     cut = [[3, 7], [4], [12], [10], [1, 1]]
     assert list(parts([item for part in cut for item in part], size=lambda item: item)) == cut
     assert list(parts([])) == []

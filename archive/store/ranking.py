@@ -1,0 +1,163 @@
+"""Ranking of a study's results: means over replicates, Pareto set, best results.
+
+Replicates are evaluations of one network with equal hyperparameters. They differ if trainings have
+noise: the best of several is then the luckiest one, and a Pareto set of single evaluations consists
+of lucky ones. So replicates count as one result, with their mean values.
+
+| symbol | meaning                                                                     | shape  |
+|--------|-----------------------------------------------------------------------------|--------|
+| E_n    | finished evaluations of network n, with equal hyperparameters               |        |
+| v_i    | value of evaluation i of an objective, or of another metric                 | scalar |
+| v_n    | mean of the finite v_i, i in E_n; v_i itself where all are equal            | scalar |
+| Y      | scores of the results v_n: larger is better                                 | (n, M) |
+| P      | Pareto set: rows of Y that no other row dominates                           | (k, M) |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.store.records import Objective, State, sign
+from archive.store.snapshots import ranked, violation_of
+
+if TYPE_CHECKING:
+    from archive.store.records import Study
+    from archive.store.snapshots import ProposalView, Snapshot
+
+Replicates = tuple[str, str]
+"""Key of a group of replicates: the network's functional key, and the hyperparameters as text."""
+
+
+def replicate_key(functional_key: str, hyperparameters: Mapping[str, Any]) -> Replicates:
+    """Return the key of the group of an evaluation of a network with these hyperparameters."""
+    return functional_key, repr(sorted(hyperparameters.items())) if hyperparameters else ""
+
+
+def key_of(view: ProposalView) -> Replicates:
+    """Return the key of the group that a proposal belongs to."""
+    return replicate_key(view.functional_key, view.hyperparameters)
+
+
+def averaged(views: Iterable[ProposalView]) -> Iterator[tuple[Replicates, ProposalView]]:
+    """Yield, after each evaluation, its group and the mean of the group so far.
+
+    The mean is the view of the first evaluation of the group with mean value and mean metrics.
+    """
+    groups: dict[Replicates, list[ProposalView]] = {}
+    for view in views:
+        group = groups.setdefault(key := key_of(view), [])
+        group.append(view)
+        yield key, _mean_of(group)
+
+
+def _mean_of(group: Sequence[ProposalView]) -> ProposalView:
+    if len(group) == 1:
+        return group[0]
+
+    names = dict.fromkeys(name for view in group for name in view.metrics)
+    metrics = {
+        name: _mean([view.metrics[name] for view in group if name in view.metrics])
+        for name in names
+    }
+    values = [view.value for view in group if view.value is not None]
+    return replace(group[0], value=_mean(values) if values else None, metrics=metrics)
+
+
+def _mean(values: Sequence[float]) -> float:
+    finite = [value for value in values if math.isfinite(value)]
+    if len({*finite}) < 2:
+        return finite[0] if finite else values[0]
+
+    return math.fsum(finite) / len(finite)
+
+
+Array = NDArray[np.float64]
+
+
+def pareto_front(snapshot: Snapshot) -> list[ProposalView]:
+    """Return P of a study's whole trainings, the best in the first objective first.
+
+    Replicates are represented by their first evaluation, with the mean values.
+    """
+    complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
+    views, scores = scored(snapshot.study, dict(averaged(complete)).values())
+    return [views[at] for at in front_of(scores)]
+
+
+def scored(study: Study, means: Iterable[ProposalView]) -> tuple[list[ProposalView], Array]:
+    """Return the results that meet the constraints and have all objectives, and their scores Y."""
+    met = (view for view in means if not violation_of(study, view))
+    rows = [
+        (view, values) for view in met if (values := values_of(view, study.objectives)) is not None
+    ]
+    signs = np.array([sign(each.direction) for each in study.objectives])
+    return [view for view, _ in rows], signs * np.array([values for _, values in rows]).reshape(
+        len(rows), len(signs)
+    )
+
+
+def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[float, ...] | None:
+    """Return the values of all objectives of a proposal; None if one is unknown or not finite."""
+    values = [view.value, *(view.metrics.get(each.name) for each in objectives[1:])]
+    finite = [float(value) for value in values if value is not None and math.isfinite(value)]
+    return tuple(finite) if len(finite) == len(values) else None
+
+
+def front_of(scores: Array) -> NDArray[np.int64]:
+    """Return the positions of P among the rows of Y, the best in the first objective first.
+
+    Args:
+        scores: (n, M) float64, larger is better; no NaN.
+
+    Returns:
+        (k,) int64.
+    """
+    chosen = np.flatnonzero(nondominated(scores))
+    return chosen[np.argsort(-scores[chosen, 0], kind="stable")]
+
+
+def nondominated(scores: Array) -> NDArray[np.bool_]:
+    """Return (n,) whether each row is in the Pareto set; of equal rows, the first one only.
+
+    Args:
+        scores: (n, M) float64, larger is better; no NaN.
+    """
+    # Imported here because the command line loads this module, and listing studies needs no such
+    # computation.
+    import moocore
+
+    if not len(scores):
+        return np.zeros(0, np.bool_)
+
+    mask: NDArray[np.bool_] = moocore.is_nondominated(scores, maximise=True, keep_weakly=False)
+    return mask
+
+
+def best_results(snapshot: Snapshot, saved: Collection[str], count: int) -> set[str]:
+    """Return the ids of the best results of a study, and of several objectives those of the whole
+    Pareto set.
+
+    Args:
+        snapshot: The study with its proposals.
+        saved: Ids of the results with weights; others take no place of the `count` best.
+        count: Number of results; 0 for none, not even the Pareto set.
+    """
+    if not count:
+        return set()
+
+    best = [view.id for view in ranked(snapshot.study, snapshot.proposals) if view.id in saved][
+        :count
+    ]
+    if not snapshot.study.further:
+        return set(best)
+
+    # Imported here because it imports numpy, and `import archive` loads this module.
+    from archive.store.ranking import pareto_front
+
+    return {*best, *(view.id for view in pareto_front(snapshot))}

@@ -1,3 +1,0 @@
-"""Ranking of a study's results: means over replicates, the Pareto set, and the results whose
-weights are kept.
-"""

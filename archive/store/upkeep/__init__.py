@@ -1,1 +1,0 @@
-"""Upkeep of an embedded archive: its integrity, and upgrades of the engine."""

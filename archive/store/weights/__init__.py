@@ -1,1 +1,0 @@
-"""Trained weights on record: where they are, and which may be deleted."""
