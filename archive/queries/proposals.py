@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.database.connection import Connection
+
 STEPS_OF_STUDY = """
 MATCH (p:Proposal {study: $study})
 USING INDEX SEEK p:Proposal(study)
@@ -129,3 +137,35 @@ RETURN name, p.number AS number, p.functional_key AS key, p.agent AS agent, p.re
        p.seconds AS seconds, e.value AS value
 ORDER BY name, number
 """
+
+
+def read_claims(
+    connection: Connection, studies: Sequence[str], seconds: float | None, most: int
+) -> tuple[int, list[Sequence[Any]]]:
+    """Return the server's time and the rows of claims, the latest first.
+
+    Args:
+        connection: Connection to the archive.
+        studies: Names of studies; empty for all.
+        seconds: Length of time up to now; None for all time.
+        most: Most rows of a study, or of all studies.
+
+    Returns:
+        The time in milliseconds since 1970, and rows as `CLAIM_FIELDS` lists them.
+    """
+    now = connection.read(lambda tx: int(tx.run(TIME_OF_SERVER).single(strict=True)["now"]))
+    since = None if seconds is None else now - round(min(1000 * seconds, now))
+
+    def read_rows(tx: ManagedTransaction) -> list[Sequence[Any]]:
+        rows: list[Sequence[Any]] = []
+        for study in studies:
+            for record in tx.run(CLAIMS_OF_STUDY, study=study, since=since, most=most):
+                rows += record["rows"]
+
+        if not studies:
+            for record in tx.run(CLAIMS_OF_ALL, since=since, most=most):
+                rows += record["rows"]
+
+        return rows
+
+    return now, connection.read(read_rows)

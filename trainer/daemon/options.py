@@ -138,11 +138,11 @@ class TrainerOptions:
 
 @dataclass
 class Tally:
-    """Number of trials by outcome.
+    """Tally of a trainer: its trials by outcome.
 
     Attributes:
         complete: Trials with a result.
-        failed: Trials without one.
+        failed: Trials without one; with no others, the exit code of the command is 3.
         returned: Proposals that were handed back, or lost to another worker.
         unsaved: Trials with a result, but without saved weights.
     """

@@ -45,7 +45,7 @@ class Splits:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Means and deviations of a protocol's training part.
+    """Standardisation of a task's data by its training part.
 
     Attributes:
         mean: Mean of each channel, or each feature; one number stands for all of them.

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from archive.errors import UsageError
-from archive.queries.proposals import CLAIMS_OF_ALL, CLAIMS_OF_STUDY, TIME_OF_SERVER
+from archive.queries.proposals import read_claims
 
 if TYPE_CHECKING:
-    from neo4j import ManagedTransaction
-
     from archive.api import Archive
 
 Outcome = Literal["complete", "pruned", "running", "failed", "lost", "returned", "cancelled"]
@@ -100,25 +98,8 @@ def worker_timeline(
     for name in names:
         archive.studies.get(name)
 
-    now = archive.connection.read(lambda tx: int(tx.run(TIME_OF_SERVER).single(strict=True)["now"]))
-    values = {
-        "since": None if seconds is None else now - round(min(1000 * seconds, now)),
-        "most": most + 1,
-    }
-
-    def attempts(tx: ManagedTransaction) -> list[Sequence[Any]]:
-        rows: list[Sequence[Any]] = []
-        for name in names:
-            for row in tx.run(CLAIMS_OF_STUDY, {**values, "study": name}):
-                rows += row["rows"]
-
-        if not names:
-            for row in tx.run(CLAIMS_OF_ALL, values):
-                rows += row["rows"]
-
-        return rows
-
-    return timeline(archive.connection.read(attempts), now, most)
+    now, rows = read_claims(archive.connection, names, seconds, most + 1)
+    return timeline(rows, now, most)
 
 
 def timeline(rows: Iterable[Sequence[Any]], now: int, most: int = MOST) -> WorkerTimeline:
