@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.measurement import mean_and_error, significant
+from archive.benchmarks.measurement import mean_and_error, significant
 
 SIZES = st.floats(1e-12, 1e9)
 

@@ -55,7 +55,7 @@ def machine(ctx: click.Context, device: str, as_json: bool) -> None:
     The server is the embedded one, which is started, or the server of --db. Nothing is stored.
     """
     from archive import settings
-    from archive.machine import measure
+    from archive.benchmarks.machine import measure
 
     figures = []
     for figure in measure(settings.load(**settings_of(ctx)), device):

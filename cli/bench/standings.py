@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from archive.benchmarks.measurement import mean_and_error
 from archive.cli.render import print_json, print_line, print_table
-from archive.measurement import mean_and_error
 
 if TYPE_CHECKING:
     from archive.searches.comparison.plan import ComparisonPlan

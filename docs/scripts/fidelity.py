@@ -39,8 +39,8 @@ import numpy as np
 from archive import agents, kernels
 from archive.agents.bayesopt.model_based import ModelBased
 from archive.agents.rungs import ProjectedScore, score_after
+from archive.benchmarks.measurement import significant
 from archive.kernels.gram import Gram
-from archive.measurement import significant
 from archive.queue.successive_halving import REDUCTION, Rungs
 from archive.spaces.base import Space
 from archive.store.records import Evaluation

@@ -17,7 +17,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from archive.measurement import significant
+from archive.benchmarks.measurement import significant
 
 DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS / "results" / "regret.json"

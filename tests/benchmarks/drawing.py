@@ -11,7 +11,7 @@ import numpy as np
 
 from archive.architecture.diagram import svg
 from archive.architecture.graph import Architecture, Layer
-from archive.measurement import Figure
+from archive.benchmarks.measurement import Figure
 
 LAYERS = 200
 SKIPS = (0, 60, 150)

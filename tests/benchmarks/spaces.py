@@ -9,7 +9,7 @@ import numpy as np
 
 from archive import spaces
 from archive.architecture.graph import Architecture
-from archive.measurement import Figure
+from archive.benchmarks.measurement import Figure
 
 _SIZES = ((20, 30), (31, 45), (46, 60))
 

@@ -18,7 +18,7 @@ from archive.server.temporary import OWNER, PREFIX, temporary_archive
 NEVER_ENDING = """
 import signal, sys, time
 from tests.benchmarks import drawing
-from archive.measurement import Figure
+from archive.benchmarks.measurement import Figure
 from archive.server import embedded
 from archive.server.temporary import temporary_archive
 

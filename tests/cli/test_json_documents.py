@@ -12,11 +12,11 @@ import optuna
 import pytest
 
 from archive.architecture import codec
+from archive.benchmarks.measurement import Figure
 from archive.cli.json_reference import DOCUMENTS, fields, is_object, reference
 from archive.cli.main import archive as root
 from archive.cli.study.command import StudyList
 from archive.cli.study.items import study_item
-from archive.measurement import Figure
 from archive.store.records import Result, Weights
 from archive.trainer.daemon import logs
 from tests.support.commands import serving, shell, table
@@ -264,7 +264,9 @@ def test_a_comparison_of_agents(user, tmp_path):
 
 
 def test_the_speed_of_a_machine(user, monkeypatch):
-    monkeypatch.setattr("archive.machine.measure", lambda *_: [Figure("query", float("nan"), "ms")])
+    monkeypatch.setattr(
+        "archive.benchmarks.machine.measure", lambda *_: [Figure("query", float("nan"), "ms")]
+    )
     (measured,) = check("bench machine", user.types("bench", "machine", "--json").stdout)
     assert measured["figures"] == [{"name": "query", "value": None, "unit": "ms"}]
 

@@ -14,15 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, InvalidArchitectureError, WeightsError
 from archive.store.lineage import Ancestor
 from archive.store.protocol_names import ProtocolName
 from archive.store.records import Weights
-from archive.trainer.morphism.transfer import operations_between
+from archive.trainer.morphism.feasibility import operations_between
 from archive.trainer.nn import builders
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.protocols.networks import NetworkForm
@@ -32,6 +29,8 @@ from archive.trainer.storage.timeouts import CircuitBreaker
 from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from archive.api import Archive
 
 
@@ -116,7 +115,6 @@ def adapt(
     import torch
 
     from archive.trainer.morphism import transfer
-    from archive.trainer.nn import builders
 
     form = task.form(protocol)
     transferred = transfer.inherit(parent, learned, child.canonical, form, seed=seed)
@@ -226,6 +224,8 @@ def check(
     Raises:
         WeightsError: A tensor is missing, has another shape, or has NaN or infinity.
     """
+    import torch
+
     tensors = builders.build(architecture, form).state_dict()
     # Counters of batches are no weights: nothing depends on them.
     needed = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}

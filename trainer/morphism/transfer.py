@@ -23,7 +23,7 @@ The shares are random, and differ between the next layer's units, so that copies
 gradients and diverge from the first step on. Net2Net adds noise for that, which changes the
 function; `noise` does the same on request.
 
-`archive.trainer.morphism.transfer` lists what cannot be inherited.
+`archive.trainer.morphism.feasibility` lists the changes that inherit no weights.
 """
 
 from __future__ import annotations
@@ -31,21 +31,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
 
 from archive.architecture.graph import Architecture
-from archive.errors import InvalidArchitectureError
 from archive.trainer.morphism.channels import (
     ColumnSources,
     ContinuedLayer,
     LayerPlan,
     PassThrough,
-    plan,
 )
-from archive.trainer.morphism.match import Matching, SizedNetwork, matchings
+from archive.trainer.morphism.feasibility import plan_transfer
+from archive.trainer.morphism.match import Matching
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 
@@ -134,63 +133,6 @@ def _recalibrate(norm: nn.Module, entering: tuple[Tensor, ...]) -> None:
 
     norm.weight.copy_((variance + norm.eps).sqrt())
     norm.bias.copy_(mean)
-
-
-_MATCHINGS = 64
-
-
-def preserving(parent: Architecture, child: Architecture, input_shape: Sequence[int]) -> bool:
-    """Return whether, for any weights of the parent, the child has weights with the same function.
-
-    Args:
-        parent: Architecture of the space `cnn` or `mlp`.
-        child: Architecture of the same space.
-        input_shape: (channels, height, width) or (features,) of one input.
-    """
-    try:
-        plan_transfer(parent, child, input_shape)
-    except InvalidArchitectureError:
-        return False
-
-    return True
-
-
-def operations_between(
-    parent: Architecture, child: Architecture, input_shape: Sequence[int]
-) -> tuple[str, ...]:
-    """Return the operations from the parent to the child, in words, with positions in the child.
-
-    Raises:
-        InvalidArchitectureError: No operations keep the function.
-    """
-    return plan_transfer(parent, child, input_shape)[0].operations
-
-
-def plan_transfer(
-    parent: Architecture, child: Architecture, input_shape: Sequence[int]
-) -> tuple[Matching, list[LayerPlan]]:
-    """Return the first matching that keeps the function.
-
-    Raises:
-        InvalidArchitectureError: None does, or the networks are not of `cnn` or `mlp`.
-    """
-    if child.space not in ("cnn", "mlp"):
-        raise InvalidArchitectureError(f"networks of the space {child.space} inherit no weights")
-
-    problem = InvalidArchitectureError(
-        "some layers of the parent are missing, or lack a part of their input"
-    )
-    for matching in islice(
-        matchings(SizedNetwork(parent, input_shape), SizedNetwork(child, input_shape)), _MATCHINGS
-    ):
-        try:
-            return matching, plan(matching)
-        except InvalidArchitectureError as error:
-            problem = error
-
-    raise InvalidArchitectureError(
-        f"{child!r} cannot inherit from {parent!r}: {problem.reason}", problem.layer
-    )
 
 
 _NORM = ("weight", "bias", "running_mean", "running_var")

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from archive.measurement import mean_and_error
+from archive.benchmarks.measurement import mean_and_error
 from archive.searches.comparison.standings import ContestantResult, Regret, by_problem
 
 QUERIES = (10, 20, 50, 100)

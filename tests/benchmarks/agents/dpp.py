@@ -11,7 +11,7 @@ import numpy as np
 
 from archive.agents.acquisition.dpp import KDPP
 from archive.agents.surrogates.base import Array
-from archive.measurement import Figure
+from archive.benchmarks.measurement import Figure
 
 
 def measure(items: int = 1_000, k: int = 10, samples: int = 20, seed: int = 0) -> list[Figure]:

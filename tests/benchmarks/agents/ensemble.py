@@ -14,9 +14,9 @@ from archive import spaces
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.kernels.features.embedding import matrix, vocabulary
 from archive.kernels.features.paths import PathEncoding
-from archive.measurement import Figure
 
 
 def measure(

@@ -27,9 +27,9 @@ from archive.agents.surrogates.gp.fitted import FittedGP
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture, Layer
+from archive.benchmarks.measurement import Figure
 from archive.kernels.base import Components
 from archive.kernels.covariance.base import exponential
-from archive.measurement import Figure
 
 COORDINATES = (6, 10, 4)
 STARTS = 5

@@ -18,7 +18,7 @@ import numpy as np
 from archive import agents, spaces
 from archive.agents.base import Agent, History, Observation
 from archive.architecture.layer_mass import total_mass
-from archive.measurement import Figure
+from archive.benchmarks.measurement import Figure
 from archive.spaces.base import Space
 
 

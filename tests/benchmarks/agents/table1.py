@@ -37,10 +37,10 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.ensemble import model as training
 from archive.agents.surrogates.ensemble.inputs import SparseInputs
 from archive.agents.surrogates.ensemble.model import Ensemble
+from archive.benchmarks.measurement import Figure
 from archive.errors import SettingsError, UsageError
 from archive.kernels.features.embedding import matrix
 from archive.kernels.features.paths import PathEncoding, every_path
-from archive.measurement import Figure
 from archive.spaces.tables.reader import Table
 from tests.benchmarks.agents.random_cells import RandomCells
 

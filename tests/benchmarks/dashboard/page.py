@@ -26,9 +26,9 @@ import numpy as np
 from archive import settings, spaces
 from archive.api import Archive
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.dashboard.server import DashboardServer
 from archive.database.connection import Connection
-from archive.measurement import Figure
 from archive.server.temporary import temporary_archive
 from archive.store import schema
 from archive.store.records import Result, Study

@@ -27,8 +27,8 @@ import numpy as np
 from archive import settings, spaces
 from archive.api import Archive
 from archive.architecture import codec
+from archive.benchmarks.measurement import Figure
 from archive.database.connection import Connection
-from archive.measurement import Figure
 from archive.server.temporary import temporary_archive
 from archive.store import schema
 from tests.benchmarks.dashboard.page import serving

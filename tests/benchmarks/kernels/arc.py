@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.kernels.covariance.arc import ArcKernel
 from archive.kernels.features.arc import ArcFeatures, places
-from archive.measurement import Figure
 from archive.spaces.conditional import Categorical, Conditional, Configuration, Value, perceptrons
 from tests.benchmarks.kernels.samples import SPACES, best_seconds, draw
 

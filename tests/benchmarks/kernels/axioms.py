@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from archive import kernels
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import SPACES, relabelled, walk
 
 Floats = NDArray[np.float64]

@@ -16,8 +16,8 @@ from archive import kernels
 from archive.architecture.aten import weights
 from archive.architecture.graph import Architecture, Connection, Layer
 from archive.architecture.layer import Attributes
+from archive.benchmarks.measurement import Figure
 from archive.kernels.distances.otmann import OTMANN
-from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import best_seconds
 
 LAYERS = 1000

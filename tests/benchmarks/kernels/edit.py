@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.kernels.distances.bourgain import Bourgain
 from archive.kernels.distances.edit import EditDistance, Sequenced
-from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import SPACES, best_seconds, walk
 
 Floats = NDArray[np.float64]

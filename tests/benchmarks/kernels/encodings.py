@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.kernels.base import Floats
 from archive.kernels.features.adjacency import (
     AdjacencyEncoding,
@@ -24,7 +25,6 @@ from archive.kernels.features.adjacency import (
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
 from archive.kernels.features.paths import PathEncoding, every_path
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
-from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import best_seconds, draw
 
 SPACES = ("nasbench101", "nasbench201")

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
+from archive.benchmarks.measurement import Figure
 from archive.errors import UsageError
 from archive.kernels.distances.otmann import OTMANN, LayersWithMass, Variant
 from archive.kernels.distances.penalties import penalties
-from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import best_seconds, walk
 
 Floats = NDArray[np.float64]

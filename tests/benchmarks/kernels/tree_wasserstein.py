@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary as operations_of
+from archive.benchmarks.measurement import Figure
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.distances.tree_wasserstein.measures import (
     Gram,
@@ -34,7 +35,6 @@ from archive.kernels.distances.tree_wasserstein.measures import (
 )
 from archive.kernels.distances.tree_wasserstein.operation_trees import default_tree
 from archive.kernels.features.embedding import Embedded, matrix, vocabulary
-from archive.measurement import Figure
 
 Floats = NDArray[np.float64]
 S = TypeVar("S")

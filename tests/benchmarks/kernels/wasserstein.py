@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.kernels.base import Distance
 from archive.kernels.distances.gromov_wasserstein import GromovWasserstein
 from archive.kernels.distances.wasserstein import Wasserstein, pot
-from archive.measurement import Figure
 from tests.benchmarks.kernels.samples import SPACES, best_seconds, draw
 
 DIFFERENCE = "<= 1e-9"

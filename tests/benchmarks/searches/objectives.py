@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from archive.benchmarks.measurement import significant
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_message, print_table
 from archive.errors import UsageError
-from archive.measurement import significant
 from archive.searches.comparison.plan import table_problem
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from archive.agents.nearest import Nearest
 from archive.agents.searcher import Searcher
 from archive.api import Archive
 from archive.architecture.graph import Architecture, Layer
+from archive.benchmarks.measurement import Figure
 from archive.database.connection import Connection
 from archive.errors import QueryError, UsageError
-from archive.measurement import Figure
 from archive.queries import catalogue, saved
 from archive.server import embedded
 from archive.server.temporary import temporary_archive

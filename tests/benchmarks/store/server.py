@@ -23,10 +23,10 @@ from archive.api import Archive
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.nasbench_codec import nasbench201_text
+from archive.benchmarks.measurement import Figure
 from archive.database.connection import Connection
 from archive.errors import SettingsError, UsageError
 from archive.exchange.importers.external import ExternalResult, add
-from archive.measurement import Figure
 from archive.server import embedded
 from archive.server.temporary import temporary_archive
 from archive.spaces.tables import reader

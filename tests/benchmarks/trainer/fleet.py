@@ -29,8 +29,8 @@ import psutil
 from archive import connect, runtime
 from archive.api import Archive
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.database.connection import Connection
-from archive.measurement import Figure
 from archive.queue import workers
 from archive.server import embedded
 from archive.server.temporary import PREFIX as FOLDER

@@ -20,7 +20,7 @@ from statistics import fmean
 import torch
 
 from archive.architecture.graph import Architecture, Layer
-from archive.measurement import Figure
+from archive.benchmarks.measurement import Figure
 from archive.spaces import morphism
 from archive.trainer.fit.train import train
 from archive.trainer.morphism import inherited_weights

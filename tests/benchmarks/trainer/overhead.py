@@ -29,8 +29,8 @@ import torch
 from torch.nn import functional as F
 
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.errors import SettingsError, first_line
-from archive.measurement import Figure
 from archive.trainer.datasets.splits import DataPart, Splits
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.precision import choose, tf32_units

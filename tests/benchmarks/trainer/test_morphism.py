@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from archive import spaces
 from archive.trainer.fit.train import Outcome
-from archive.trainer.morphism.transfer import operations_between
+from archive.trainer.morphism.feasibility import operations_between
 from tests.benchmarks.trainer.morphism import _figures, chain
 
 

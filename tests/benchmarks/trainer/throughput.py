@@ -29,8 +29,8 @@ from typing import Any, Literal
 from archive import connect, spaces
 from archive.api import Archive
 from archive.architecture.graph import Architecture
+from archive.benchmarks.measurement import Figure
 from archive.database.connection import Connection
-from archive.measurement import Figure
 from archive.queue.updates import Completion, Report
 from archive.server.temporary import PREFIX as FOLDER
 from archive.server.temporary import temporary_archive

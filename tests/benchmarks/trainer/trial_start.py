@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from archive.architecture.graph import Architecture, Layer
+from archive.benchmarks.measurement import Figure
 from archive.errors import TrainingError
-from archive.measurement import Figure
 from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import EpochReport
 from archive.trainer.trial.process import TrialProcess

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from archive import __version__, runtime
+from archive.benchmarks.measurement import significant
 from archive.cli.bench.progress import bench_settings, finish
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
-from archive.measurement import significant
 from archive.searches.comparison.plan import table_problem
 
 if TYPE_CHECKING:

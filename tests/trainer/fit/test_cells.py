@@ -11,7 +11,7 @@ from archive.architecture.codec import from_nasbench101, from_nasbench201
 from archive.errors import InvalidArchitectureError
 from archive.spaces.darts.published import PUBLISHED
 from archive.trainer.fit.train import train
-from archive.trainer.morphism.transfer import operations_between
+from archive.trainer.morphism.feasibility import operations_between
 from archive.trainer.nn import builders
 from archive.trainer.nn.base import weighted_layers
 from archive.trainer.recipes.run import Cancelled

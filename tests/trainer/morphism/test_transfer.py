@@ -17,7 +17,7 @@ from archive.errors import InvalidArchitectureError
 from archive.spaces import morphism
 from archive.spaces.modifiers import apply
 from archive.trainer.morphism import transfer
-from archive.trainer.morphism.transfer import operations_between, preserving
+from archive.trainer.morphism.feasibility import operations_between, preserving
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support import examples

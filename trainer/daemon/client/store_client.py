@@ -48,8 +48,8 @@ from archive.trainer.daemon.result_spool import ResultSpool
 if TYPE_CHECKING:
     from archive.api import Archive
 
-FIRST_PAUSE = 0.01
-"""Half the pause after the queue was first found empty, in seconds."""
+FIRST_PAUSE = 0.02
+"""Shortest pause after the queue was first found empty, in seconds."""
 WAKE_UP_SECONDS = 0.05
 """Time between two looks at the modification time of the wake-up file."""
 

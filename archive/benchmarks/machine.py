@@ -14,8 +14,8 @@ from statistics import median
 
 from archive import kernels, spaces
 from archive.api import connect
+from archive.benchmarks.measurement import Figure
 from archive.errors import SettingsError, first_line
-from archive.measurement import Figure
 from archive.settings import Settings
 
 SECONDS = 3.0

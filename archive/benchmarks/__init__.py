@@ -1,0 +1,1 @@
+"""Measurements that users run, and statistics of measured values."""
