@@ -125,8 +125,8 @@ def fingerprint() -> str:
 
 def _make(folder: Path) -> None:
     folder.parent.parent.mkdir(parents=True, exist_ok=True)
-    for each in (folder.parent, folder):
-        each.mkdir(mode=0o700, exist_ok=True)
+    for path in (folder.parent, folder):
+        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def _prune(newest: Path) -> None:

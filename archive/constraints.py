@@ -124,7 +124,7 @@ def violation(constraints: Sequence[Constraint], values: Mapping[str, float | No
 
     0 exactly where all constraints are met.
     """
-    return sum(each.violation(values.get(each.name)) for each in constraints)
+    return sum(constraint.violation(values.get(constraint.name)) for constraint in constraints)
 
 
 def compute_cost(costs: KnownCosts, name: str, networks: Sequence[Any]) -> NDArray[np.float64]:

@@ -127,28 +127,28 @@ def _devices() -> Check:
 
 
 def _folder(home: Path) -> Check:
-    place = _existing(home)
-    if not os.access(place, os.W_OK):
+    path = _existing(home)
+    if not os.access(path, os.W_OK):
         return Check(
             "folder",
             "bad",
             f"{home} is not writable",
-            f"chmod u+w {place}, or choose another with --home",
+            f"chmod u+w {path}, or choose another with --home",
         )
 
     return Check("folder", "ok", str(home) if home.exists() else f"{home} (not created yet)")
 
 
 def _disk(home: Path) -> Check:
-    place = _existing(home)
-    free = shutil.disk_usage(place).free
+    path = _existing(home)
+    free = shutil.disk_usage(path).free
     free_space = f"{free / 2**30:.1f} GiB free"
     if free < LOW_DISK_BYTES:
         return Check(
             "disk",
             "note",
             free_space,
-            f"make room on the disk of {place}: databases and weights grow",
+            f"make room on the disk of {path}: databases and weights grow",
         )
 
     return Check("disk", "ok", free_space)

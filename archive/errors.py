@@ -101,12 +101,14 @@ class UnknownNameError(UsageError):
         super().__init__(f"{f'{owner} has no' if owner else 'unknown'} {kind} {shown!r}: {way_out}")
 
 
-def _near(name: str, known: Sequence[str]) -> list[str]:
+def _near(name: str, names: Sequence[str]) -> list[str]:
     """Return up to three names that were probably meant: those that contain the text, and those
     with a slip in it.
     """
-    longer = [each for each in known if len(name) > 1 and name.lower() in each.lower()]
-    similar = difflib.get_close_matches(name, known, n=3) if len(known) <= MOST_COMPARED else []
+    longer = [
+        candidate for candidate in names if len(name) > 1 and name.lower() in candidate.lower()
+    ]
+    similar = difflib.get_close_matches(name, names, n=3) if len(names) <= MOST_COMPARED else []
     return list(dict.fromkeys([*longer, *similar]))[:3]
 
 

@@ -115,16 +115,19 @@ def evaluations(
     )
     rows = [
         {
-            "evaluation": each.id,
-            **{name: getattr(each, name) for name in _EVALUATION},
-            "architecture": each.architecture.key,
-            "space": each.architecture.space,
-            "layers": len(each.architecture.layers),
-            "edges": len(each.architecture.edges),
-            **{f"metric_{name}": value for name, value in each.metrics.items()},
-            **{f"hyperparameter_{name}": value for name, value in each.hyperparameters.items()},
+            "evaluation": evaluation.id,
+            **{name: getattr(evaluation, name) for name in _EVALUATION},
+            "architecture": evaluation.architecture.key,
+            "space": evaluation.architecture.space,
+            "layers": len(evaluation.architecture.layers),
+            "edges": len(evaluation.architecture.edges),
+            **{f"metric_{name}": value for name, value in evaluation.metrics.items()},
+            **{
+                f"hyperparameter_{name}": value
+                for name, value in evaluation.hyperparameters.items()
+            },
         }
-        for each in results
+        for evaluation in results
     ]
     return _frame(
         rows, "evaluation", [*_EVALUATION, "architecture", "space", "layers", "edges"], _WHOLE
@@ -157,12 +160,12 @@ def proposals(archive: Archive, study: str) -> pd.DataFrame:
     archive.studies.get(study)
     rows = [
         {
-            "proposal": each.id,
-            "state": each.state.value,
-            "architecture": each.architecture_key,
-            **{name: getattr(each, name) for name in _PROPOSAL},
+            "proposal": proposal.id,
+            "state": proposal.state.value,
+            "architecture": proposal.architecture_key,
+            **{name: getattr(proposal, name) for name in _PROPOSAL},
         }
-        for each in archive.proposals.list(study)
+        for proposal in archive.proposals.list(study)
     ]
     return _frame(rows, "proposal", ["state", "architecture", *_PROPOSAL], ())
 
@@ -176,7 +179,7 @@ def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
     """
     snapshot = archive.studies.snapshot(study)
     pareto = hypervolumes.pareto_set(snapshot)
-    names = [each.name for each in snapshot.study.objectives]
+    names = [objective.name for objective in snapshot.study.objectives]
     rows = [
         {
             "proposal": view.id,
@@ -200,7 +203,7 @@ def hypervolume(archive: Archive, study: str) -> pd.DataFrame:
     pareto = hypervolumes.pareto_set(archive.studies.snapshot(study))
     history = () if pareto is None else pareto.history
     return _frame(
-        [{"number": at, "hypervolume": volume} for at, volume in history],
+        [{"number": number, "hypervolume": volume} for number, volume in history],
         "number",
         ["hypervolume"],
         (),
@@ -217,17 +220,20 @@ def _check_studies(archive: Archive, names: str | Sequence[str] | None) -> None:
         archive.studies.get(name)
 
 
-def _epochs(each: Evaluation) -> list[dict[str, Any]]:
-    epochs = each.curve.get(EPOCH, [])
-    others = {name: values for name, values in each.curve.items() if name != EPOCH}
+def _epochs(evaluation: Evaluation) -> list[dict[str, Any]]:
+    epochs = evaluation.curve.get(EPOCH, [])
+    others = {name: values for name, values in evaluation.curve.items() if name != EPOCH}
     # A user, or an earlier release, may have stored lists of different lengths.
     return [
         {
-            "evaluation": each.id,
+            "evaluation": evaluation.id,
             EPOCH: int(epoch),
-            **{name: values[at] if at < len(values) else None for name, values in others.items()},
+            **{
+                name: values[index] if index < len(values) else None
+                for name, values in others.items()
+            },
         }
-        for at, epoch in enumerate(epochs)
+        for index, epoch in enumerate(epochs)
     ]
 
 

@@ -75,8 +75,8 @@ def unreadable_record(error: Exception) -> str | None:
         # It quotes the text of the query.
         return None
 
-    found = _UNREADABLE.search(f"{_text(error)} {error}")
-    return None if found is None else found["record"] or ""
+    match = _UNREADABLE.search(f"{_text(error)} {error}")
+    return None if match is None else match["record"] or ""
 
 
 def translate(error: Exception, address: str, user: str, database: str | None) -> StoreError:
@@ -135,7 +135,7 @@ def out_of_memory(heap: str) -> QueryError:
 
 def _unreachable(error: Exception, address: str, text: str) -> str:
     # The driver's own text ends before the reason, or has none.
-    cause = next((each for each in _causes(error) if isinstance(each, OSError)), None)
+    cause = next((link for link in _causes(error) if isinstance(link, OSError)), None)
     scheme, _, rest = address.partition("://")
     if isinstance(cause, ssl.SSLCertVerificationError):
         return (
@@ -163,14 +163,18 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     left = [error]
     seen = set[int]()
     while left:
-        one = left.pop()
-        if id(one) in seen:
+        exception = left.pop()
+        if id(exception) in seen:
             continue
 
-        seen.add(id(one))
-        yield one
-        parts = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        left += [each for each in (one.__context__, one.__cause__, *parts) if each is not None]
+        seen.add(id(exception))
+        yield exception
+        parts = exception.exceptions if isinstance(exception, BaseExceptionGroup) else ()
+        left += [
+            related
+            for related in (exception.__context__, exception.__cause__, *parts)
+            if related is not None
+        ]
 
 
 def _text(error: Any) -> str:

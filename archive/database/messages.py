@@ -174,9 +174,9 @@ def encoded_size(value: Any) -> int:
     if kind is dict:
         # Most values of a table's rows are numbers, and a call for each would take twice the time.
         size = _HEADER
-        for name, each in value.items():
+        for name, item in value.items():
             size += _HEADER + len(name) if name.isascii() else encoded_size(name)
-            size += _NUMBER if type(each) in _NUMBERS else encoded_size(each)
+            size += _NUMBER if type(item) in _NUMBERS else encoded_size(item)
 
         return size
 

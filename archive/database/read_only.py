@@ -275,14 +275,14 @@ def _name_parts(tokens: list[Token], position: int) -> list[str]:
     return parts
 
 
-def _refuse(text: str, at: int, why: str) -> None:
+def _refuse(text: str, position: int, why: str) -> None:
     raise ReadOnlyError(
-        f"this query could change the archive: {why} ({_place(text, at)}); "
+        f"this query could change the archive: {why} ({_place(text, position)}); "
         "allow it to write (--write, write=True), or put a name in backticks"
     )
 
 
-def _place(text: str, at: int) -> str:
-    line = text.count("\n", 0, at) + 1
-    column = at - (text.rfind("\n", 0, at) + 1) + 1
+def _place(text: str, position: int) -> str:
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
     return f"line {line}, column {column}"

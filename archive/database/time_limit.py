@@ -156,7 +156,7 @@ def without_mark(message: str, statement: str) -> str:
     """
     lines = statement.split("\n")
 
-    def end(place: re.Match[str]) -> str:
-        return f"line {len(lines)}:{len(lines[-1])}" if int(place[1]) > len(lines) else place[0]
+    def end(match: re.Match[str]) -> str:
+        return f"line {len(lines)}:{len(lines[-1])}" if int(match[1]) > len(lines) else match[0]
 
     return _PLACE.sub(end, _MARK.sub("", message).strip())

@@ -305,8 +305,8 @@ def _collect(result: neo4j.Result, skip: int, limit: int | None) -> QueryResult:
     columns = list(result.keys())
     rows: list[tuple[Any, ...]] = []
     truncated = False
-    for place, record in enumerate(result):
-        if place < skip:
+    for index, record in enumerate(result):
+        if index < skip:
             continue
 
         if limit is not None and len(rows) == limit:
@@ -429,18 +429,18 @@ def columns_of(cypher: str) -> list[str]:
     """Return the names of a query's columns; empty for a text without RETURN or with `RETURN *`."""
     pieces = list(_outside_brackets(cypher))
     clauses = [
-        at
-        for at, piece in enumerate(pieces)
-        if piece.text.upper() == "RETURN" and not _is_name(pieces, at)
+        index
+        for index, piece in enumerate(pieces)
+        if piece.text.upper() == "RETURN" and not _is_name(pieces, index)
     ]
     if not clauses:
         return []
 
     returned = pieces[clauses[-1] + 1 :]
     ends = (
-        at
-        for at, one in enumerate(returned)
-        if one.text.upper() in _AFTER_RETURN and not _is_name(returned, at)
+        index
+        for index, piece in enumerate(returned)
+        if piece.text.upper() in _AFTER_RETURN and not _is_name(returned, index)
     )
     returned = returned[: next(ends, len(returned))]
     if returned and returned[0].text.upper() == "DISTINCT":
@@ -468,8 +468,8 @@ def _outside_brackets(cypher: str) -> Iterator[_Piece]:
         depth += match[0] in ("(", "[", "{")
 
 
-def _is_name(pieces: Sequence[_Piece], at: int) -> bool:
-    return at > 0 and pieces[at - 1].text.upper() in _BEFORE_A_NAME
+def _is_name(pieces: Sequence[_Piece], index: int) -> bool:
+    return index > 0 and pieces[index - 1].text.upper() in _BEFORE_A_NAME
 
 
 def _name(cypher: str, item: Sequence[_Piece]) -> str:

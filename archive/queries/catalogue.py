@@ -99,7 +99,7 @@ def get(name: str) -> SavedQuery:
     head = list(takewhile(lambda line: line.startswith("//"), text.splitlines()))
     summary = " ".join(line.removeprefix("// ") for line in head if not line.startswith("// $"))
     parameters = [_parameter(line) for line in head if line.startswith("// $")]
-    return SavedQuery(name, summary, {each.name: each for each in parameters}, text)
+    return SavedQuery(name, summary, {parameter.name: parameter for parameter in parameters}, text)
 
 
 def check(name: str, values: Mapping[str, Any]) -> None:

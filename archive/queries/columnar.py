@@ -94,15 +94,15 @@ def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
     holding = [set(result_columns.parts(text)) for text in texts]
     rows = []
     for operation in sorted(set().union(*holding)):
-        chosen = np.flatnonzero(np.array([operation in held for held in holding])[sets])
-        best = chosen[better * values[chosen] == (better * values[chosen]).max()]
-        first = min(keys[networks[at]] for at in best)
-        mean = float(values[chosen].mean())
+        positions = np.flatnonzero(np.array([operation in names for names in holding])[sets])
+        best = positions[better * values[positions] == (better * values[positions]).max()]
+        first = min(keys[networks[index]] for index in best)
+        mean = float(values[positions].mean())
         rows.append(
             (
                 operation,
-                _different(networks[chosen]),
-                len(chosen),
+                _different(networks[positions]),
+                len(positions),
                 float(values[best[0]]),
                 mean,
                 first,
@@ -137,11 +137,11 @@ def _motif(group: Sequence[StudyResults], params: Parameters) -> Rows:
     spaces, names = _codes(columns["space"])
     for space in sorted(names):
         for motif in (True, False):
-            chosen = (spaces == names.index(space)) & (has == motif)
-            chosen_values = values[chosen]
+            selected = (spaces == names.index(space)) & (has == motif)
+            chosen_values = values[selected]
             if len(chosen_values):
                 std = float(chosen_values.std(ddof=1)) if len(chosen_values) > 1 else 0.0
-                count = _different(networks[chosen])
+                count = _different(networks[selected])
                 numbers = (
                     float(chosen_values.mean()),
                     std,
@@ -154,7 +154,8 @@ def _motif(group: Sequence[StudyResults], params: Parameters) -> Rows:
 def _has(text: str, convolutions: set[str], past: set[str]) -> bool:
     named = (part.split(">") for part in result_columns.parts(text))
     return any(
-        one in convolutions and two in convolutions and skip in past for one, two, skip in named
+        first in convolutions and second in convolutions and skip in past
+        for first, second, skip in named
     )
 
 
@@ -205,37 +206,37 @@ def frontier(
     return QueryResult(["protocol", "objective", "architecture", "value", "cost"], rows)
 
 
-def _met(one: StudyResults, constraints: Sequence[Constraint], trained: bool) -> StudyResults:
+def _met(study: StudyResults, constraints: Sequence[Constraint], trained: bool) -> StudyResults:
     """Return the results that meet constraints, those alone that reuse no other one if
     `trained`.
     """
-    feasible = result_columns.feasible(constraints, one.columns)
+    feasible = result_columns.feasible(constraints, study.columns)
     if trained:
         feasible = [
             met and source is None
-            for met, source in zip(feasible, one.columns["answered_from"], strict=True)
+            for met, source in zip(feasible, study.columns["answered_from"], strict=True)
         ]
 
     return replace(
-        one,
-        columns={name: list(compress(column, feasible)) for name, column in one.columns.items()},
+        study,
+        columns={name: list(compress(column, feasible)) for name, column in study.columns.items()},
     )
 
 
 def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence[str]) -> Rows:
     columns, values, (_, *places) = _usable(group)
     sources = [columns.get(name, [None] * len(values)) for name in names]
-    known = [
+    amounts = [
         next((value for value in row if value is not None), None)
         for row in zip(*sources, strict=True)
     ]
-    usable = np.flatnonzero([value is not None and not math.isnan(value) for value in known])
-    costs = np.array([known[at] for at in usable], np.float64)
+    usable = np.flatnonzero([value is not None and not math.isnan(value) for value in amounts])
+    costs = np.array([amounts[index] for index in usable], np.float64)
     scores = values[usable] * _sign(group, params)
     for at in hypervolume.find_front(costs, scores):
         same = usable[(costs == costs[at]) & (scores == scores[at])]
-        first = min(columns["architecture"][one] for one in same)
-        yield *places, first, float(values[usable[at]]), known[usable[at]]
+        first = min(columns["architecture"][row] for row in same)
+        yield *places, first, float(values[usable[at]]), amounts[usable[at]]
 
 
 def duplicates(
@@ -256,7 +257,7 @@ def duplicates(
         results = result_columns.read(
             connection, names, ["functional_key", "answered_from"], deadline
         )
-        if any(one.columns["number"] or one.others for one in results):
+        if any(study.columns["number"] or study.others for study in results):
             rows.append((task, protocol, *_repeats(connection, results)))
 
     return QueryResult([*columns, "trained_again"], rows)
@@ -264,10 +265,10 @@ def duplicates(
 
 def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[Any, ...]:
     proposals, trainings, studies = (defaultdict[str, int](int) for _ in range(3))
-    for one in results:
-        keys = one.columns["functional_key"]
-        sources = one.columns["answered_from"]
-        every = [*keys, *(row["functional_key"] for row in one.others)]
+    for study in results:
+        keys = study.columns["functional_key"]
+        sources = study.columns["answered_from"]
+        every = [*keys, *(row["functional_key"] for row in study.others)]
         for key in every:
             proposals[key] += 1
 
@@ -278,14 +279,17 @@ def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[A
             trainings[key] += 1
 
     answers = [
-        source for one in results for source in one.columns["answered_from"] if source is not None
+        source
+        for study in results
+        for source in study.columns["answered_from"]
+        if source is not None
     ]
-    known = connection.read(
+    durations = connection.read(
         lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))}
     )
-    saved = [known[source] for source in answers if known.get(source) is not None]
+    saved = [durations[source] for source in answers if durations.get(source) is not None]
     several = sum(count > 1 for count in studies.values())
-    answered = sum(source in known for source in answers)
+    answered = sum(source in durations for source in answers)
     again = sum(count - 1 for count in trainings.values())
     return (
         sum(proposals.values()),
@@ -314,22 +318,22 @@ def proposals_of(
         else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
     )
     results = result_columns.read(connection, every, _BASED, deadline)
-    texts = {text for one in results for text in one.columns["based_on"]}
-    texts |= {row["based_on"] for one in results for row in one.others}
+    texts = {text for study in results for text in study.columns["based_on"]}
+    texts |= {row["based_on"] for study in results for row in study.others}
     others = {name for text in texts for name in contributions.studies_of(text)} - set(every)
     results += result_columns.read(connection, sorted(others), _BASED, deadline)
-    results.sort(key=lambda one: one.study)
-    rows = [row for one in results for row in _proposals(one, requested in (None, one.study))]
+    results.sort(key=lambda study: study.study)
+    rows = [row for study in results for row in _proposals(study, requested in (None, study.study))]
     return QueryResult(["study", "direction", "number", "agent", "value", "based_on"], rows)
 
 
-def _proposals(one: StudyResults, requested: bool) -> list[tuple[Any, ...]]:
-    rows = list(zip(*(one.columns[name] for name in _BASED), strict=True))
-    if one.others:
-        rows += [(row["number"], row["agent"], None, row["based_on"]) for row in one.others]
+def _proposals(study: StudyResults, requested: bool) -> list[tuple[Any, ...]]:
+    rows = list(zip(*(study.columns[name] for name in _BASED), strict=True))
+    if study.others:
+        rows += [(row["number"], row["agent"], None, row["based_on"]) for row in study.others]
         rows.sort(key=lambda row: int(row[0]))
 
-    return [(one.study, one.direction, number, agent, value, basis if requested else None)
+    return [(study.study, study.direction, number, agent, value, basis if requested else None)
             for number, agent, value, basis in rows]  # fmt: skip
 
 
@@ -378,7 +382,7 @@ def _of_tasks(
             group = result_columns.read(
                 connection, groups.get((row["task"], row["protocol"]), []), columns, deadline
             )
-            if measured > sum(len(one.columns["number"]) for one in group):
+            if measured > sum(len(study.columns["number"]) for study in group):
                 return None
 
             per_task += result_columns.by_objective(group, params.get("objective"))
@@ -396,7 +400,7 @@ def _sign(group: Sequence[StudyResults], params: Parameters) -> float:
     """
     minimise = params["minimise"]
     if minimise is None:
-        minimise = {one.direction for one in group} == {"minimise"}
+        minimise = {study.direction for study in group} == {"minimise"}
 
     return -1.0 if minimise else 1.0
 
@@ -407,7 +411,7 @@ def _usable(
     """Return the columns of whole results with a number as value, these values, and task, protocol
     and objective.
     """
-    columns = result_columns.joined([one.columns for one in group])
+    columns = result_columns.joined([study.columns for study in group])
     values = np.array(columns["value"], np.float64)
     usable = ~np.isnan(values) & np.array([partial is None for partial in columns["partial"]], bool)
     if not usable.all():

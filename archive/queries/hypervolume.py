@@ -80,7 +80,7 @@ def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> 
     """
     study = snapshot.study
     objectives = snapshot.study.objectives
-    signs = np.array([sign(each.direction) for each in objectives])
+    signs = np.array([sign(objective.direction) for objective in objectives])
     point = None if reference is None else _point(reference, objectives)
     complete = [view for view in snapshot.proposals if view.state is State.COMPLETE]
     means = list(averaged(complete))
@@ -98,16 +98,16 @@ def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> 
         for view, volume in zip(complete, volumes(stages, worst), strict=True)
         if volume is not None
     ]
-    chosen = front_of(scores)
+    front = front_of(scores)
     return ParetoSet(
         objectives,
-        tuple(views[at] for at in chosen),
-        tuple(tuple((signs * scores[at]).tolist()) for at in chosen),
+        tuple(views[index] for index in front),
+        tuple(tuple((signs * scores[index]).tolist()) for index in front),
         tuple((signs * worst).tolist()),
         reached[-1][1],
         tuple(reached),
         met - len(views),
-        tuple(counts[key_of(views[at])] for at in chosen),
+        tuple(counts[key_of(views[index])] for index in front),
     )
 
 
@@ -119,7 +119,7 @@ def _point(reference: Sequence[float], objectives: Sequence[Objective]) -> Array
         point = np.empty(0)
 
     if point.shape != (len(objectives),) or not np.isfinite(point).all():
-        names = ", ".join(each.name for each in objectives)
+        names = ", ".join(objective.name for objective in objectives)
         raise UsageError(
             f"the reference point needs a finite number for each of {names}, got {reference!r:.80}"
         )
@@ -154,20 +154,20 @@ def volumes(
     reached = list[float | None]()
     volume = 0.0
     for group, row in stages:
-        at = place[group]
-        changed = row is not None or np.isfinite(rows[at]).all()
-        rows[at] = -np.inf if row is None else row
-        if at in front:
+        index = place[group]
+        changed = row is not None or np.isfinite(rows[index]).all()
+        rows[index] = -np.inf if row is None else row
+        if index in front:
             # Points that it dominated may belong to the front now. Without it, the front would stay
             # as it is.
             front = [
-                one
-                for one in np.flatnonzero(nondominated(rows)).tolist()
-                if np.isfinite(rows[one]).all()
+                other
+                for other in np.flatnonzero(nondominated(rows)).tolist()
+                if np.isfinite(rows[other]).all()
             ]
             volume = hypervolume(rows[front], reference)
         elif row is not None and not (rows[front] >= row).all(axis=1).any():
-            front = [*np.compress(~(rows[front] <= row).all(axis=1), front).tolist(), at]
+            front = [*np.compress(~(rows[front] <= row).all(axis=1), front).tolist(), index]
             volume = max(volume, hypervolume(rows[front], reference))
 
         reached.append(volume if changed else None)
@@ -195,7 +195,9 @@ def history(scores: Array, reference: Array) -> Array:
         scores: (n, M) float64, larger is better; a row with a NaN or an infinity adds nothing.
         reference: (M,) float64: r.
     """
-    stages = [(at, row if np.isfinite(row).all() else None) for at, row in enumerate(scores)]
+    stages = [
+        (position, row if np.isfinite(row).all() else None) for position, row in enumerate(scores)
+    ]
     reached = [0.0 if volume is None else volume for volume in volumes(stages, reference)]
     return np.maximum.accumulate(np.array(reached, np.float64))
 

@@ -73,12 +73,12 @@ def lineage(
     path = _longest(connection, study.name, best, deadline)
     steps = [
         {
-            "step": at,
+            "step": position,
             "key": key,
-            "parent": path[at - 1][0] if at else None,
+            "parent": path[position - 1][0] if position else None,
             "operations": operations,
         }
-        for at, (key, operations) in enumerate(path)
+        for position, (key, operations) in enumerate(path)
     ]
     return _run(
         connection,
@@ -146,9 +146,9 @@ def _best(connection: Connection, study: Study, deadline: float) -> str | None:
     Results that meet the constraints come first, then whole ones, then those with a finite value of
     each objective.
     """
-    further = [METRIC + each.name for each in study.further]
+    further = [METRIC + objective.name for objective in study.further]
     names = ["value", "partial", "architecture", *further]
-    limited = [METRIC + each.name for each in study.constraints]
+    limited = [METRIC + constraint.name for constraint in study.constraints]
     best: tuple[tuple[bool, bool, bool, float], str] | None = None
     for one in result_columns.read(
         connection, [study.name], [*dict.fromkeys([*names, *limited])], deadline

@@ -143,8 +143,8 @@ def _values(name: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     set_values = dict(parameters or {})
     catalogue.check(name, set_values)
     values = {
-        each.name: set_values.get(each.name, each.default)
-        for each in catalogue.get(name).parameters.values()
+        parameter.name: set_values.get(parameter.name, parameter.default)
+        for parameter in catalogue.get(name).parameters.values()
     }
     # The name of a study may be 7, which the command line parses as a number.
     return {
@@ -168,7 +168,7 @@ def _check_names(connection: Connection, values: Mapping[str, Any]) -> None:
         )
         if objective not in objectives:
             of = "".join(
-                f" of the {kind} {each!r}" for kind, each in asked.items() if each is not None
+                f" of the {kind} {value!r}" for kind, value in asked.items() if value is not None
             )
             raise UnknownNameError(f"objective{of}", objective, objectives, "no study has one")
 
@@ -179,7 +179,7 @@ def _check_task(connection: Connection, task: str | None, protocol: str | None) 
     if task is not None and task not in tasks:
         raise UnknownNameError("task", task, tasks, "the archive has results of none yet")
 
-    protocols = {each for name, each in known if task in (None, name)}
+    protocols = {protocol for name, protocol in known if task in (None, name)}
     if protocol is not None and protocol not in protocols:
         of = "" if task is None else f" of the task {task!r}"
         raise UnknownNameError(f"protocol{of}", protocol, protocols, "the archive has none yet")

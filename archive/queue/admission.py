@@ -204,21 +204,24 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
         return []
 
     suggested = [suggestion.architecture for suggestion in request.suggestions]
-    chosen = _new(request, known(tx, request.study, suggested) if request.unique else set())[
+    positions = _new(request, known(tx, request.study, suggested) if request.unique else set())[
         : request.most
     ]
-    chosen = chosen[: _room(tx, request, study["budget"], total, len(chosen))]
-    if not chosen:
+    positions = positions[: _room(tx, request, study["budget"], total, len(positions))]
+    if not positions:
         return []
 
-    admitted = [request.suggestions[at] for at in chosen]
+    admitted = [request.suggestions[position] for position in positions]
     based_on = None if request.basis is None else to_json(request.basis)
-    rows = [_row(request, number, at, based_on) for number, at in enumerate(chosen, first)]
+    rows = [
+        _row(request, number, position, based_on)
+        for number, position in enumerate(positions, first)
+    ]
     architectures.store(tx, _networks(admitted))
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
     times = write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)["times"]
     times_of = {id_: {"created": created, "finished": finished} for id_, created, finished in times}
-    results = _results(request, rows, chosen, times_of)
+    results = _results(request, rows, positions, times_of)
     complete(tx, results)
     architectures.morph(tx, _morphs(admitted))
     states = {result.id: {"state": result.state} for result in results}
@@ -254,7 +257,7 @@ def _locked(tx: ManagedTransaction, request: Request) -> Record:
     return study
 
 
-def _new(request: Request, known: set[str]) -> list[int]:
+def _new(request: Request, existing: set[str]) -> list[int]:
     """Return the positions of the suggestions whose network is new to the study and to the
     request.
     """
@@ -262,18 +265,18 @@ def _new(request: Request, known: set[str]) -> list[int]:
         return list(range(len(request.suggestions)))
 
     new = []
-    for at, suggestion in enumerate(request.suggestions):
+    for position, suggestion in enumerate(request.suggestions):
         key = suggestion.architecture.functional_key
-        if key not in known or getattr(suggestion, "repeat", False):
-            known.add(key)
-            new.append(at)
+        if key not in existing or getattr(suggestion, "repeat", False):
+            existing.add(key)
+            new.append(position)
 
     return new
 
 
-def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[str, Any]:
-    suggestion = request.suggestions[at]
-    outcome = None if request.outcomes is None else request.outcomes[at]
+def _row(request: Request, number: int, position: int, based_on: str | None) -> dict[str, Any]:
+    suggestion = request.suggestions[position]
+    outcome = None if request.outcomes is None else request.outcomes[position]
 
     def optional(name: str) -> Any:
         return getattr(suggestion, name, None)
@@ -300,7 +303,7 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
             for name in ("created", "started", "finished")
             if optional(name) is not None
         },
-        "request": request.token if request.tokens is None else request.tokens[at],
+        "request": request.token if request.tokens is None else request.tokens[position],
         "based_on": based_on,
         "seconds": _number(request.seconds),
     }
@@ -320,12 +323,12 @@ def _state(outcome: Result | str | None) -> str | None:
 def _results(
     request: Request,
     rows: Iterable[Mapping[str, Any]],
-    chosen: Iterable[int],
+    positions: Iterable[int],
     times: Mapping[str, Mapping[str, int]],
 ) -> list[ProposalResult]:
     results = []
-    for row, at in zip(rows, chosen, strict=True):
-        outcome = request.outcomes[at] if request.outcomes else None
+    for row, position in zip(rows, positions, strict=True):
+        outcome = request.outcomes[position] if request.outcomes else None
         if isinstance(outcome, Result):
             state = State.PRUNED if outcome.partial else State.COMPLETE
             results.append(

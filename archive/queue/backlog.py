@@ -190,7 +190,8 @@ def lacking(
     rows = connection.read(lambda tx: tx.run(STUDIES, names=sorted(studies)).data())
     reasons = {
         row["study"]: [
-            one.capabilities.lacks(row["task"], row["protocol"], row["space"]) for one in statuses
+            status.capabilities.lacks(row["task"], row["protocol"], row["space"])
+            for status in statuses
         ]
         for row in rows
     }

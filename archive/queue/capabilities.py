@@ -105,7 +105,9 @@ class ClaimFilter:
         """Return the parameters of the query of a claim."""
         return {
             "excluded": sorted(
-                name for name, (allowed, at) in self._decided.items() if not allowed and _recent(at)
+                name
+                for name, (allowed, moment) in self._decided.items()
+                if not allowed and _recent(moment)
             ),
             "memory": FOREVER if self.memory_bytes is None else self.memory_bytes,
             "alone": FOREVER if self.alone_bytes is None else self.alone_bytes,
@@ -140,5 +142,5 @@ def _among(task: str, known: tuple[str, ...]) -> bool:
     )
 
 
-def _recent(at: float) -> bool:
-    return at > 0.0 and time.monotonic() - at < RECHECK_SECONDS
+def _recent(moment: float) -> bool:
+    return moment > 0.0 and time.monotonic() - moment < RECHECK_SECONDS

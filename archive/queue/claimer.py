@@ -188,18 +188,22 @@ class Claimer:
 
     def _complete(self, request: ClaimRequest, taken: Sequence[Taken]) -> list[Claim]:
         """Return claims with their networks and studies."""
-        self._architectures.remember(one.network for one in taken if one.network and one.network[0])
+        self._architectures.remember(
+            entry.network for entry in taken if entry.network and entry.network[0]
+        )
         # Proposals with unreadable networks are left out; their leases expire.
-        networks = self._architectures.get_readable(one.proposal.architecture_key for one in taken)
+        networks = self._architectures.get_readable(
+            entry.proposal.architecture_key for entry in taken
+        )
         return [
             Claim(
-                one.proposal,
+                entry.proposal,
                 network,
-                self._study(one.proposal.study, one.study_created),
+                self._study(entry.proposal.study, entry.study_created),
                 request.token,
             )
-            for one in taken
-            if (network := networks.get(one.proposal.architecture_key)) is not None
+            for entry in taken
+            if (network := networks.get(entry.proposal.architecture_key)) is not None
         ]
 
     def _study(self, name: str, created: int | None) -> Study:

@@ -161,7 +161,7 @@ class QueueView:
     def without(self, ids: Sequence[str]) -> QueueView:
         """Return the view without some waiting proposals, and without the expired leases."""
         gone = frozenset(ids)
-        return QueueView([one for one in self.waiting if one[0] not in gone], self.others)
+        return QueueView([entry for entry in self.waiting if entry[0] not in gone], self.others)
 
 
 @dataclass(frozen=True)
@@ -227,21 +227,21 @@ def take(
     if again and (taken := held(tx, request)):
         return taken
 
-    at = {
+    parameters = {
         "ids": ids,
         "worker": request.worker,
         "token": request.token,
         "milliseconds": request.milliseconds,
     }
-    return _taken(tx.run(TAKE, at, count=request.count).data())
+    return _taken(tx.run(TAKE, parameters, count=request.count).data())
 
 
 def held(tx: ManagedTransaction, request: ClaimRequest) -> list[Taken]:
     """Return the proposals that the request was granted before, by number, and renew their
     leases.
     """
-    at = {"study": request.study, "state": State.RUNNING.value, "token": request.token}
-    return _taken(tx.run((OF_ANY if request.study is None else OF_STUDY) + HELD, at).data())
+    parameters = {"study": request.study, "state": State.RUNNING.value, "token": request.token}
+    return _taken(tx.run((OF_ANY if request.study is None else OF_STUDY) + HELD, parameters).data())
 
 
 def look(

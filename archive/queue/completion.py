@@ -127,12 +127,12 @@ def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
     recorded = (
         {row["id"]: row["keys"] for row in tx.run(RECORDED, ids=candidates)} if candidates else {}
     )
-    first = [one for one in results if one.id not in recorded]
-    later = [one for one in results if one.id in recorded]
+    first = [result for result in results if result.id not in recorded]
+    later = [result for result in results if result.id in recorded]
     for part in messages.parts(map(_row, first)):
         write_all(tx, COMPLETE, part)
 
-    for part in messages.parts(_row(one, recorded[one.id]) for one in later):
+    for part in messages.parts(_row(result, recorded[result.id]) for result in later):
         write_all(tx, COMPLETE_AGAIN, part)
 
     if later:
@@ -146,38 +146,42 @@ def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> 
     The other proposals stay as they are. So do proposals whose reports had curves that the result
     lacks.
     """
-    rows = [_row(one) for one in sorted(results, key=lambda one: one.id)]
+    rows = [_row(one) for one in sorted(results, key=lambda result: result.id)]
     return int(tx.run(COMPLETE, rows=rows).single(strict=True)["written"])
 
 
 def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
     """Store the addresses of the weights that were kept."""
-    saved = [{"id": one.id, **vars(one.result.weights)} for one in results if one.result.weights]
+    saved = [
+        {"id": result.id, **vars(result.result.weights)}
+        for result in results
+        if result.result.weights
+    ]
     if saved:
         write_all(tx, WEIGHTS, saved)
 
 
-def _row(one: ProposalResult, recorded: Iterable[str] = ()) -> dict[str, Any]:
+def _row(result: ProposalResult, recorded: Iterable[str] = ()) -> dict[str, Any]:
     """Return the row of a result, which removes the `recorded` curves and metrics of an earlier
     one.
     """
     # The curve moves to the evaluation.
-    curve = list(curve_properties(one.result.curve))
+    curve = list(curve_properties(result.result.curve))
     earlier = dict.fromkeys(name for name in recorded if name.startswith((CURVE, METRIC)))
     return {
-        "id": one.id,
-        "study": study_of(one.id),
-        "holder": one.holder,
-        "architecture": one.architecture,
+        "id": result.id,
+        "study": study_of(result.id),
+        "holder": result.holder,
+        "architecture": result.architecture,
         "curve": curve,
         "changes": {
-            "state": one.state.value,
+            "state": result.state.value,
             "reason": None,
             "cause": None,
             **dict.fromkeys(curve),
-            **one.changes,
+            **result.changes,
         },
-        "finished": one.finished,
-        "properties": {**earlier, **result_properties(one.result)},
-        "weights": [vars(one.result.weights)] if one.result.weights else [],
+        "finished": result.finished,
+        "properties": {**earlier, **result_properties(result.result)},
+        "weights": [vars(result.result.weights)] if result.result.weights else [],
     }

@@ -152,8 +152,8 @@ class EventFollower:
         """
         # This query comes first, so that a proposal that ends between the two queries is still
         # reported.
-        at = {"study": self._study, "id": self._proposal}
-        progress = self._connection.read(lambda tx: tx.run(PROGRESS, at).single())
+        parameters = {"study": self._study, "id": self._proposal}
+        progress = self._connection.read(lambda tx: tx.run(PROGRESS, parameters).single())
         entries = _entries(self._connection, self._study, self._proposal, self._since)
         if progress is None or (self._since is None and not entries):
             _check_names(self._connection, self._study, self._proposal)
@@ -181,8 +181,10 @@ def _entries(
         return proposals, tx.run(CLAIMS, ids=[row["id"] for row in proposals]).data()
 
     proposals, claims = connection.read(work)
-    held = {id_: list(rows) for id_, rows in groupby(claims, key=lambda row: str(row["id"]))}
-    entries = [entry for row in proposals for entry in _of_proposal(row, held.get(row["id"], []))]
+    by_proposal = {id_: list(rows) for id_, rows in groupby(claims, key=lambda row: str(row["id"]))}
+    entries = [
+        entry for row in proposals for entry in _of_proposal(row, by_proposal.get(row["id"], []))
+    ]
     # The sort is stable: events of equal time keep their causal order.
     return sorted(entries, key=lambda entry: (entry.at is None, entry.at or 0))
 
@@ -204,7 +206,7 @@ def _of_proposal(row: Row, claims: Sequence[Row]) -> list[Entry]:
     by_attempt = failed and bool(claims) and claims[-1]["outcome"] == "failed"
     times = row["cancelled"] or []
     entries = [_entry(row, row["created"], "proposed", row["agent"], _suggestion(row))]
-    entries += [_entry(row, at, "retried") for at in row["retried"] or ()]
+    entries += [_entry(row, moment, "retried") for moment in row["retried"] or ()]
     for at in times:
         reason = row["reason"] if cancelled and at == times[-1] else None
         entries.append(_entry(row, at, "cancelled", details={"reason": reason}))
@@ -232,7 +234,7 @@ def _attempts(row: Row, claims: Sequence[Row], by_attempt: bool) -> Iterator[Ent
     retries = list(row["retried"] or ())
     for claim in claims:
         if retries and retries[0] <= claim["at"]:
-            retries = [at for at in retries if at > claim["at"]]
+            retries = [moment for moment in retries if moment > claim["at"]]
             attempt = 1
 
         yield _entry(row, claim["at"], "claimed", claim["worker"], {"attempt": attempt})
@@ -280,8 +282,8 @@ def _entry(
     details: Row | None = None,
     log: str | None = None,
 ) -> Entry:
-    known = {name: value for name, value in (details or {}).items() if value is not None}
-    return Entry(at, row["id"], row["number"], event, who, known, log or None)
+    stored = {name: value for name, value in (details or {}).items() if value is not None}
+    return Entry(at, row["id"], row["number"], event, who, stored, log or None)
 
 
 def _suggestion(row: Row) -> dict[str, Any]:

@@ -129,8 +129,13 @@ def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
         return
 
     rows = [
-        {"id": each.id, "properties": each.properties, "lease": each.lease, "suspect": each.suspect}
-        for each in changes
+        {
+            "id": change.id,
+            "properties": change.properties,
+            "lease": change.lease,
+            "suspect": change.suspect,
+        }
+        for change in changes
     ]
     write_all(tx, APPLY, rows)
     ends = [{"id": change.id, **change.claim_end} for change in changes if change.claim_end]
@@ -151,8 +156,8 @@ def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -
         LeaseLostError: The token does not hold the proposal.
     """
     _check_holder(row, token)
-    known = {} if curve is None else curve_properties(curve)
-    return Change(row["id"], {**known, "lease": milliseconds}, lease=milliseconds)
+    properties = {} if curve is None else curve_properties(curve)
+    return Change(row["id"], {**properties, "lease": milliseconds}, lease=milliseconds)
 
 
 def finish(row: Row, token: str, state: State) -> Change:
@@ -208,7 +213,7 @@ def exhaust(
     _check_holder(row, token)
     needed = max(row["memory_bytes"] or 0, memory.needed)
     if not memory.alone and needed <= memory.capacity:
-        known = {"memory_bytes": needed, "alone": True}
+        properties = {"memory_bytes": needed, "alone": True}
         # Programs other than trainers may share the device each time.
         again = (
             _lose(row, limit, end)
@@ -216,17 +221,17 @@ def exhaust(
             else _leave(row, row["attempts"], State.WAITING, end)
         )
     elif memory.capacity < largest:
-        known = {"memory_bytes": max(needed, memory.capacity + 1)}
+        properties = {"memory_bytes": max(needed, memory.capacity + 1)}
         again = _leave(row, row["attempts"], State.WAITING, end)
     else:
-        known = {"memory_bytes": needed}
+        properties = {"memory_bytes": needed}
         final = replace(
             end,
             reason=f"{end.reason}; alone on the largest device ({memory.capacity / 2**30:.1f} GiB)",
         )
         again = _leave(row, row["attempts"], given_up(row), final)
 
-    return replace(again, properties={**again.properties, **known})
+    return replace(again, properties={**again.properties, **properties})
 
 
 def release(row: Row, token: str, refusal: End | None = None) -> Change | None:

@@ -100,14 +100,14 @@ def pause(tx: ManagedTransaction, ended: Sequence[RungResult]) -> None:
     """Record rung, value and epochs on the claims of results at a rung."""
     paused = [
         {
-            "id": one.id,
-            "token": one.token,
-            "rung": one.rung,
-            "value": one.result.value,
-            "epochs": one.result.epochs,
+            "id": result.id,
+            "token": result.token,
+            "rung": result.rung,
+            "value": result.result.value,
+            "epochs": result.result.epochs,
         }
-        for one in ended
-        if one.rung is not None and one.result.partial
+        for result in ended
+        if result.rung is not None and result.result.partial
     ]
     if paused:
         tx.run(PAUSED, rows=paused).consume()
@@ -123,10 +123,12 @@ def promote(
         studies: The studies with rungs by name.
         ended: The results that this transaction has stored.
     """
-    for name in sorted({study_of(one.id) for one in ended} & studies.keys()):
+    for name in sorted({study_of(result.id) for result in ended} & studies.keys()):
         study = studies[name]
-        own = [one for one in ended if one.rung is not None and study_of(one.id) == name]
-        promoted, borders = _near(study, own) or _of_all(tx, name, study)
+        of_study = [
+            result for result in ended if result.rung is not None and study_of(result.id) == name
+        ]
+        promoted, borders = _near(study, of_study) or _of_all(tx, name, study)
         _wait(tx, [proposal_id(name, number) for number in promoted])
         tx.run(KEEP, study=name, borders=borders.dump()).consume()
 
@@ -140,8 +142,8 @@ def _near(study: RungStudy, ended: Sequence[RungResult]) -> tuple[list[int], Stu
         return None
 
     borders = StudyBorders.parse(study, study.borders)
-    for one in ended:
-        borders.insert(one.standing(study), len(one.before))
+    for result in ended:
+        borders.insert(result.standing(study), len(result.before))
 
     promoted = borders.promote()
     return None if promoted is None else (promoted, borders)
@@ -254,7 +256,7 @@ class RungBorder:
 
     def leave(self, number: int) -> None:
         """Note that a proposal is no longer paused at this rung."""
-        self.new = [each for each in self.new if each != number]
+        self.new = [other for other in self.new if other != number]
         self.nearest = [
             place._replace(paused=False) if place.number == number else place
             for place in self.nearest
@@ -312,9 +314,11 @@ class StudyBorders:
         every = list(standings)
         borders = []
         for rung in range(len(study.rungs.epochs) - 1):
-            finished = [one for one in every if len(one.values) > rung]
+            finished = [standing for standing in every if len(standing.values) > rung]
             usable = sorted(
-                _place(study, one, rung) for one in finished if math.isfinite(one.values[rung])
+                _place(study, standing, rung)
+                for standing in finished
+                if math.isfinite(standing.values[rung])
             )
             borders.append(RungBorder(len(finished), nearest=usable))
 
@@ -331,18 +335,21 @@ class StudyBorders:
 
     def dump(self) -> str:
         """Return the borders as a text, after a promotion."""
-        rows = [[one.finished, one.above, one.below, one.nearest] for one in self._borders]
+        rows = [
+            [border.finished, border.above, border.below, border.nearest]
+            for border in self._borders
+        ]
         return json.dumps(rows, separators=(",", ":"))
 
-    def insert(self, one: RungStanding, before: int) -> None:
+    def insert(self, standing: RungStanding, before: int) -> None:
         """Add the results of a proposal at the rungs that it has finished since it had `before` of
         them.
         """
         for border in self._borders[:before]:
-            border.leave(one.number)
+            border.leave(standing.number)
 
-        for rung in range(before, min(len(one.values), len(self._borders))):
-            self._borders[rung].insert(_place(self._study, one, rung))
+        for rung in range(before, min(len(standing.values), len(self._borders))):
+            self._borders[rung].insert(_place(self._study, standing, rung))
 
     def promote(self) -> list[int] | None:
         """Return the numbers of the proposals to promote;
@@ -360,5 +367,5 @@ class StudyBorders:
         return promoted
 
 
-def _place(study: RungStudy, one: RungStanding, rung: int) -> RungPlace:
-    return RungPlace(*rank(one, rung, maximise=study.maximise), one.paused_at(rung))
+def _place(study: RungStudy, standing: RungStanding, rung: int) -> RungPlace:
+    return RungPlace(*rank(standing, rung, maximise=study.maximise), standing.paused_at(rung))

@@ -114,8 +114,8 @@ class Proposals:
             UnknownNameError: There is no such study or agent.
             UsageError: The priority of a suggestion is not a finite number.
         """
-        for each in suggestions:
-            lookups.checked_priority(getattr(each, "priority", None) or 0.0)
+        for suggestion in suggestions:
+            lookups.checked_priority(getattr(suggestion, "priority", None) or 0.0)
 
         request = Request(
             study,
@@ -133,7 +133,9 @@ class Proposals:
         proposals = admit(self._connection, request, again=token is not None)
         if proposals:
             keys = {proposal.architecture_key for proposal in proposals}
-            networks = {each.architecture.key: each.architecture for each in suggestions}
+            networks = {
+                suggestion.architecture.key: suggestion.architecture for suggestion in suggestions
+            }
             self._architectures.keep(networks[key] for key in networks.keys() & keys)
             self._reordered()
 
@@ -356,9 +358,9 @@ class Proposals:
 
     def _settle_part(self, part: Sequence[Notice]) -> builtins.list[Answer]:
         alone = len(part) > LONG
-        held = partial(updates.settle_held, notices=part)
-        reports = all(isinstance(one, Report) for one in part)
-        if updates.may_be_held(part) and self._connection.write(held, alone=alone, single=True):
+        settle = partial(updates.settle_held, notices=part)
+        reports = all(isinstance(notice, Report) for notice in part)
+        if updates.may_be_held(part) and self._connection.write(settle, alone=alone, single=True):
             answers: builtins.list[Answer] = [True] * len(part)
         else:
             answers = self._connection.write(

@@ -77,14 +77,14 @@ class ReusedResults:
         at = task_id(study.task, without_objective(study.protocol))
         asked = {"keys": keys, "task": at, "others": at + OBJECTIVE}
         rows = self._connection.read(lambda tx: tx.run(KNOWN, asked).data()) if keys else []
-        known: dict[tuple[str, str], tuple[str, Result]] = {}
+        reusable: dict[tuple[str, str], tuple[str, Result]] = {}
         for row in rows:
             result = _result(row, study)
             if result is not None:
                 settings = to_json(from_json(row["hyperparameters"]))
-                known.setdefault((row["key"], settings), (row["architecture"], result))
+                reusable.setdefault((row["key"], settings), (row["architecture"], result))
 
-        return [_reused(known, suggestion) for suggestion in suggestions]
+        return [_reused(reusable, suggestion) for suggestion in suggestions]
 
     def count(self, study: str) -> int:
         """Return how many evaluations of a study reuse a known result."""
@@ -96,13 +96,15 @@ class ReusedResults:
 
 
 def _reused(
-    known: Mapping[tuple[str, str], tuple[str, Result]], suggestion: SuggestionLike
+    reusable: Mapping[tuple[str, str], tuple[str, Result]], suggestion: SuggestionLike
 ) -> Result | None:
     if getattr(suggestion, "fidelity", None) is not None:
         return None
 
     hyperparameters = to_json(getattr(suggestion, "hyperparameters", None) or {})
-    key, result = known.get((suggestion.architecture.functional_key, hyperparameters), ("", None))
+    key, result = reusable.get(
+        (suggestion.architecture.functional_key, hyperparameters), ("", None)
+    )
     if result is None:
         return None
 

@@ -180,7 +180,7 @@ class RungStudy:
     def constrained(self, result: Result) -> list[float]:
         """Return the values of the constrained quantities of a result: K, NaN where unknown."""
         metrics = {self.objective: result.value, **result.metrics}
-        return [float(metrics.get(each.name, math.nan)) for each in self.constraints]
+        return [float(metrics.get(constraint.name, math.nan)) for constraint in self.constraints]
 
     def violations(self, values: Sequence[float], count: int) -> tuple[float, ...]:
         """Return the violations at the first rungs; empty without constraints.
@@ -189,7 +189,7 @@ class RungStudy:
             values: K values of each rung, one rung after the other; missing ones are unknown.
             count: Number of rungs.
         """
-        names = [each.name for each in self.constraints]
+        names = [constraint.name for constraint in self.constraints]
         size = len(self.constraints)
         parts = [values[rung * size : (rung + 1) * size] for rung in range(count if names else 0)]
         return tuple(
@@ -248,8 +248,8 @@ class RungResult:
         if study is None or self.rung is None:
             return change
 
-        one = self.standing(study)
-        rung: dict[str, Any] = {"rung": one.rung, "rung_values": list(one.values)}
+        standing = self.standing(study)
+        rung: dict[str, Any] = {"rung": standing.rung, "rung_values": list(standing.values)}
         if study.constraints:
             rung["rung_constrained"] = self._constrained(study)
 
@@ -301,19 +301,19 @@ def promotable(
     every = list(standings)
     promoted = []
     for rung in range(len(rungs.epochs) - 1):
-        finished = [one for one in every if len(one.values) > rung]
-        usable = [one for one in finished if math.isfinite(one.values[rung])]
+        finished = [standing for standing in every if len(standing.values) > rung]
+        usable = [standing for standing in finished if math.isfinite(standing.values[rung])]
         best = sorted(usable, key=partial(rank, rung=rung, maximise=maximise))[
             : len(finished) // rungs.reduction
         ]
-        promoted += [one for one in best if one.paused_at(rung)]
+        promoted += [standing for standing in best if standing.paused_at(rung)]
 
     return promoted
 
 
-def rank(one: RungStanding, rung: int, *, maximise: bool) -> tuple[float, float, int]:
+def rank(standing: RungStanding, rung: int, *, maximise: bool) -> tuple[float, float, int]:
     """Return the key that sorts the usable standings at a rung, the best first: violation, loss and
     number.
     """
-    violation = one.violations[rung] if len(one.violations) > rung else 0.0
-    return violation, -one.values[rung] if maximise else one.values[rung], one.number
+    violation = standing.violations[rung] if len(standing.violations) > rung else 0.0
+    return violation, -standing.values[rung] if maximise else standing.values[rung], standing.number

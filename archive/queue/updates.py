@@ -159,10 +159,12 @@ def may_be_held(notices: Sequence[Notice]) -> bool:
     """Return whether notices are reports, or results without rungs, so that `settle_held` may store
     them.
     """
-    if all(isinstance(one, Report) for one in notices):
+    if all(isinstance(notice, Report) for notice in notices):
         return True
 
-    whole = {one.id for one in notices if isinstance(one, Completion) and one.rung is None}
+    whole = {
+        notice.id for notice in notices if isinstance(notice, Completion) and notice.rung is None
+    }
     return len(whole) == len(notices)
 
 
@@ -174,11 +176,13 @@ def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
         tx: A transaction, or a session.
         notices: The notices (`may_be_held`), whose senders most likely hold their proposals.
     """
-    results = [_held_result(one) for one in notices if isinstance(one, Completion)]
+    results = [_held_result(notice) for notice in notices if isinstance(notice, Completion)]
     if results:
         return complete_held(tx, results) == len(notices)
 
-    return _renew_held(tx, [one for one in notices if isinstance(one, Report)]) == len(notices)
+    return _renew_held(tx, [notice for notice in notices if isinstance(notice, Report)]) == len(
+        notices
+    )
 
 
 def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> list[Answer]:
@@ -193,13 +197,15 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     rungs = promotions.lock(
         tx,
         [
-            _study(each)
-            for each in notices
-            if isinstance(each, Completion) and each.rung is not None
+            _study(notice)
+            for notice in notices
+            if isinstance(notice, Completion) and notice.rung is not None
         ],
     )
     rows = leases.lock(tx, [notice.id for notice in notices])
-    out_of_memory = any(isinstance(each, Failure) and each.memory is not None for each in notices)
+    out_of_memory = any(
+        isinstance(notice, Failure) and notice.memory is not None for notice in notices
+    )
     largest = workers.largest_memory(tx) if out_of_memory else 0
     answers: list[Answer] = []
     changes: list[Change] = []

@@ -320,8 +320,8 @@ def forget_departed(
 ) -> list[str]:
     """Delete those of these workers that have not returned, and return their ids."""
     forgotten: list[str] = []
-    for at in range(0, len(workers), FORGET_BATCH):
-        part = sorted(workers[at : at + FORGET_BATCH])
+    for start in range(0, len(workers), FORGET_BATCH):
+        part = sorted(workers[start : start + FORGET_BATCH])
 
         def work(tx: ManagedTransaction, part: Sequence[str] = part) -> list[str]:
             # A worker that returns writes to its node, too, so one of the two transactions comes

@@ -105,12 +105,12 @@ def java_environment(variables: Mapping[str, str]) -> dict[str, str]:
     Its locale says which characters a path may have. In the locale C, or without one, Python reads
     paths as UTF-8 all the same, and Java none beyond ASCII.
     """
-    chosen = {name: variables[name] for name in _VARIABLES if variables.get(name)}
-    if next((chosen[name] for name in _LOCALE if name in chosen), "C") in ("C", "POSIX"):
-        chosen.pop("LC_ALL", None)
-        chosen["LC_CTYPE"] = "C.UTF-8"
+    passed = {name: variables[name] for name in _VARIABLES if variables.get(name)}
+    if next((passed[name] for name in _LOCALE if name in passed), "C") in ("C", "POSIX"):
+        passed.pop("LC_ALL", None)
+        passed["LC_CTYPE"] = "C.UTF-8"
 
-    return chosen
+    return passed
 
 
 _LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")

@@ -243,17 +243,17 @@ def _schema(folder: Folder) -> dict[str, Any]:
 
 
 def _data(folder: Folder) -> dict[str, Path]:
-    place = folder.database / DATABASE
-    if not place.is_dir():
+    database = folder.database / DATABASE
+    if not database.is_dir():
         return {}
 
-    return {path.name: path for path in place.iterdir() if _DATA.fullmatch(path.name)}
+    return {path.name: path for path in database.iterdir() if _DATA.fullmatch(path.name)}
 
 
 def _closed(folder: Folder) -> bool:
     """Whether ArcadeDB closed the database: it then removes its journals and its lock file."""
-    place = folder.database / DATABASE
-    return not any(place.glob("*.wal")) and not place.joinpath("database.lck").exists()
+    database = folder.database / DATABASE
+    return not any(database.glob("*.wal")) and not database.joinpath("database.lck").exists()
 
 
 def _status(path: Path) -> DataFile:

@@ -96,8 +96,8 @@ class DumpSchedule:
         if 0 <= time.time() - last < self.seconds:
             return False
 
-        place = self.folder.database / DATABASE
-        changed = max((path.stat().st_mtime for path in place.glob("*.bucket")), default=0.0)
+        database = self.folder.database / DATABASE
+        changed = max((path.stat().st_mtime for path in database.glob("*.bucket")), default=0.0)
         return changed > last
 
 

@@ -55,8 +55,8 @@ def prepare(folder: Folder, version: str) -> None:
             f"older: install the newer one, or load a dump into an empty archive{_ways_back(folder, version)}"
         )
 
-    place = copy_data(folder, f"arcadedb-{former}")
-    write_atomically(_marker(folder), json.dumps(asdict(Upgrade(former, version, str(place)))))
+    copy = copy_data(folder, f"arcadedb-{former}")
+    write_atomically(_marker(folder), json.dumps(asdict(Upgrade(former, version, str(copy)))))
 
 
 def pending(folder: Folder) -> Upgrade | None:
@@ -115,15 +115,15 @@ def copy_data(folder: Folder, reason: str) -> Path:
         )
 
     folder.copies.mkdir(mode=0o700, exist_ok=True)
-    place = folder.copies / f"{reason}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-    part = place.with_name(f".{place.name}.part")
+    copy = folder.copies / f"{reason}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    part = copy.with_name(f".{copy.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     shutil.copytree(folder.database, part)
-    if place.exists():
-        shutil.rmtree(place)
+    if copy.exists():
+        shutil.rmtree(copy)
 
-    part.rename(place)
-    return place
+    part.rename(copy)
+    return copy
 
 
 def list_copies(folder: Folder) -> list[Path]:

@@ -363,8 +363,8 @@ def _row_with_attributes(architecture: Architecture) -> Row:
     """Return the row of a network whose layers have attributes, and whose edges have arguments."""
     whole = _row(architecture)
     layers = [
-        {**layer, **_properties(each)}
-        for layer, each in zip(whole["layers"], architecture.layers, strict=True)
+        {**row, **_properties(layer)}
+        for row, layer in zip(whole["layers"], architecture.layers, strict=True)
     ]
     edges = [
         {"tail": tail, "head": head, "arguments": list(used)}

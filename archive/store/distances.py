@@ -113,18 +113,18 @@ class Distances:
             diagonal, NaN where nothing is stored.
         """
         distinct = sorted(set(keys))
-        at = {key: place for place, key in enumerate(distinct)}
+        indexes = {key: index for index, key in enumerate(distinct)}
         stored = self._read(distinct, kind)
         inner = np.shape(stored[0][2]) if stored else ()
         full = np.full((len(distinct), len(distinct), *inner), np.nan)
         full[np.arange(len(distinct)), np.arange(len(distinct))] = 0.0
         if stored:
             rows, columns = (
-                [at[key] for key in ends] for ends in list(zip(*stored, strict=True))[:2]
+                [indexes[key] for key in ends] for ends in list(zip(*stored, strict=True))[:2]
             )
             full[rows, columns] = full[columns, rows] = np.array([value for _, _, value in stored])
 
-        order = [at[key] for key in keys]
+        order = [indexes[key] for key in keys]
         return np.moveaxis(full[np.ix_(order, order)], (0, 1), (-2, -1))
 
     def rows(self, first: Sequence[str], second: Sequence[str], kind: str) -> NDArray[np.float64]:
@@ -138,17 +138,17 @@ class Distances:
         Returns:
             (m, n), or (components, m, n): 0 where both keys are equal, NaN where nothing is stored.
         """
-        row, column = ({key: at for at, key in enumerate(keys)} for keys in (first, second))
+        row, column = ({key: index for index, key in enumerate(keys)} for keys in (first, second))
         stored = self._read(list(first), kind, READ_ROWS, second)
         inner = np.shape(stored[0][2]) if stored else ()
         block = np.full((len(first), len(second), *inner), np.nan)
         if stored:
-            at = [row[a] for a, _, _ in stored], [column[b] for _, b, _ in stored]
-            block[at] = np.array([value for _, _, value in stored])
+            cells = [row[a] for a, _, _ in stored], [column[b] for _, b, _ in stored]
+            block[cells] = np.array([value for _, _, value in stored])
 
         same = [(row[key], column[key]) for key in row.keys() & column.keys()]
-        for place in same:
-            block[place] = 0.0
+        for cell in same:
+            block[cell] = 0.0
 
         return np.moveaxis(block, (0, 1), (-2, -1))
 
@@ -199,11 +199,11 @@ def _rows(pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> dict[Pair, 
         columns[kind] = column.tolist()
 
     rows = {}
-    for place, (a, b) in enumerate(pairs):
+    for index, (a, b) in enumerate(pairs):
         if a == b:
             raise UsageError(f"a distance joins two architectures, got {a} twice")
 
-        rows[min(a, b), max(a, b)] = {kind: column[place] for kind, column in columns.items()}
+        rows[min(a, b), max(a, b)] = {kind: column[index] for kind, column in columns.items()}
 
     return rows
 

@@ -175,7 +175,7 @@ class Evaluations:
         """
         columns = [*_WHOLE[:-1], *_SCALARS, *(METRIC + name for name in further)]
         results = self._connection.read(partial(_with_sources, name=name, columns=columns))
-        if any(partial_ for one in results for partial_ in one.columns["partial"]):
+        if any(partial_ for study in results for partial_ in study.columns["partial"]):
             columns.append(CURVE + objective)
             results = self._connection.read(partial(_with_sources, name=name, columns=columns))
 
@@ -185,9 +185,9 @@ class Evaluations:
 
         others = [
             row
-            for one in results
-            if one.study == name
-            for row in one.others
+            for study in results
+            if study.study == name
+            for row in study.others
             if row["state"] is not None
         ]
         networks = self._architectures.get_many(row["architecture"] for row in [*rows, *others])
@@ -204,8 +204,8 @@ class Evaluations:
         ]
         return StudyHistory(
             sorted(evaluations, key=lambda evaluation: evaluation.study != name),
-            [one for one in unfinished if not one.failed],
-            [one for one in unfinished if one.failed],
+            [proposal for proposal in unfinished if not proposal.failed],
+            [proposal for proposal in unfinished if proposal.failed],
         )
 
     def result_arrays(self, names: Sequence[str]) -> ResultArrays:
@@ -214,14 +214,14 @@ class Evaluations:
         import numpy as np
 
         results = result_columns.read(self._connection, names, ["architecture", "value"])
-        sizes = [len(one.columns["number"]) for one in results]
-        signs = [sign(one.direction) for one in results]
+        sizes = [len(study.columns["number"]) for study in results]
+        signs = [sign(study.direction) for study in results]
         numbers, keys, values = (
-            [value for one in results for value in one.columns[name]]
+            [value for study in results for value in study.columns[name]]
             for name in ("number", "architecture", "value")
         )
         return ResultArrays(
-            np.repeat(np.array([one.study for one in results], np.str_), sizes),
+            np.repeat(np.array([study.study for study in results], np.str_), sizes),
             np.array(numbers, np.int64),
             np.array(keys, np.str_),
             np.array(values, np.float64),
@@ -238,8 +238,8 @@ class Evaluations:
         study = study_of(id_)
         number = whole_number(id_.rpartition("#")[2])
         ids = [id_] if not study or number is None else [id_, proposal_id(study, number)]
-        for each in dict.fromkeys(ids):
-            for evaluation in self._read(ONE, id=each):
+        for candidate in dict.fromkeys(ids):
+            for evaluation in self._read(ONE, id=candidate):
                 return evaluation
 
         raise UnknownNameError(
@@ -257,9 +257,15 @@ class Evaluations:
         query = OF_TASK.format(
             evaluation="properties(e)" if curves else result_columns.WITHOUT_CURVES
         )
-        found = self._read(query, task=task, space=space, protocol=protocol)
+        evaluations = self._read(query, task=task, space=space, protocol=protocol)
         return sorted(
-            found, key=lambda one: (one.study is None, one.study or "", one.number or 0, one.id)
+            evaluations,
+            key=lambda evaluation: (
+                evaluation.study is None,
+                evaluation.study or "",
+                evaluation.number or 0,
+                evaluation.id,
+            ),
         )
 
     def add(

@@ -141,12 +141,14 @@ class ProxyScores:
         Raises:
             UsageError: The archive has no such network.
         """
-        at = task_id(task, protocol)
-        row = {"id": at, "task": task, "protocol": protocol, "direction": None}
+        node_id = task_id(task, protocol)
+        row = {"id": node_id, "task": task, "protocol": protocol, "direction": None}
         self._connection.write(lambda tx: tx.run(TASK, rows=[row]).consume())
         for keys in batched(sorted(scores), BATCH):
             rows = [{"key": key, "properties": _properties(scores[key])} for key in keys]
-            self._connection.write(partial(_add, task=at, source=source, rows=rows), alone=True)
+            self._connection.write(
+                partial(_add, task=node_id, source=source, rows=rows), alone=True
+            )
 
     def of_networks(
         self, task: str, protocol: str, source: str, keys: Iterable[str]
@@ -154,10 +156,10 @@ class ProxyScores:
         """Return the scores of networks from a source by key, None where undefined; networks
         without are left out.
         """
-        at = task_id(task, protocol)
+        node_id = task_id(task, protocol)
         scores = dict[str, dict[str, float | None]]()
         for part in batched(sorted(set(keys)), BATCH):
-            parameters = {"keys": part, "task": at, "source": source}
+            parameters = {"keys": part, "task": node_id, "source": source}
             rows = self._connection.read(partial(_rows, query=OF_NETWORKS, parameters=parameters))
             scores.update((row["key"], _scores(row["properties"])) for row in rows)
 
@@ -186,7 +188,8 @@ class ProxyScores:
             for name, value in _scores(row["properties"]).items()
         ]
         return sorted(
-            scores, key=lambda one: [one[name] for name in ("task", "protocol", "source", "proxy")]
+            scores,
+            key=lambda score: [score[name] for name in ("task", "protocol", "source", "proxy")],
         )
 
     def of_task(
@@ -214,20 +217,20 @@ class ProxyScores:
         Returns:
             None where there are none.
         """
-        at = task_id(task, protocol)
-        row = self._connection.read(lambda tx: tx.run(REVISION, task=at).single())
+        node_id = task_id(task, protocol)
+        row = self._connection.read(lambda tx: tx.run(REVISION, task=node_id).single())
         revision = 0 if row is None else int(row["measured"] or 0)
         if not revision:
             return None
 
         if source is not None or until is not None:
-            return self._read(at, space, source, until)
+            return self._read(node_id, space, source, until)
 
         with self._guard:
-            if self._cached.get((at, space), (0, None))[0] != revision:
-                self._cached[at, space] = revision, self._read(at, space, None, None)
+            if self._cached.get((node_id, space), (0, None))[0] != revision:
+                self._cached[node_id, space] = revision, self._read(node_id, space, None, None)
 
-            return self._cached[at, space][1]
+            return self._cached[node_id, space][1]
 
     def _read(
         self, task: str, space: str, source: str | None, until: int | None
@@ -241,8 +244,8 @@ class ProxyScores:
         if not by_source:
             return None
 
-        chosen = min(by_source, key=lambda name: (-len(by_source[name]), name))
-        return self._table(chosen, by_source[chosen])
+        largest = min(by_source, key=lambda name: (-len(by_source[name]), name))
+        return self._table(largest, by_source[largest])
 
     def _table(self, source: str, rows: Sequence[Mapping[str, Any]]) -> ProxyTable:
         # Imported lazily: the trainer does not read scores and should not pay for importing numpy.
@@ -259,7 +262,7 @@ class ProxyScores:
         scores = {row["key"]: _scores(row["properties"]) for row in by_function.values()}
         names = tuple(sorted({name for each in scores.values() for name in each}))
         values = np.array(
-            [[each.get(name) for name in names] for each in scores.values()], np.float64
+            [[by_name.get(name) for name in names] for by_name in scores.values()], np.float64
         )
         networks = self._architectures.get_many(scores)
         until = max(int(row["properties"].get("created", 0)) for row in rows)

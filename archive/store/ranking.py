@@ -87,7 +87,7 @@ def pareto_front(snapshot: Snapshot) -> list[ProposalView]:
     """
     complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
     views, scores = scored(snapshot.study, dict(averaged(complete)).values())
-    return [views[at] for at in front_of(scores)]
+    return [views[index] for index in front_of(scores)]
 
 
 def scored(study: Study, means: Iterable[ProposalView]) -> tuple[list[ProposalView], Array]:
@@ -96,7 +96,7 @@ def scored(study: Study, means: Iterable[ProposalView]) -> tuple[list[ProposalVi
     rows = [
         (view, values) for view in met if (values := values_of(view, study.objectives)) is not None
     ]
-    signs = np.array([sign(each.direction) for each in study.objectives])
+    signs = np.array([sign(objective.direction) for objective in study.objectives])
     return [view for view, _ in rows], signs * np.array([values for _, values in rows]).reshape(
         len(rows), len(signs)
     )
@@ -104,7 +104,7 @@ def scored(study: Study, means: Iterable[ProposalView]) -> tuple[list[ProposalVi
 
 def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[float, ...] | None:
     """Return the values of all objectives of a proposal; None if one is unknown or not finite."""
-    values = [view.value, *(view.metrics.get(each.name) for each in objectives[1:])]
+    values = [view.value, *(view.metrics.get(objective.name) for objective in objectives[1:])]
     finite = [float(value) for value in values if value is not None and math.isfinite(value)]
     return tuple(finite) if len(finite) == len(values) else None
 
@@ -118,8 +118,8 @@ def front_of(scores: Array) -> NDArray[np.int64]:
     Returns:
         (k,) int64.
     """
-    chosen = np.flatnonzero(nondominated(scores))
-    return chosen[np.argsort(-scores[chosen, 0], kind="stable")]
+    front = np.flatnonzero(nondominated(scores))
+    return front[np.argsort(-scores[front, 0], kind="stable")]
 
 
 def nondominated(scores: Array) -> NDArray[np.bool_]:

@@ -169,13 +169,17 @@ def _study_results(tx: ManagedTransaction, about: Row, names: Sequence[str]) -> 
     rows = sorted((row for part in parts for row in part["rows"]), key=lambda row: int(row[0]))
     done = [row for row in rows if row[1] is not None]
     columns = {"number": [row[0] for row in done]}
-    for at, name in enumerate(names, 6):
+    for position, name in enumerate(names, 6):
         convert = _CONVERSIONS.get(name)
         columns[name] = (
-            [row[at] for row in done] if convert is None else [convert(row[at]) for row in done]
+            [row[position] for row in done]
+            if convert is None
+            else [convert(row[position]) for row in done]
         )
 
-    own = [(at, name) for at, name in enumerate(names, 6) if name in OF_PROPOSALS]
+    of_proposals = [
+        (position, name) for position, name in enumerate(names, 6) if name in OF_PROPOSALS
+    ]
     others = []
     for row in rows:
         if row[1] is None:
@@ -187,7 +191,11 @@ def _study_results(tx: ManagedTransaction, about: Row, names: Sequence[str]) -> 
                 "state": state,
             }
             others.append(
-                {"number": row[0], **{name: row[at] for at, name in own}, **about_proposal}
+                {
+                    "number": row[0],
+                    **{name: row[position] for position, name in of_proposals},
+                    **about_proposal,
+                }
             )
 
     return StudyResults(**about, columns=columns, others=others)
@@ -260,11 +268,11 @@ def motifs(network: Architecture) -> list[str]:
             for after in heads[skip]:
                 ways.setdefault(after, set()).add(ops[skip])
 
-        for one in feeds:
-            for two in heads[one]:
-                for after in heads[two]:
+        for first in feeds:
+            for second in heads[first]:
+                for after in heads[second]:
                     if past := ways.get(after):
-                        skips |= {(ops[one], ops[two], name) for name in past}
+                        skips |= {(ops[first], ops[second], name) for name in past}
 
     return sorted(">".join(names) for names in skips)
 
@@ -277,8 +285,8 @@ def parts(text: str) -> list[str]:
 def feasible(constraints: Iterable[Constraint], columns: Columns) -> list[bool]:
     """Return whether each result meets constraints; the columns of their metrics must be there."""
     read_metrics = [
-        [each.violation(value) == 0.0 for value in columns[METRIC + each.name]]
-        for each in constraints
+        [constraint.violation(value) == 0.0 for value in columns[METRIC + constraint.name]]
+        for constraint in constraints
     ]
     return (
         list(map(all, zip(*read_metrics, strict=True)))
@@ -304,7 +312,7 @@ def by_objective(
     objective if asked.
     """
     groups: dict[str, list[StudyResults]] = {}
-    for one in results:
-        groups.setdefault(one.objective, []).append(one)
+    for study in results:
+        groups.setdefault(study.objective, []).append(study)
 
-    return [groups[each] for each in sorted(groups) if name in (None, each)]
+    return [groups[objective] for objective in sorted(groups) if name in (None, objective)]

@@ -288,7 +288,9 @@ def lacks_objective(study: Study, view: ProposalView) -> bool:
     """Return whether a result lacks a finite value of a further objective, which excludes it from
     the Pareto set.
     """
-    return not all(math.isfinite(view.metrics.get(each.name, math.nan)) for each in study.further)
+    return not all(
+        math.isfinite(view.metrics.get(objective.name, math.nan)) for objective in study.further
+    )
 
 
 def violation_of(study: Study, view: ProposalView) -> float:

@@ -103,14 +103,14 @@ def find_faults(connection: Connection) -> list[str]:
 
 def record_faults(report: Mapping[str, Any]) -> list[str]:
     """Return the faults in a report of `CHECK DATABASE`."""
-    found = []
+    faults = []
     for name, text in _REPORTED.items():
         value = report.get(name) or 0
         number = len(value) if isinstance(value, list) else int(value)
         if number:
-            found.append(text.format(number))
+            faults.append(text.format(number))
 
-    return found
+    return faults
 
 
 def index_faults(settings: Settings) -> list[str]:
@@ -123,21 +123,21 @@ def index_faults(settings: Settings) -> list[str]:
         if "fileId" not in row:
             names[row["typeName"], str(row["properties"])] = row["name"]
 
-    found = []
+    faults = []
     for label, name in schema.present_indexes():
         index = names.get((label, str([[name]])), names.get((label, str([name]))))
         if index is None:
-            found.append(f"the index of {label}.{name} is missing")
+            faults.append(f"the index of {label}.{name} is missing")
             continue
 
-        held = _count(settings, f"SELECT count(*) AS records FROM index:`{index}`")
+        indexed = _count(settings, f"SELECT count(*) AS records FROM index:`{index}`")
         scanned = _count(
             settings, f"SELECT count(*) AS records FROM `{label}` WHERE `{name}` IS NOT NULL"
         )
-        if held != scanned:
-            found.append(f"the index of {label}.{name} holds {held} of {scanned} records")
+        if indexed != scanned:
+            faults.append(f"the index of {label}.{name} holds {indexed} of {scanned} records")
 
-    return found
+    return faults
 
 
 _REPORTED = {
@@ -154,13 +154,15 @@ _REPORTED = {
 
 
 def _count_faults(settings: Settings, scanned: Mapping[str, int]) -> list[str]:
-    found = []
+    faults = []
     for name, number in scanned.items():
         stored = _count(settings, f"SELECT count(*) AS records FROM `{name}`")
         if stored != number:
-            found.append(f"{name} has {number} records by a scan, and {stored} by ArcadeDB's count")
+            faults.append(
+                f"{name} has {number} records by a scan, and {stored} by ArcadeDB's count"
+            )
 
-    return found
+    return faults
 
 
 def _count(settings: Settings, statement: str) -> int:

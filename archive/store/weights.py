@@ -156,10 +156,12 @@ class Retention:
 
         def work(tx: ManagedTransaction) -> list[str]:
             lock(tx, "Weights", uris)
-            free = {one.weights.uri for one in _holdings(tx, policy, "") if not one.reason}
-            chosen = sorted(free & {*uris})
-            tx.run(FORGET, uris=chosen).consume()
-            return chosen
+            free = {
+                holding.weights.uri for holding in _holdings(tx, policy, "") if not holding.reason
+            }
+            removed = sorted(free & {*uris})
+            tx.run(FORGET, uris=removed).consume()
+            return removed
 
         return self._connection.write(work) if uris else []
 
@@ -171,8 +173,8 @@ class Retention:
 def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holding]:
     # All weights are read, because the best of a study may be at any address.
     rows = tx.run(EVERY, grace=round(1000 * policy.grace_seconds)).data()
-    own = [row["key"] for row in tx.run(UNDER_WAY)]
-    used = {*own, *ancestors(tx, own)}
+    running = [row["key"] for row in tx.run(UNDER_WAY)]
+    used = {*running, *ancestors(tx, running)}
     best = _best(tx, rows, policy.keep_best)
     by_uri: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

@@ -123,7 +123,7 @@ def check_objectives(objectives: Sequence[Objective]) -> None:
     Raises:
         UsageError: There are too many, a name is empty or occurs twice, or a direction is invalid.
     """
-    names = [each.name for each in objectives]
+    names = [objective.name for objective in objectives]
     if len(names) > MOST_OBJECTIVES:
         raise UsageError(
             f"a study has at most {MOST_OBJECTIVES} objectives, got {len(names)}: {', '.join(names)}"
@@ -148,7 +148,7 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
     Raises:
         UsageError: One quantity has two bounds of one kind, or a bound or an operator is invalid.
     """
-    kinds = [(each.name, each.sign) for each in constraints]
+    kinds = [(constraint.name, constraint.sign) for constraint in constraints]
     for each in constraints:
         if not each.name or each.operator not in OPERATORS or not math.isfinite(each.bound):
             raise UsageError(
@@ -157,7 +157,9 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
 
         if kinds.count((each.name, each.sign)) > 1:
             both = ", ".join(
-                str(one) for one in constraints if (one.name, one.sign) == (each.name, each.sign)
+                str(other)
+                for other in constraints
+                if (other.name, other.sign) == (each.name, each.sign)
             )
             raise UsageError(f"a study needs one bound of each kind on {each.name}, got {both}")
 
@@ -166,15 +168,15 @@ def constraint_lists(study: Study) -> dict[str, Any]:
     """Return the constraints as parallel lists, for queries; None for a study without."""
     limits = study.constraints
     return {
-        "constrained": [each.name for each in limits] or None,
-        "operators": [each.operator for each in limits] or None,
-        "bounds": [float(each.bound) for each in limits] or None,
+        "constrained": [limit.name for limit in limits] or None,
+        "operators": [limit.operator for limit in limits] or None,
+        "bounds": [float(limit.bound) for limit in limits] or None,
     }
 
 
 def objective_names(study: Study) -> list[str] | None:
     """Return the names of all objectives, for queries; None for a study with one."""
-    return [each.name for each in study.objectives] if study.further else None
+    return [objective.name for objective in study.objectives] if study.further else None
 
 
 def check_budget(budget: int) -> None:
@@ -219,25 +221,27 @@ def check_same(requested: Study, stored: Study) -> None:
         StudyConflictError: It has another task, protocol, space, objective or direction, other
             further objectives or constraints, or other settings of its space.
     """
-    for at in fields(Study):
-        if at.name not in ("task", "protocol", "space", "objective", "direction"):
+    for attribute in fields(Study):
+        if attribute.name not in ("task", "protocol", "space", "objective", "direction"):
             continue
 
-        old = getattr(stored, at.name)
-        new = getattr(requested, at.name)
+        old = getattr(stored, attribute.name)
+        new = getattr(requested, attribute.name)
         if old != new:
             raise StudyConflictError(
-                f"study {requested.name!r} exists with {at.name} {old}, got {new}: choose another name for the study"
+                f"study {requested.name!r} exists with {attribute.name} {old}, got {new}: choose another name for the study"
             )
 
     if requested.further != stored.further:
-        old, new = (", ".join(map(str, each.objectives)) for each in (stored, requested))
+        old, new = (", ".join(map(str, study.objectives)) for study in (stored, requested))
         raise StudyConflictError(
             f"study {requested.name!r} exists with the objectives {old}, got {new}: choose another name for the study"
         )
 
     if set(requested.constraints) != set(stored.constraints):
-        old, new = (", ".join(map(str, each.constraints)) or "none" for each in (stored, requested))
+        old, new = (
+            ", ".join(map(str, study.constraints)) or "none" for study in (stored, requested)
+        )
         raise StudyConflictError(
             f"study {requested.name!r} exists with the constraints {old}, got {new}: choose another name for the study"
         )
@@ -264,7 +268,7 @@ def _objectives(study: Study) -> dict[str, list[str]]:
         return {}
 
     names, directions = zip(
-        *((each.name, each.direction) for each in study.objectives), strict=True
+        *((objective.name, objective.direction) for objective in study.objectives), strict=True
     )
     return {"objectives": [*names], "directions": [*directions]}
 
@@ -286,11 +290,13 @@ def _place(study: Study) -> dict[str, Any]:
 def _check_same_settings(
     name: str, stored: Mapping[str, Any], requested: Mapping[str, Any]
 ) -> None:
-    for at in sorted(stored.keys() | requested.keys()):
-        old, new = (to_json(of[at]) if at in of else "its default" for of in (stored, requested))
+    for setting in sorted(stored.keys() | requested.keys()):
+        old, new = (
+            to_json(of[setting]) if setting in of else "its default" for of in (stored, requested)
+        )
         if old != new:
             raise StudyConflictError(
-                f"study {name!r} exists with the space setting {at} = {old}, got {new}: "
+                f"study {name!r} exists with the space setting {setting} = {old}, got {new}: "
                 "choose another name for the study"
             )
 

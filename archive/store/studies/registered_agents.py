@@ -23,9 +23,14 @@ def register_agent(
 ) -> str:
     """Store an agent and return its id, the same for the same kind, configuration and version."""
     text = to_json(config)
-    at = {"id": agent_id(kind, text, version), "kind": kind, "config": text, "version": version}
-    connection.write(lambda tx: tx.run(AGENT, at).consume())
-    return at["id"]
+    properties = {
+        "id": agent_id(kind, text, version),
+        "kind": kind,
+        "config": text,
+        "version": version,
+    }
+    connection.write(lambda tx: tx.run(AGENT, properties).consume())
+    return properties["id"]
 
 
 def agent_id(kind: str, config: str, version: str) -> str:

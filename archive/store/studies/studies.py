@@ -305,8 +305,8 @@ def read(connection: Connection, name: str) -> Study:
     """
     studies = connection.read(lambda tx: within(tx, name))
     if not studies:
-        known = [study.name for study in connection.read(lambda tx: within(tx, None))]
-        raise UnknownNameError("study", name, known, "the archive has none yet")
+        names = [study.name for study in connection.read(lambda tx: within(tx, None))]
+        raise UnknownNameError("study", name, names, "the archive has none yet")
 
     return studies[0]
 
