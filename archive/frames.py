@@ -16,6 +16,7 @@ task's own unit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
@@ -30,42 +31,55 @@ if TYPE_CHECKING:
     from archive.database.user_query import QueryResult
 
 _EVALUATION = (
-    *(
-        "study",
-        "number",
-        "task",
-        "protocol",
-        "value",
-        "score",
-        "agent",
-        "epochs",
-        "seconds",
-        "seed",
-        "device",
-    ),
-    *("hardware", "answered_from", "partial", "created"),
+    "study",
+    "number",
+    "task",
+    "protocol",
+    "value",
+    "score",
+    "agent",
+    "epochs",
+    "seconds",
+    "seed",
+    "device",
+    "hardware",
+    "answered_from",
+    "partial",
+    "created",
 )
 _PROPOSAL = (
-    *(
-        "study",
-        "number",
-        "agent",
-        "priority",
-        "acquisition",
-        "mean",
-        "std",
-        "fidelity",
-        "attempts",
-        "worker",
-    ),
-    *("reason", "seconds", "hyperparameters", "created", "started", "finished"),
+    "study",
+    "number",
+    "agent",
+    "priority",
+    "acquisition",
+    "mean",
+    "std",
+    "fidelity",
+    "attempts",
+    "worker",
+    "reason",
+    "seconds",
+    "hyperparameters",
+    "created",
+    "started",
+    "finished",
 )
 _CURVE = ("train_loss", "valid_loss", "seconds")
 """Columns of every training, whatever its task."""
 _WHOLE = ("number", "epochs", "seed")
 _NUMBERS = (
-    *("value", "score", "best", "seconds", "acquisition", "mean", "std", "fidelity", "hypervolume"),
-    *("train_loss", "valid_loss"),
+    "value",
+    "score",
+    "best",
+    "seconds",
+    "acquisition",
+    "mean",
+    "std",
+    "fidelity",
+    "hypervolume",
+    "train_loss",
+    "valid_loss",
 )
 """Columns of numbers, also where all of them are missing: pandas would take those for objects."""
 _TIMES = ("created", "started", "finished")
@@ -97,13 +111,13 @@ def evaluations(
     space: str | None = None,
     protocol: str | None = None,
 ) -> pd.DataFrame:
-    """Return evaluations by their ids, without learning curves; arguments as those of
+    """Return evaluations by their ids, without learning curves; arguments as for
     `Studies.evaluations`.
 
     Leave out the rows with `partial` in comparisons: their trainings paused at a rung.
 
-    Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its
-    space, number of layers and edges; every metric as `metric_…`, every hyperparameter as
+    Columns: the fields of an `archive.store.records.Evaluation`, the architecture as its key with
+    its space, number of layers and edges; every metric as `metric_…`, every hyperparameter as
     `hyperparameter_…`.
 
     Raises:
@@ -145,14 +159,13 @@ def curves(
     """
     _check_studies(archive, names)
     results = archive.studies.evaluations(names, task=task)
-    return _frame(
-        [row for each in results for row in _epochs(each)], ["evaluation", EPOCH], _CURVE, ()
-    )
+    return _frame([*chain.from_iterable(map(_epochs, results))], ["evaluation", EPOCH], _CURVE, ())
 
 
 def proposals(archive: Archive, study: str) -> pd.DataFrame:
-    """Return the proposals of a study by their ids; `seconds` is the agent's time, not that of the
-    training.
+    """Return the proposals of a study by their ids.
+
+    `seconds` is the agent's time, without the training.
 
     Raises:
         UnknownNameError: There is no study of this name.
@@ -246,7 +259,7 @@ def _frame(
     """Return a frame with its columns, even without rows."""
     pandas = _pandas()
     by = [index] if isinstance(index, str) else index
-    names = list(dict.fromkeys(name for row in rows for name in row)) or [*by, *columns]
+    names = list(dict.fromkeys(chain.from_iterable(rows))) or [*by, *columns]
     frame = pandas.DataFrame(rows, columns=names)
     for name in _TIMES:
         if name in frame:

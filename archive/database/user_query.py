@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import neo4j
@@ -172,7 +172,7 @@ def _check_survival(connection: Connection, instance: str, error: DriverError | 
 
     Raises:
         QueryError: The embedded server ran out of memory.
-        StoreUnavailableError: The server died for another reason, or nobody can know.
+        StoreUnavailableError: The server died for another or an unknown reason.
     """
     lost = isinstance(error, ServiceUnavailable | SessionExpired)
     if connection.settings.uri is not None:
@@ -369,10 +369,10 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         level = [value]
         depth = 0
         while level:
-            for one in level:
-                _check_value(name, one)
+            for item in level:
+                _check_value(name, item)
 
-            level = [item for one in level for item in _items(one)]
+            level = [*chain.from_iterable(map(_items, level))]
             depth += 1
             if depth > _DEEPEST:
                 raise UsageError(f"the parameter {name!r} nests deeper than {_DEEPEST} levels")

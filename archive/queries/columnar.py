@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
+from itertools import chain, compress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -79,11 +79,11 @@ def best_per_operation(
         "architecture",
     ]
     groups = _of_tasks(connection, params, [*_VALUED, "operations"], deadline)
-    return (
-        None
-        if groups is None
-        else QueryResult(columns, [row for group in groups for row in _best(group, params)])
-    )
+    if groups is None:
+        return None
+
+    rows = [*chain.from_iterable(_best(group, params) for group in groups)]
+    return QueryResult(columns, rows)
 
 
 def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
@@ -120,11 +120,11 @@ def motif(
     columns = ["task", "protocol", "objective", "space", "motif", "networks", "evaluations"]
     columns += ["mean", "std", "lowest", "highest"]
     groups = _of_tasks(connection, params, [*_VALUED, "space", "motifs"], deadline)
-    return (
-        None
-        if groups is None
-        else QueryResult(columns, [row for group in groups for row in _motif(group, params)])
-    )
+    if groups is None:
+        return None
+
+    rows = [*chain.from_iterable(_motif(group, params) for group in groups)]
+    return QueryResult(columns, rows)
 
 
 def _motif(group: Sequence[StudyResults], params: Parameters) -> Rows:
@@ -169,17 +169,17 @@ def cost(
         return None
 
     rows = []
-    for one in (one for group in groups for one in group):
-        trained = [source is None for source in one.columns["answered_from"]]
-        seconds = [*filter(is_duration, compress(one.columns["seconds"], trained))]
+    for study in chain.from_iterable(groups):
+        trained = [source is None for source in study.columns["answered_from"]]
+        seconds = [*filter(is_duration, compress(study.columns["seconds"], trained))]
         epochs = sum(
-            value for value in compress(one.columns["epochs"], trained) if value is not None
+            value for value in compress(study.columns["epochs"], trained) if value is not None
         )
         spent = math.fsum(seconds) if seconds else 0
         mean = spent / len(seconds) if seconds else None
         if count := sum(trained):
             times = (spent, spent / 3600, mean, epochs, count - len(seconds))
-            rows.append((one.task, one.protocol, one.study, count, *times))
+            rows.append((study.task, study.protocol, study.study, count, *times))
 
     return QueryResult(columns, sorted(rows, key=lambda row: row[:3]))
 
@@ -193,16 +193,24 @@ def frontier(
     every = connection.read(studies.within)
     trained = params["cost"] == "seconds"
     limits = {study.name: study.constraints for study in every if study.task == params["task"]}
-    limited = [METRIC + each.name for constraints in limits.values() for each in constraints]
+    constraints = chain.from_iterable(limits.values())
+    limited = [METRIC + constraint.name for constraint in constraints]
     groups = _of_tasks(connection, params, [*_VALUED, "answered_from", *names, *limited], deadline)
-    read = (one.columns[name] for group in groups or () for one in group for name in names)
-    costs = {type(value) for column in read for value in column} - {type(None)}
+    costs: set[type] = set()
+    for study in chain.from_iterable(groups or ()):
+        for name in names:
+            costs.update(map(type, study.columns[name]))
+
+    costs.discard(type(None))
     # The text handles other properties of nodes, and values that are no numbers.
     if groups is None or not costs or costs - {int, float}:
         return None
 
-    met = ([_met(one, limits.get(one.study, ()), trained) for one in group] for group in groups)
-    rows = [row for group in met for row in _frontier(group, params, names)]
+    rows: list[tuple[Any, ...]] = []
+    for group in groups:
+        met = [_met(study, limits.get(study.study, ()), trained) for study in group]
+        rows += _frontier(met, params, names)
+
     return QueryResult(["protocol", "objective", "architecture", "value", "cost"], rows)
 
 
@@ -318,12 +326,18 @@ def proposals_of(
         else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
     )
     results = result_columns.read(connection, every, _BASED, deadline)
-    texts = {text for study in results for text in study.columns["based_on"]}
-    texts |= {row["based_on"] for study in results for row in study.others}
-    others = {name for text in texts for name in contributions.studies_of(text)} - set(every)
+    texts = set()
+    for study in results:
+        texts.update(study.columns["based_on"])
+        texts.update(row["based_on"] for row in study.others)
+
+    others = set(chain.from_iterable(map(contributions.studies_of, texts))) - set(every)
     results += result_columns.read(connection, sorted(others), _BASED, deadline)
     results.sort(key=lambda study: study.study)
-    rows = [row for study in results for row in _proposals(study, requested in (None, study.study))]
+    rows: list[tuple[Any, ...]] = []
+    for study in results:
+        rows += _proposals(study, requested in (None, study.study))
+
     return QueryResult(["study", "direction", "number", "agent", "value", "based_on"], rows)
 
 

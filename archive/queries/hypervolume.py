@@ -147,14 +147,15 @@ def volumes(
             float64; None for a mean that is no row of Y.
         reference: (M,) float64: r.
     """
-    place = {group: at for at, group in enumerate(dict.fromkeys(group for group, _ in stages))}
+    groups = dict.fromkeys(group for group, _ in stages)
+    row_of = {group: index for index, group in enumerate(groups)}
     # Groups without a row are dominated by every row.
-    rows = np.full((len(place), len(reference)), -np.inf)
+    rows = np.full((len(row_of), len(reference)), -np.inf)
     front: list[int] = []
     reached = list[float | None]()
     volume = 0.0
     for group, row in stages:
-        index = place[group]
+        index = row_of[group]
         changed = row is not None or np.isfinite(rows[index]).all()
         rows[index] = -np.inf if row is None else row
         if index in front:

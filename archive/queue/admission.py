@@ -343,10 +343,14 @@ def _number(value: Any) -> float | None:
 
 
 def _networks(suggestions: Iterable[SuggestionLike]) -> list[Architecture]:
-    both = [
-        (suggestion.architecture, getattr(suggestion, "parent", None)) for suggestion in suggestions
-    ]
-    return [network for pair in both for network in pair if network is not None]
+    networks = []
+    for suggestion in suggestions:
+        networks.append(suggestion.architecture)
+        parent = getattr(suggestion, "parent", None)
+        if parent is not None:
+            networks.append(parent)
+
+    return networks
 
 
 def _morphs(suggestions: Iterable[SuggestionLike]) -> list[tuple[str, str, Sequence[str]]]:

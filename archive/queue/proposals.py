@@ -19,6 +19,7 @@ import builtins
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
@@ -202,7 +203,7 @@ class Proposals:
                 be stored.
         """
         updates.check(several)
-        return [answer for part in updates.parts(several) for answer in self._settle_part(part)]
+        return [*chain.from_iterable(map(self._settle_part, updates.parts(several)))]
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
         """Renew a lease from now on.

@@ -74,8 +74,8 @@ class ReusedResults:
             suggestions: Networks with their hyperparameters.
         """
         keys = sorted({suggestion.architecture.functional_key for suggestion in suggestions})
-        at = task_id(study.task, without_objective(study.protocol))
-        asked = {"keys": keys, "task": at, "others": at + OBJECTIVE}
+        node_id = task_id(study.task, without_objective(study.protocol))
+        asked = {"keys": keys, "task": node_id, "others": node_id + OBJECTIVE}
         rows = self._connection.read(lambda tx: tx.run(KNOWN, asked).data()) if keys else []
         reusable: dict[tuple[str, str], tuple[str, Result]] = {}
         for row in rows:
@@ -108,7 +108,7 @@ def _reused(
     if result is None:
         return None
 
-    # Weights are stored by layer, so those of a network with other dead layers do not fit.
+    # Weights are stored by layer, so the weights of a network with other dead layers do not fit.
     return result if key == suggestion.architecture.key else replace(result, weights=None)
 
 
@@ -120,7 +120,8 @@ def _result(row: Mapping[str, Any], study: Study) -> Result | None:
     node = row["evaluation"]
     metrics = with_prefix(METRIC, node)
     value = node["value"] if row["objective"] == study.objective else metrics.get(study.objective)
-    needed = (*(each.name for each in study.further), *(each.name for each in study.constraints))
+    needed = [objective.name for objective in study.further]
+    needed += [constraint.name for constraint in study.constraints]
     if not all(math.isfinite(metrics.get(name, math.nan)) for name in needed):
         return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, LiteralString
 
 import numpy as np
@@ -218,7 +219,7 @@ def _write(tx: ManagedTransaction, rows: Mapping[Pair, Mapping[str, Any]]) -> No
     written = _put(tx, CREATE, {pair: row for pair, row in rows.items() if pair not in existing})
     written += _put(tx, UPDATE, {pair: row for pair, row in rows.items() if pair in existing})
     if written < len(rows):
-        ends = {key for pair in rows for key in pair}
+        ends = {*chain.from_iterable(rows)}
         absent = ", ".join(sorted(ends - architectures.known(tx, ends))[:3])
         raise UsageError(f"distances need architectures that the archive has, got {absent}")
 

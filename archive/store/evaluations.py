@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from archive import runtime
@@ -161,7 +162,7 @@ class Evaluations:
         whole = "evaluation" if curves else "evaluation_without_curves"
         columns = [*_WHOLE[:-1], whole, "rung_constrained"]
         results = result_columns.read(self._connection, names, columns)
-        rows = [row for one in results for row in _rows_of(one, columns)]
+        rows = [*chain.from_iterable(_rows_of(study, columns) for study in results)]
         return self._with_networks([{**row, "evaluation": row[whole]} for row in rows])
 
     @runtime.pause_gc()
@@ -175,21 +176,19 @@ class Evaluations:
         """
         columns = [*_WHOLE[:-1], *_SCALARS, *(METRIC + name for name in further)]
         results = self._connection.read(partial(_with_sources, name=name, columns=columns))
-        if any(partial_ for study in results for partial_ in study.columns["partial"]):
+        if any(any(study.columns["partial"]) for study in results):
             columns.append(CURVE + objective)
             results = self._connection.read(partial(_with_sources, name=name, columns=columns))
 
-        rows = [row for one in results for row in _rows_of(one, columns)]
+        rows = [*chain.from_iterable(_rows_of(study, columns) for study in results)]
         for row in rows:
             row["evaluation"] = {name: row[name] for name in columns[4:] if row[name] is not None}
 
-        others = [
-            row
-            for study in results
-            if study.study == name
-            for row in study.others
-            if row["state"] is not None
-        ]
+        others = []
+        for study in results:
+            if study.study == name:
+                others += [row for row in study.others if row["state"] is not None]
+
         networks = self._architectures.get_many(row["architecture"] for row in [*rows, *others])
         evaluations = _evaluations(rows, networks)
         unfinished = [
@@ -217,7 +216,7 @@ class Evaluations:
         sizes = [len(study.columns["number"]) for study in results]
         signs = [sign(study.direction) for study in results]
         numbers, keys, values = (
-            [value for study in results for value in study.columns[name]]
+            [*chain.from_iterable(study.columns[name] for study in results)]
             for name in ("number", "architecture", "value")
         )
         return ResultArrays(
@@ -229,8 +228,8 @@ class Evaluations:
         )
 
     def get(self, id_: str) -> Evaluation:
-        """Return an evaluation by its id, `STUDY#NUMBER` with or without leading zeros, or that of
-        an imported row.
+        """Return an evaluation by its id, `STUDY#NUMBER` with or without leading zeros, or by
+        the id of an imported row.
 
         Raises:
             UnknownNameError: There is none.
@@ -291,9 +290,9 @@ class Evaluations:
         Raises:
             UsageError: The task is on record with the other direction.
         """
-        at = task_id(task, protocol)
+        node_id = task_id(task, protocol)
         self._connection.write(
-            partial(_task, at=at, name=task, protocol=protocol, direction=direction)
+            partial(_task, id_=node_id, name=task, protocol=protocol, direction=direction)
         )
         for part in batched(rows, BATCH):
             table = [
@@ -301,7 +300,9 @@ class Evaluations:
                 for id_, key, result in sorted(part, key=lambda row: row[0])
             ]
             for rows_of_part in messages.parts(table):
-                self._connection.write(partial(_import, task=at, rows=rows_of_part), alone=True)
+                self._connection.write(
+                    partial(_import, task=node_id, rows=rows_of_part), alone=True
+                )
 
     def _read(self, query: str, **parameters: Any) -> list[Evaluation]:
         rows = self._connection.read(lambda tx: plain(tx.run(query, parameters)))
@@ -339,9 +340,9 @@ def _rows_of(results: StudyResults, columns: Sequence[str]) -> list[dict[str, An
 
 
 def _task(
-    tx: ManagedTransaction, at: str, name: str, protocol: str, direction: Direction | None
+    tx: ManagedTransaction, id_: str, name: str, protocol: str, direction: Direction | None
 ) -> None:
-    row = {"id": at, "task": name, "protocol": protocol, "direction": direction}
+    row = {"id": id_, "task": name, "protocol": protocol, "direction": direction}
     stored = tx.run(TASK, rows=[row]).single(strict=True)["direction"]
     if direction not in (None, stored):
         raise UsageError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from archive.store.architectures import Architectures
@@ -150,11 +151,11 @@ class Lineage:
             rows = self._rows(WITH_WEIGHTS, generation)
             rows = [row for row in rows if row["architecture"] not in seen]
             nearest += sorted(
-                (one for row in rows for one in _ancestors(row, hops, tasks)),
-                key=lambda one: (
-                    one.value != one.value,
-                    -one.value if maximise else one.value,
-                    one.evaluation,
+                chain.from_iterable(_ancestors(row, hops, tasks) for row in rows),
+                key=lambda ancestor: (
+                    ancestor.value != ancestor.value,
+                    -ancestor.value if maximise else ancestor.value,
+                    ancestor.evaluation,
                 ),
             )
             generation = sorted(row["architecture"] for row in rows)

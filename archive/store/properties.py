@@ -228,19 +228,26 @@ def study_from(row: Row) -> Study:
 
 
 _AS_STORED = (
-    *("id", "study", "number", "functional_key", "agent", "acquisition", "mean", "std", "fidelity"),
-    *(
-        "worker",
-        "lease_until",
-        "reason",
-        "created",
-        "started",
-        "finished",
-        "seconds",
-        "request",
-        "motivation",
-    ),
-    *("cause", "memory_bytes"),
+    "id",
+    "study",
+    "number",
+    "functional_key",
+    "agent",
+    "acquisition",
+    "mean",
+    "std",
+    "fidelity",
+    "worker",
+    "lease_until",
+    "reason",
+    "created",
+    "started",
+    "finished",
+    "seconds",
+    "request",
+    "motivation",
+    "cause",
+    "memory_bytes",
 )
 
 

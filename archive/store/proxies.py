@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, final
 
@@ -171,22 +172,13 @@ class ProxyScores:
         `task`, `protocol`, `source`, `proxy` and `score`, None where undefined.
         """
         rows = self._connection.read(partial(_rows, query=OF_ARCHITECTURE, parameters={"key": key}))
-        places = [
-            (
-                {
-                    "task": row["task"],
-                    "protocol": row["protocol"],
-                    "source": row["properties"]["source"],
-                },
-                row,
-            )
-            for row in rows
-        ]
-        scores = [
-            {**place, "proxy": name, "score": value}
-            for place, row in places
-            for name, value in _scores(row["properties"]).items()
-        ]
+        scores: list[dict[str, Any]] = []
+        for row in rows:
+            source = row["properties"]["source"]
+            origin = {"task": row["task"], "protocol": row["protocol"], "source": source}
+            for name, value in _scores(row["properties"]).items():
+                scores.append({**origin, "proxy": name, "score": value})
+
         return sorted(
             scores,
             key=lambda score: [score[name] for name in ("task", "protocol", "source", "proxy")],
@@ -260,7 +252,7 @@ class ProxyScores:
             by_function.setdefault(row["functional_key"], row)
 
         scores = {row["key"]: _scores(row["properties"]) for row in by_function.values()}
-        names = tuple(sorted({name for each in scores.values() for name in each}))
+        names = tuple(sorted({*chain.from_iterable(scores.values())}))
         values = np.array(
             [[by_name.get(name) for name in names] for by_name in scores.values()], np.float64
         )

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def _mean_of(group: Sequence[ProposalView]) -> ProposalView:
     if len(group) == 1:
         return group[0]
 
-    names = dict.fromkeys(name for view in group for name in view.metrics)
+    names = dict.fromkeys(chain.from_iterable(view.metrics for view in group))
     metrics = {
         name: _mean([view.metrics[name] for view in group if name in view.metrics])
         for name in names

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture import compact
@@ -37,16 +38,14 @@ Column = list[Any]
 Columns = dict[str, Column]
 
 OF_PROPOSALS = (
-    *(
-        "number",
-        "agent",
-        "architecture",
-        "functional_key",
-        "mean",
-        "std",
-        "based_on",
-        "hyperparameters",
-    ),
+    "number",
+    "agent",
+    "architecture",
+    "functional_key",
+    "mean",
+    "std",
+    "based_on",
+    "hyperparameters",
     "rung_constrained",
 )
 NETWORK = "network_"
@@ -72,7 +71,7 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
      collect([p.number, e.id, p.agent, p.functional_key, p.based_on, {state}, {columns}]) AS rows
 RETURN rows
 """
-# What is missing after a minute does not come: see `archive.store.snapshots`.
+# Columns that are missing after a minute do not come: see `archive.store.snapshots`.
 STATE_WITHOUT_RESULT = """
 CASE WHEN e IS NULL AND (p.state IN ['WAITING', 'RUNNING', 'FAILED'] OR p.finished > timestamp() - 60000)
      THEN p.state END
@@ -166,7 +165,8 @@ def read_within(
 
 def _study_results(tx: ManagedTransaction, about: Row, names: Sequence[str]) -> StudyResults:
     parts = tx.run(_query(names), study=about["study"])
-    rows = sorted((row for part in parts for row in part["rows"]), key=lambda row: int(row[0]))
+    unsorted = chain.from_iterable(part["rows"] for part in parts)
+    rows = sorted(unsorted, key=lambda row: int(row[0]))
     done = [row for row in rows if row[1] is not None]
     columns = {"number": [row[0] for row in done]}
     for position, name in enumerate(names, 6):
@@ -308,7 +308,7 @@ def joined(several: Iterable[Columns]) -> Columns:
 def by_objective(
     results: Iterable[StudyResults], name: str | None = None
 ) -> list[list[StudyResults]]:
-    """Return the results of studies in one group for each objective, by its name; those of one
+    """Return the results of studies in one group for each objective, by its name; only of one
     objective if asked.
     """
     groups: dict[str, list[StudyResults]] = {}

@@ -219,8 +219,19 @@ def snapshot_of(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
 
 
 _AS_READ = (
-    *("id", "number", "agent", "acquisition", "mean", "std", "value", "seconds"),
-    *("attempts", "worker", "reason", "started", "finished"),
+    "id",
+    "number",
+    "agent",
+    "acquisition",
+    "mean",
+    "std",
+    "value",
+    "seconds",
+    "attempts",
+    "worker",
+    "reason",
+    "started",
+    "finished",
 )
 
 

@@ -208,9 +208,9 @@ def _best(tx: ManagedTransaction, rows: Iterable[dict[str, Any]], count: int) ->
         if row["study"] is not None:
             saved.setdefault(row["study"], set()).add(row["evaluation"])
 
-    return {
-        id_
-        for study in studies.within(tx)
-        if study.name in saved
-        for id_ in best_results(snapshot_within(tx, study), saved[study.name], count)
-    }
+    best: set[str] = set()
+    for study in studies.within(tx):
+        if study.name in saved:
+            best.update(best_results(snapshot_within(tx, study), saved[study.name], count))
+
+    return best

@@ -238,7 +238,8 @@ class Studies:
         """Return the evaluations of `history` with the open and the failed proposals of a study, in
         one read.
         """
-        names = [*(each.name for each in study.further), *(each.name for each in study.constraints)]
+        names = [objective.name for objective in study.further]
+        names += [constraint.name for constraint in study.constraints]
         return self._evaluations.to_learn_from(
             study.name, study.objective, list(dict.fromkeys(names))
         )
