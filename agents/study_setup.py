@@ -58,7 +58,7 @@ def open_study(
 
     # Imported here because it loads numpy, which listing the names of agents does not need.
     from archive.agents.objectives.support import check
-    from archive.agents.transfer.eligibility import chosen
+    from archive.agents.transfer.eligibility import check_sources
     from archive.store.studies.creation import check_new_name, check_same
 
     # First, because the agent and the sources would be checked for a study that is not the stored
@@ -71,7 +71,7 @@ def open_study(
     if agent is not None:
         check(agent, requested)
 
-    names = chosen(archive, requested, sources, agent)
+    names = check_sources(archive, requested, sources, agent)
     stored = archive.studies.create(replace(requested, budget=budget or BUDGET, seed=seed or 0))
     _check_rungs(requested, stored)
     if seed is not None and seed != stored.seed:

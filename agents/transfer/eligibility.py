@@ -11,8 +11,8 @@ A source on `choices` with other options behind the same labels is refused
 (`archive.architecture.choice_operations`).
 
 A source of the study's task and protocol with another objective or direction is refused, too: its
-values would be observations of another quantity. So are two sources of one other task and protocol
-whose objectives differ, since one model is fitted to the values of both.
+values would be observations of another quantity. Two sources of one other task and protocol must
+have the same objective, since one model is fitted to the values of both.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ if TYPE_CHECKING:
 Sources = Sequence[str] | Literal["all"]
 
 
-def chosen(
+def check_sources(
     archive: Archive, study: Study, sources: Sources, agent: Agent | None = None
 ) -> list[str]:
-    """Return the names of a study's sources, checked.
+    """Check the sources of a study, and return their names.
 
     Args:
         archive: The archive of the studies.
         study: The study; it need not be stored yet.
         sources: Names, or `"all"` for every eligible study with evaluations.
-        agent: The agent of the search; None where it is not chosen yet: every comparable source is
+        agent: The agent of the search; None before it is selected: every comparable source is
             then eligible.
 
     Raises:
         UnknownNameError: A source is no study of the archive.
         UsageError: A source is not eligible: it is the study itself, its networks cannot be
-            compared with those of the study, the agent does not transfer from other tasks, or a
-            study or another source of the same task and protocol has another objective.
+            compared with the study's, the agent does not transfer from other tasks, or a study or
+            another source of the same task and protocol has another objective.
     """
     if sources == "all":
-        others = [each for each in archive.studies.list() if each.study.name != study.name]
-        evaluated = [
-            each.study
-            for each in others
-            if any(each.counts.get(state) for state in State if state.evaluated)
-        ]
-        eligible = [other for other in evaluated if not _ineligible(study, other, agent)]
-        return [other.name for other in _of_one_quantity(study, eligible)]
+        eligible = []
+        for summary in archive.studies.list():
+            other = summary.study
+            evaluated = any(summary.counts.get(state) for state in State if state.evaluated)
+            if other.name != study.name and evaluated and not _ineligible(study, other, agent):
+                eligible.append(other)
+
+        return [other.name for other in _with_one_objective(study, eligible)]
 
     studies = [archive.studies.get(name) for name in sources]
     for source in studies:
@@ -72,17 +72,18 @@ def chosen(
                 f"{study.name!r} cannot start warm from the study {source.name!r}: {reason}"
             )
 
-    _check_pairs(
-        study, [archive.studies.get(name) for name in archive.studies.sources(study.name)], studies
-    )
+    recorded = [archive.studies.get(name) for name in archive.studies.sources(study.name)]
+    _check_pairs(study, recorded, studies)
     return list(sources)
 
 
 def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
     """Return why a source is not eligible; None where it is."""
-    if source.space == study.space and (
-        names := conflict(study.space, source.space_config, study.space_config)
-    ):
+    names = None
+    if source.space == study.space:
+        names = conflict(study.space, source.space_config, study.space_config)
+
+    if names:
         return (
             f"its space {source.space} has {names[0]} where that of {study.name!r} has {names[1]}, so that networks of "
             "one key are different ones"
@@ -109,27 +110,32 @@ def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
     return None
 
 
-def _of_one_quantity(study: Study, sources: Sequence[Study]) -> list[Study]:
-    """Return sources such that all of one task and protocol have the same objective.
+def _with_one_objective(study: Study, sources: Sequence[Study]) -> list[Study]:
+    """Return the sources with the objective of their task and protocol.
 
-    It is the study's objective if one of them has that, else the objective of the first one.
+    It is the study's objective if a source has it, else the objective of the first source.
     """
     objectives: dict[tuple[str, str, str], Objective] = {}
-    for one in sorted(sources, key=lambda one: one.objectives[0] != study.objectives[0]):
-        objectives.setdefault(_task(one), one.objectives[0])
+    for source in sorted(sources, key=lambda source: source.objectives[0] != study.objectives[0]):
+        objectives.setdefault(_task(source), source.objectives[0])
 
-    return [one for one in sources if one.objectives[0] == objectives[_task(one)]]
+    kept = []
+    for source in sources:
+        if source.objectives[0] == objectives[_task(source)]:
+            kept.append(source)
+
+    return kept
 
 
-def _check_pairs(study: Study, known: Sequence[Study], sources: Sequence[Study]) -> None:
-    """Check each new source against the known and the other new ones of its task and protocol."""
-    firsts = {_task(one): one for one in reversed(known)}
-    for one in sources:
-        first = firsts.setdefault(_task(one), one)
-        if one.objectives[0] != first.objectives[0]:
+def _check_pairs(study: Study, recorded: Sequence[Study], sources: Sequence[Study]) -> None:
+    """Check each new source against the recorded and the other new ones of its task."""
+    firsts = {_task(source): source for source in reversed(recorded)}
+    for source in sources:
+        first = firsts.setdefault(_task(source), source)
+        if source.objectives[0] != first.objectives[0]:
             raise UsageError(
-                f"{study.name!r} cannot start warm from both {first.name!r} and {one.name!r}: their values are "
-                f"{first.objectives[0]} and {one.objectives[0]}, and both have the protocol {one.protocol}: choose one"
+                f"{study.name!r} cannot start warm from both {first.name!r} and {source.name!r}: their values are "
+                f"{first.objectives[0]} and {source.objectives[0]}, and both have the protocol {source.protocol}: choose one"
             )
 
 

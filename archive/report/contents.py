@@ -31,23 +31,19 @@ if TYPE_CHECKING:
 COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
 """Costs that the table and the charts show where results have them."""
 COLUMNS = (
-    *(
-        "architecture",
-        "agent",
-        "epochs",
-        "seconds",
-        "mean",
-        "std",
-        "answered_from",
-        "environment",
-        "device",
-    ),
-    *(
-        "hardware",
-        "seed",
-        *(METRIC + name for name in COSTS),
-        *(f"network_{name}" for name in ("params", "flops")),
-    ),
+    "architecture",
+    "agent",
+    "epochs",
+    "seconds",
+    "mean",
+    "std",
+    "answered_from",
+    "environment",
+    "device",
+    "hardware",
+    "seed",
+    *(METRIC + name for name in COSTS),
+    *(f"network_{name}" for name in ("params", "flops")),
 )
 UNSHOWN = ("host", "ended", "resumed", "inherited", "latency", "hyperparameters", "weights")
 """Entries of an environment that name a machine of the reader's colleagues, or differ with each

@@ -11,35 +11,75 @@ from pathlib import Path
 
 import torch
 
-KEPT = (
-    *("batch_norm", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
-    *("instance_norm", "rrelu"),
-    *("linear", "scaled_dot_product_attention", "prelu", "roll"),
-    *("silu", "hardswish", "hardsigmoid", "softplus", "mish"),
+_DIFFERENT_IN_TRAINING = (
+    "batch_norm",
+    "dropout",
+    "feature_dropout",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    "instance_norm",
+    "rrelu",
+)
+"""Operations that behave differently in training, which their decompositions would freeze."""
+
+_LAYERS = (
+    "linear",
+    "scaled_dot_product_attention",
+    "prelu",
+    "roll",
+    "silu",
+    "hardswish",
+    "hardsigmoid",
+    "softplus",
+    "mish",
+)
+"""Operations that are one layer of a network, and several operations of the core set."""
+
+_OF_LENGTHS = (
     *(
         f"upsample_{kind}.vec"
         for kind in ("nearest1d", "nearest3d", "linear1d", "trilinear3d", "bicubic2d")
     ),
     *(f"_upsample_nearest_exact{sides}d.vec" for sides in (1, 2, 3)),
     *(f"{kind}_pad{sides}d" for kind in ("reflection", "replication") for sides in (1, 2, 3)),
-    *("pad", "im2col"),
-    *("adaptive_max_pool2d", "bernoulli.p", "erfc"),
-    *("_upsample_bicubic2d_aa.vec", "_upsample_bilinear2d_aa.vec", "unfold", "histc"),
-    *("adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "_trilinear"),
-    *("exponential", "uniform", "normal_functional", "rand_like", "randn_like"),
+    "pad",
+    "im2col",
 )
-"""Operations beside the core set.
+"""Interpolations, paddings and windows.
 
-Those of the first line behave differently in training, which their decompositions would freeze.
-Those of the next two are one layer of a network, and several operations of the core set.
-Interpolations, paddings and windows are computed by indices and weights there, which would be those
-of the imported lengths at every other; `pad` is kept where it is circular. The last three lines
-have no decomposition; the last one has random numbers.
+The core set computes them by indices and weights, which would be fixed to the lengths at the
+import. `pad` is kept where it is circular.
 """
 
+_WITHOUT_DECOMPOSITION = (
+    "adaptive_max_pool2d",
+    "bernoulli.p",
+    "erfc",
+    "_upsample_bicubic2d_aa.vec",
+    "_upsample_bilinear2d_aa.vec",
+    "unfold",
+    "histc",
+    "adaptive_max_pool3d",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
+    "_trilinear",
+)
+
+_RANDOM = ("exponential", "uniform", "normal_functional", "rand_like", "randn_like")
+"""Operations with random numbers; they have no decomposition either."""
+
+KEPT = _DIFFERENT_IN_TRAINING + _LAYERS + _OF_LENGTHS + _WITHOUT_DECOMPOSITION + _RANDOM
+"""Operations beside the core set."""
+
 DECOMPOSED = (
-    *("batch_norm", "instance_norm", "rrelu", "pad"),
-    *("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
+    "batch_norm",
+    "instance_norm",
+    "rrelu",
+    "pad",
+    "dropout",
+    "feature_dropout",
+    "alpha_dropout",
+    "feature_alpha_dropout",
 )
 """Operations of `KEPT` that are decomposed, unless they are stand-ins
 (`archive.trainer.intake.stand_ins`)."""

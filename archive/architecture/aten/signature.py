@@ -34,19 +34,18 @@ KINDS = {
 attributes."""
 
 DTYPES = (
-    *(
-        "float32",
-        "float64",
-        "float16",
-        "bfloat16",
-        "int64",
-        "int32",
-        "int16",
-        "int8",
-        "uint8",
-        "bool",
-    ),
-    *("complex64", "complex128"),
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
 )
 """Types of the numbers of a tensor."""
 

@@ -154,7 +154,14 @@ def _harmless() -> list[Any]:
 
     return [
         *((multiarray.scalar, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")),
-        *(np.dtype, np.dtypes.Float64DType, np.dtypes.Float32DType, np.dtypes.Int64DType),
+        np.dtype,
+        np.dtypes.Float64DType,
+        np.dtypes.Float32DType,
+        np.dtypes.Int64DType,
         (_codecs.encode, "_codecs.encode"),
-        *(collections.OrderedDict, collections.defaultdict, dict, list, set),
+        collections.OrderedDict,
+        collections.defaultdict,
+        dict,
+        list,
+        set,
     ]
