@@ -17,8 +17,8 @@ Agents with a surrogate share settings, which are one argument of their construc
     agents.get("mine", space, kappa=2.0, alpha=0.5)        the same as Mine(space, BatchOptions(kappa=2.0), alpha=0.5)
     agents.settings("mine")                                {"preset": "default", …, "kappa": None, …, "alpha": 1.0}
 
-An argument whose default is a dataclass is expanded to its fields: the names of the fields are the
-names of the settings on the command line, in `agents.get` and in the record of a study.
+An argument with a dataclass as its default is expanded to its fields: their names are the names of
+the settings on the command line, in `agents.get` and in the record of a study.
 
 Types are checked by the annotations of the constructor. A setting may come from a command line, a
 file or the record of a study. A value of another type would fail deep in a surrogate, or not at

@@ -103,7 +103,7 @@ class DistanceSync:
             return 0
 
         stack = self._read_stored(distance, new, keys)
-        pairs = _unordered(new, keys, stack)
+        pairs = _list_missing(new, keys, stack)
         if pairs:
             values = _compute(distance, self._networks, pairs)
             _fill(stack, new, keys, pairs, values)
@@ -140,7 +140,7 @@ class DistanceSync:
         return stack
 
 
-def _unordered(new: Sequence[str], keys: Sequence[str], stack: NDArray[np.float64]) -> Pairs:
+def _list_missing(new: Sequence[str], keys: Sequence[str], stack: NDArray[np.float64]) -> Pairs:
     """Return the missing pairs of a (c, m, n) block, each once, smaller key first."""
     missing = np.isnan(stack).any(axis=0)
     pairs = {

@@ -40,8 +40,8 @@ LOOK_SECONDS = 0.005
 FAILURES = 20
 """Number of failed proposals at which a search gives up, if they also outnumber the evaluations.
 
-Proposals that failed before the search began do not count: a user who has removed the cause begins
-the same search again."""
+Proposals that failed before the search began do not count: the same search can begin again after
+the user has removed the cause."""
 
 FAILURES_IN_A_ROW = 5
 """The same number for failures without an evaluation in between, in searches of at most so many
@@ -89,7 +89,7 @@ def run(
     look = archive.studies.follow(study.name)
     results = Results(archive, wait)
     pauses = Pauses(PAUSE if results.wake else pause)
-    # Keys of evaluated networks whose distances are not stored yet.
+    # Keys of evaluated networks without stored distances.
     unmeasured: set[str] = set()
     whole = False
     # Numbers of evaluated and failed proposals at which the agent last had no proposal. It may have

@@ -27,7 +27,7 @@ networks: where it was a fifth of the scores' standard deviation and networks ha
 intervals of the best five held the true score in 64 % of 20 and of 40 random evaluations of these
 tables, instead of 72 and 83 %. With replicates they hold it equally often with and without.
 
-A study whose training hyperparameters vary is ranked by the mean of the evaluations of each
+A study with varying training hyperparameters is ranked by the mean of the evaluations of each
 configuration: the model does not know hyperparameters.
 
 Estimates stay on disk until a result of the study changes:

@@ -138,14 +138,14 @@ def as_of(
     curve = {name: values[:epochs] for name, values in evaluation.curve.items()}
     metrics = dict(evaluation.metrics)
     if study is not None:
-        metrics |= _constrained_metrics(evaluation, epochs, study)
+        metrics |= _read_metrics(evaluation, epochs, study)
 
     return replace(
         evaluation, value=value, epochs=epochs, partial=True, curve=curve, metrics=metrics
     )
 
 
-def _constrained_metrics(evaluation: Evaluation, epochs: int, study: Study) -> dict[str, float]:
+def _read_metrics(evaluation: Evaluation, epochs: int, study: Study) -> dict[str, float]:
     """Return the constrained quantities at the rung of so many epochs, as far as recorded."""
     rungs = Rungs.of(study.config)
     names = [constraint.name for constraint in study.constraints]

@@ -4,7 +4,7 @@ Pure functions: no input or output, no database. `kernels.get("otmann")` returns
 `kernels.names()` lists them. The compiler (numba) is loaded when the first network is prepared.
 
 A plug-in adds a distance through an entry point of the group `archive.kernels`: a name, and a class
-derived from `Distance` (or from `EmbeddedDistance` for a norm of features) whose constructor takes
+derived from `Distance` (or from `EmbeddedDistance` for a norm of features). Its constructor takes
 the distance's settings as keyword arguments. `docs/extending.md` has an example.
 """
 

@@ -66,7 +66,7 @@ class Components:
 
     @classmethod
     def of_stack(cls, stack: Floats, k: int) -> Components:
-        """Split a stack whose first k components are the unnormalised ones."""
+        """Split a stack; its first k components are the unnormalised ones."""
         return cls(stack[:k], stack[k:])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 numba compares the time of a function's own file to decide whether its cached machine code is out of
 date. Everything that the machine code depends on must therefore be in that file: other compiled
-functions, constants, and the classes of named tuples, whose fields are compiled to positions. A
+functions, constants, and the classes of named tuples: their fields are compiled to positions. A
 test checks this.
 """
 

@@ -50,7 +50,7 @@ class Acquisition(ABC):
     Attributes:
         name: Name in configurations.
         logarithmic: Whether `rank` returns logarithms, so that `value = exp(rank)`. Logarithms
-            distinguish candidates whose values underflow.
+            distinguish candidates with values that underflow.
         random: Whether every call of `rank` draws other ranks.
     """
 

@@ -149,7 +149,7 @@ class Neighbourhood:
     def fresh(
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
     ) -> list[Suggestion]:
-        """Return up to n distinct neighbours whose functional key is not taken.
+        """Return up to n distinct neighbours with a functional key that is not taken.
 
         All neighbours of a small network are equally likely. Neighbours of a large one are drawn by the
         space's random mutation, and listed only when it finds no new ones.

@@ -157,8 +157,11 @@ def _recommend(
     views: Mapping[Replicates, ProposalView],
     files: Sequence[EstimatesFile],
 ) -> RecommendedSet | None:
-    observed = {evaluation_key(each): each.architecture for each in observations}
-    networks = {key: observed[key] for key in views if key in observed}
+    architectures = {}
+    for observed in observations:
+        architectures[evaluation_key(observed)] = observed.architecture
+
+    networks = {key: architectures[key] for key in views if key in architectures}
     columns = []
     noises = []
     for position, file in enumerate(files):

@@ -169,7 +169,7 @@ class CachedDistances:
     ) -> Array:
         inside = self._inside(first, second)
         if inside is not None:
-            return self._known_distances(*inside)
+            return self._compute_listed(*inside)
 
         parts = [gram.distances(first, second).stack for gram in self.grams]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -210,7 +210,7 @@ class CachedDistances:
         for kind in self._featured:
             yield from self.listing.vectors(kind)
 
-    def _known_distances(self, rows: list[int], columns: list[int] | None) -> Array:
+    def _compute_listed(self, rows: list[int], columns: list[int] | None) -> Array:
         """Compute the distances from the vectors of the listing."""
         stack = np.zeros((self.components, len(rows), len(rows if columns is None else columns)))
         for out, member_vectors in zip(stack, self._member_vectors(), strict=True):

@@ -55,9 +55,10 @@ SMALLEST = 1e-150
 
 
 LEAST_FACTOR = 0.01
-"""Least factor of the noise variance of a compressed score, whose noise is then a tenth of the noise of
-an uncompressed score. Without noise, two evaluations of similar bad networks would contradict each
-other."""
+"""Least factor of the noise variance of a compressed score.
+
+Its noise is then a tenth of the noise of an uncompressed score. Without noise, two evaluations of
+similar bad networks would contradict each other."""
 
 
 class MonotoneMap(ABC):
@@ -255,7 +256,7 @@ class LogRegret(OutcomeTransform):
         # spread replaces it.
         regret = best - float(np.median(scores))
         unit = regret if regret > 1e-6 * plain.spread else plain.spread
-        # In a study whose usual results violate a constraint, the best score may be an outlier
+        # Where the usual results violate a constraint, the best score may be an outlier
         # itself. No regret below it is then usual.
         usual = best - fence if best > fence else math.inf
         return Scale.of(scores, LogRegretMap(best, unit, float(scores.min()), usual))

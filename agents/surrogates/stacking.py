@@ -95,7 +95,7 @@ class FittedStackedGP(Fitted):
     """A fitted `StackedGP`.
 
     Attributes:
-        members: The members whose stacking weight is at least `LEAST_WEIGHT`.
+        members: The members with a stacking weight of at least `LEAST_WEIGHT`.
         weights: (S,) float64, the weight of each hyperparameter set of each of these, of sum 1.
         stacking: (K,) float64: w, of all members.
     """

@@ -13,13 +13,13 @@ evaluations. If rho is more probably negative than positive, the source is `reve
 negated scores replace its own.
 
 A source without evidence changes no proposal. Networks that a source recommends before there is
-evidence are mostly better than those of an initial design. But if the source tells bad networks
-from good ones and not which of the good ones is best, they delay the study's own search.
+evidence are mostly better than an initial design. But if the source tells bad networks from good
+ones and not which of the good ones is best, they delay the study's own search.
 
-The transform is that of standardised scores, not the `log-regret` of the models. Few scores are
-near the best one, where `log-regret` resolves most: unrelated sources have evidence by chance more
-often, and related ones have it later. Evidence under both transforms delays related sources as
-well. Without it, sources are hardly more behind a cold start than a cold start with other draws is
+The scores are standardised, not transformed by the models' `log-regret`. Few scores are near the
+best one, where `log-regret` resolves most: unrelated sources have evidence by chance more often,
+and related ones have it later. Evidence under both transforms delays related sources as well.
+Without it, sources are hardly more behind a cold start than a cold start with other draws is
 (docs/benchmarks.md).
 
 The Bayes factor tells sources apart better than the leave-one-out density of the stacked models
@@ -106,11 +106,11 @@ class Evidence:
         if len(observations) < FIRST:
             return NONE
 
-        evaluated = tuple(
-            (observed.architecture.key, observed.score, observed.variance)
-            for observed in observations
-        )
-        key = (evaluated, tuple(models[0].group.contents))
+        evaluated = []
+        for observed in observations:
+            evaluated.append((observed.architecture.key, observed.score, observed.variance))
+
+        key = (tuple(evaluated), tuple(models[0].group.contents))
         with self._lock:
             if key not in self._cache:
                 self._cache[key] = self._verdict(models, observations)

@@ -54,12 +54,12 @@ def read_contributions(archive: Archive, name: str) -> list[Contribution]:
     by_study: dict[str, list[Evaluation]] = {study: [] for study in (name, *sources)}
     recorded = archive.studies.evaluations([name, *sources], curves=False)
     for evaluation in recorded:
-        if is_score(evaluation.score) and not (
-            evaluation.partial and not _same_task(study, evaluation)
-        ):
+        usable_length = not evaluation.partial or _same_task(study, evaluation)
+        if is_score(evaluation.score) and usable_length:
             by_study[str(evaluation.study)].append(evaluation)
 
-    _, others = split([each for each in recorded if each.study != name], study)
+    of_sources = [evaluation for evaluation in recorded if evaluation.study != name]
+    _, others = split(of_sources, study)
     usable: set[str] = set()
     for source_study in others:
         if not too_little(*of_one_task(source_study, others)):
@@ -97,9 +97,7 @@ def _same_task(study: Study, evaluation: Evaluation) -> bool:
 
 
 def _is_based(proposal: Proposal, source: str) -> bool:
-    """Whether a proposal read a source, and no estimate of its correlation says that it takes no
-    part.
-    """
+    """Whether a proposal read a source, and no estimate of its correlation is 0."""
     read = proposal.based_on.get("observations", ())
     couplings = proposal.based_on.get("coupling", {})
     return source in read and couplings.get(source) != 0

@@ -96,7 +96,8 @@ class SourceGroup:
         if len(observations) <= MOST:
             return observations
 
-        order = np.argsort([-self.sign * each.score for each in observations], kind="stable")
+        scores = [-self.sign * observed.score for observed in observations]
+        order = np.argsort(scores, kind="stable")
         # A fixed seed: the same sources give the same model for every agent.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         rows = sorted([*order[: MOST // 2].tolist(), *others.tolist()])
@@ -214,7 +215,7 @@ class SourceGP:
             prior,
             covariances,
             variance,
-            np.maximum(variance - self._explained(places), 0.0),
+            np.maximum(variance - self._explained_variance(places), 0.0),
         )
 
     def _places(self, networks: Sequence[Architecture]) -> Places:
@@ -235,7 +236,7 @@ class SourceGP:
         means: Array = self._half(places).T @ self._half_values
         return means
 
-    def _explained(self, places: Places) -> Array:
+    def _explained_variance(self, places: Places) -> Array:
         """Return the variance that the evaluations explain, the column sums of V^2: (m,)."""
         if isinstance(places, slice | np.ndarray):
             return self._all_explained[places]

@@ -26,7 +26,7 @@ class DiagramNode:
         channels: Number that decides the width of the box; None for the width of its words.
         status: Result of a comparison.
         layer: Number that the box carries as `data-layer`; None for none.
-        junction: Whether it is a small circle, whose label is one sign or empty.
+        junction: Whether it is a small circle; its label is one sign or empty.
         dead: Whether it has no part in what the network computes: it is drawn pale.
     """
 

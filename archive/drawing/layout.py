@@ -206,8 +206,8 @@ def _routes(
     """Return the lines; a piece of a trunk is drawn by one of its links only."""
     drawn: set[tuple[int, int]] = set()
     routes: list[Route | None] = [None] * len(links)
-    for at in sorted(range(len(links)), key=lambda link: (-len(graph.routes[link]), link)):
-        vertices = graph.routes[at]
+    for index in sorted(range(len(links)), key=lambda link: (-len(graph.routes[link]), link)):
+        vertices = graph.routes[index]
         first = 0
         while first + 2 < len(vertices) and (vertices[first], vertices[first + 1]) in drawn:
             first += 1
@@ -216,16 +216,16 @@ def _routes(
         stations = []
         for vertex in vertices[first:]:
             top, bottom = bands[graph.rank[vertex]]
-            if vertex == links[at].tail:
+            if vertex == links[index].tail:
                 top = boxes[vertex].bottom
-            elif vertex == links[at].head:
+            elif vertex == links[index].head:
                 bottom = boxes[vertex].top
             elif vertex == vertices[first]:
                 top = bottom
 
             stations.append((x[vertex], top, bottom))
 
-        routes[at] = Route(links[at], tuple(stations))
+        routes[index] = Route(links[index], tuple(stations))
 
     return [route for route in routes if route is not None]
 

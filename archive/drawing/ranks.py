@@ -23,7 +23,7 @@ from archive.drawing.diagram import Link
 
 @dataclass
 class RankedGraph:
-    """A graph whose edges join adjacent ranks.
+    """A graph with edges between adjacent ranks.
 
     Attributes:
         nodes: Number of nodes: the first vertices. All others are points of trunks.

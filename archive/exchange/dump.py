@@ -265,7 +265,7 @@ def make(settings: Settings, kept: int, share: float) -> str:
     """Dump the archive into `HOME/dumps`, delete the oldest dumps, and return a line to log.
 
     Args:
-        settings: Settings of an embedded archive whose server runs.
+        settings: Settings of an embedded archive with a running server.
         kept: Number of dumps that are kept.
         share: Share of the free disk that they may take; a dump that would not fit is not made.
     """

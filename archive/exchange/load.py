@@ -114,8 +114,8 @@ class _Checked:
             with.
         studies: Names of the studies so far, in the file.
         stored_studies: Their names in the archive.
-        unmeasured: Number of results whose seconds are no duration; earlier releases stored such
-            numbers.
+        unmeasured: Number of results with seconds that are no duration; earlier releases stored
+            such numbers.
     """
 
     def __init__(self, path: Path, names: Mapping[str, str], most_bytes: int) -> None:

@@ -6,9 +6,8 @@
 | evaluation | `answered_from`, the result of another study that it is a copy of |
 | proposal   | its result, and its basis: the studies that the agent learnt from |
 
-A record that the archive has under the same references keeps them: it belongs to a study whose
-copies agree, and which used the archive's copy of the renamed study. All other records refer to the
-file's copy.
+A record that the archive has under the same references keeps them: both copies of its study agree,
+and used the archive's copy of the renamed study. All other records refer to the file's copy.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     salvage(settings, Path("rest.jsonl.gz"))   a dump of a repaired copy; the archive stays as it is
 
 ArcadeDB removes the records that cannot be read and the edges that lead to them. Their indexes are
-built again from the rest. What was lost is named by comparison with the last automatic dump, from
-which `archive load` brings it back.
+built again from the rest. A comparison with the last automatic dump names the lost records, and
+`archive load` restores them from it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def salvage(
         force: Whether to replace an existing file.
 
     Returns:
-        Number of written records of each kind, and a sentence for what was left out.
+        Number of written records of each kind, and a sentence about records that were left out.
     """
     folder = Folder(settings.home)
     _require_data(folder)
@@ -229,8 +229,7 @@ def _lacking(settings: Settings, path: Path) -> dict[str, list[str]]:
                             " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
                         )
         except UsageError:
-            # The dump contradicts the archive, or is damaged itself: what was found until then
-            # stands.
+            # The dump contradicts the archive, or is damaged itself: the names so far stand.
             pass
 
     return {kind: names for kind, names in lacking.items() if names}

@@ -82,7 +82,7 @@ class ExportItem:
         device: Where it ran.
         hardware: Name of the device's hardware.
         answered_from: Id of the evaluation that it repeats without a training.
-        partial: Whether the value is that of a part of the training.
+        partial: Whether the value is the result of a part of the training.
         metrics: Final metrics by name.
         hyperparameters: Training settings that differ from the protocol.
     """
@@ -248,7 +248,7 @@ def _type_of(name: str, values: Sequence[Any]) -> str:
     if all(map(_is_truth, present)):
         return TRUTH
 
-    # A study whose rates are all integers has the type of one whose rates are not.
+    # A study with integer rates alone has the type of a study with other rates.
     exact = all(isinstance(value, float) or abs(value) <= LARGEST_EXACT for value in present)
     return NUMBER if exact else INTEGER
 

@@ -175,7 +175,7 @@ def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
                 curve.epochs[-1:], curve.values[-1:], kind, [f"#{curve.number}: {curve.value:.5g}"]
             )
 
-    ranking = ", ".join(f"#{curve.number}" for one in best[::-1])
+    ranking = ", ".join(f"#{curve.number}" for curve in best[::-1])
     caption = (
         f"The best trainings in colours ({ranking}), {len(data.curves) - len(best)} others in grey."
     )

@@ -53,8 +53,8 @@ def search(
     """Search for architectures: an agent proposes, trainers train, the archive stores every result.
 
     The same call again resumes the study, and so does `study=NAME` alone. Arguments that are left
-    out take the study's values. Ctrl-C ends the search when the trainers have returned what they
-    have not finished.
+    out take the study's values. Ctrl-C ends the search when the trainers have returned their
+    unfinished proposals.
 
     Args:
         agent: Search agent, with its settings after a colon: `tw:preset=paper`. The default is the
@@ -78,8 +78,8 @@ def search(
         device: Device of the trainers: `"cpu"`, `"cuda:1"`; they choose by default.
         stall_seconds: A trial that has reported no progress for this long ends; None for no limit.
         trial_seconds: A trial that takes longer ends, and its proposal fails.
-        scratch_bytes: A trial whose temporary files take more ends, and its proposal fails.
-        memory_bytes: A trial whose processes take more memory ends, and its proposal fails.
+        scratch_bytes: A trial with larger temporary files ends, and its proposal fails.
+        memory_bytes: A trial with processes of more memory ends, and its proposal fails.
         observe: Observers of the trials: `"tensorboard"`, `"mlflow:experiment=mine"`.
         proxies: Number of random networks of which the trainers measure zero-cost proxies first.
         rungs: Epochs at which trainings pause, or a number of rungs: only the best at each rung

@@ -2,8 +2,8 @@
 
 A plug-in package registers a space through an entry point of the group `archive.spaces`: a name,
 and a subclass of `Space` with the space's settings as keyword arguments. Its module defines the
-vocabulary of that name (`archive.architecture.operations.define`). Spaces of cells, whose layers
-have no units, derive from `archive.spaces.cell.CellSpace`, which provides an initial pool of random
+vocabulary of that name (`archive.architecture.operations.define`). Spaces of cells, with layers
+without units, derive from `archive.spaces.cell.CellSpace`, which provides an initial pool of random
 cells, and decisions for the agents that need them. `docs/extending.md` has an example.
 """
 

@@ -214,7 +214,7 @@ def draw_distinct(
     count: int,
     taken: Iterable[str] = (),
 ) -> list[Drawn]:
-    """Draw until `count` objects are new, or there seem to be no more.
+    """Draw until `count` objects are new, or no other objects seem to exist.
 
     Args:
         make: Draws one object; None marks a draw without a result.

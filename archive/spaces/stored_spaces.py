@@ -1,4 +1,4 @@
-"""Spaces of stored studies, whose settings come from the database and not from the caller."""
+"""Spaces of stored studies: their settings come from the database, not from the caller."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ factor of e."""
 class CommonScaleARD(Covariance):
     """alpha exp(-beta / c * sum_i w_i d_i); theta = log(alpha, beta, w_1, …, w_c).
 
-    beta is common to all components, and each has a weight relative to it, whose prior is centred
+    beta is common to all components, and each has a weight relative to it, with a prior centred
     at 1. The few observations at the beginning of a search determine the common scale, and a weight
     departs from 1 where observations require it. Separate priors of c betas are either so wide that
     twenty observations are overfitted, or so narrow that a component without influence keeps its

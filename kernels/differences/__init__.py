@@ -20,7 +20,7 @@ _EXPLAINED = ("edit", "otmann")
 
 
 def explainable_kernels() -> tuple[str, ...]:
-    """Return the names of the kernels whose distances can be explained."""
+    """Return the names of the kernels with distances that can be explained."""
     return _EXPLAINED
 
 

@@ -3,8 +3,8 @@
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018), equation (2) and
 theorem 2.
 Bourgain: On Lipschitz embedding of finite metric spaces in Hilbert space (1985). Linial, London,
-Rabinovich: The geometry of graphs and some of its algorithmic applications (1995), whose algorithm
-this is.
+Rabinovich: The geometry of graphs and some of its algorithmic applications (1995): the
+algorithm.
 
 | symbol | meaning                                                                         | shape  |
 |--------|---------------------------------------------------------------------------------|--------|

@@ -228,9 +228,9 @@ class EditDistance(PairDistance[Sequenced]):
     Args:
         lam: lambda, >= 0; 1 in the authors' code.
         layers: `"width"` is eq. (5): layers of equal label and stride differ by their widths, all
-            others by 1. `"attributes"` is the authors' later code: layers whose labels differ only
-            in the side of their window differ by the mean of the relative differences of units,
-            side and stride.
+            others by 1. `"attributes"` is the authors' later code: layers with labels that differ
+            only in the side of their window differ by the mean of the relative differences of
+            units, side and stride.
         threads: Threads for large blocks; None for all processors available to the process.
 
     Raises:

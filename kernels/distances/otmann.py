@@ -82,7 +82,7 @@ class OTMANN(PairDistance[LayersWithMass]):
 
     Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a
     layer for each nu_str; all nu_str share one pass. Choose it for networks of differing size and
-    wiring whose layers have units.
+    wiring with units in their layers.
 
     Args:
         variant: `"appendix"` (A.3: fc masses x 0.1, C_str averaged over groups of layers),

@@ -94,8 +94,8 @@ class ContinuousAdjacencyEncoding(EmbeddedDistance):
     """The Euclidean distance of NAS-Bench-101's continuous adjacency encodings.
 
     In that encoding a point consists of a number in [0, 1] for each pair of vertices, the
-    operations, and the number k of edges; it encodes the cell whose edges are the k largest
-    entries. Many points encode one cell; as in BANANAS' code, this encoding uses 1 for an edge, 0
+    operations, and the number k of edges; it encodes the cell with the k largest entries as
+    edges. Many points encode one cell; as in BANANAS' code, this encoding uses 1 for an edge, 0
     for none, and k. So d^2 is the squared adjacency distance plus (k - k')^2.
 
     A metric where the adjacency distance is one, positive semi-definite under the same conditions,
@@ -179,7 +179,7 @@ class Hamming(EmbeddedDistance):
     is an L1 distance of features.
 
     Preparing costs the canonical order, usually O(edges * log(layers)). Choose it as a baseline,
-    and for `nasbench201`, where it is the number of the cell's six edges whose operations differ;
+    and for `nasbench201`, where it is the number of the cell's six edges with different operations;
     elsewhere one more edge can move every vertex to another place of the canonical order. BANANAS,
     section 5.1.
 

@@ -45,8 +45,8 @@ class ArcFeatures(EmbeddedDistance):
     Both components are Euclidean distances of embeddings, hence pseudo-metrics, and exp(-sum_i
     beta_i d_i^2) is positive semi-definite. Networks that differ in their wiring only can be at
     distance 0. Preparing costs O(edges), a pair O(layers). Choose it for chains and networks close
-    to chains; for cells, whose wiring matters as much as their operations, other kernels are
-    better.
+    to chains; for cells, other kernels are better: their wiring matters as much as their
+    operations.
 
     Args:
         omega: Cost of a parameter that one network lacks, > 0.

@@ -57,7 +57,7 @@ class FeatureDistance(Distance[Embedded]):
         """Comparison of the features of each part, in the order of `Embedded.features`.
 
         `l1` and `l2` are norms of the difference. `line` is the area between the distribution
-        functions of measures on a line, whose features are places and masses.
+        functions of measures on a line; their features are places and masses.
         """
 
     @property

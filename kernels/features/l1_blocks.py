@@ -241,7 +241,7 @@ def areas(functions: Sequence[Steps], places: Floats) -> Floats:
 
 
 def entries_of(vectors: Sequence[Vector], column_of: Mapping[str, float]) -> Entries:
-    """Pack sparse vectors, whose names all have a column."""
+    """Pack sparse vectors; all of their names have a column."""
     sizes: list[int] = []
     places: list[float] = []
     values: list[float] = []

@@ -41,7 +41,7 @@ FIRST = 128
 """Networks in the first block between two checks of the bound; each block is twice as large as the
 one before."""
 ROUNDING = 1e-9
-"""Relative rounding error of a bound, whose weights are summed in another order."""
+"""Relative rounding error of a bound: its weights are summed in another order."""
 
 
 @dataclass(frozen=True, eq=False)

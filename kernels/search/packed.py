@@ -4,7 +4,7 @@
     flat    a a a b b b b c c       flat array
 
 A prepared network is a dataclass of arrays, numbers, and its key and space. Each array is
-concatenated along its first axis, whose length differs between networks; the other axes have one
+concatenated along its first axis. Its length differs between networks; the other axes have one
 length for all networks of a space.
 
 Sparse features give the distances of one network from hundreds of thousands in milliseconds. Each

@@ -31,7 +31,7 @@ class UnitWeights(NamedTuple):
 
     @torch.no_grad()
     def bound(self, norm: float) -> None:
-        """Scale the numbers of each unit whose L2 norm is above a bound, in place."""
+        """Scale the numbers of each unit with an L2 norm above a bound, in place."""
         grouped: Tensor = self.parameter.unflatten(0, (self.units.groups, -1))  # type: ignore[no-untyped-call]
         inner = [axis for axis in range(1, grouped.ndim) if axis != self.units.axis + 1]
         norms = torch.linalg.vector_norm(grouped, dim=inner, keepdim=True).clamp(min=norm)

@@ -39,7 +39,7 @@ Starts = NDArray[np.int64]
 LEAST_MOMENT = np.float32(1e-36)
 """Smaller moments are set to 0.
 
-Units that are 0 for all observations have weights without a gradient, whose moments decay below the
+Units that are 0 for all observations have weights without a gradient. Their moments decay below the
 smallest normal number, 1e-38. Processors take a hundred times as long for such numbers: they were
 85 % of the time of a training on 1,000 cells. A moment of this size changes no weight in single
 precision."""

@@ -1,4 +1,4 @@
-"""An exact Gaussian process over architectures, whose covariance is a function of distances.
+"""An exact Gaussian process over architectures with a covariance of their distances.
 
 Notation:
 

@@ -198,7 +198,7 @@ class Inference(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FixedHyperparameters(Inference):
-    """Given hyperparameters, for example those of an earlier fit; nothing is fitted.
+    """Given hyperparameters, for example from an earlier fit; nothing is fitted.
 
     Attributes:
         values: (S, p + 1) or (p + 1,) float64, logarithms.

@@ -135,7 +135,7 @@ class DimensionScaledPrior(Covariance):
     uncorrelated (cf. dimension-scaled length-scale priors, Hvarfner et al., 2024).
 
     Args:
-        covariance: The covariance whose bounds are scaled.
+        covariance: The covariance; its bounds are scaled.
         components: Number of components.
     """
 

@@ -118,8 +118,7 @@ LATEST = 0.02
 RELEVANT = 400
 """Networks of the Gaussian process of the errors of the trees."""
 MOST_PREFIXES = 8
-"""Prefixes whose models are cached: a history has one for each objective and measured
-constraint."""
+"""Prefixes with cached models: a history has one for each objective and measured constraint."""
 
 
 def prefix_size(evaluations: int, first: int = FIRST) -> int:

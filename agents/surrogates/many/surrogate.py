@@ -26,7 +26,7 @@ has three properties that trees lack: evaluations after the prefix change it at 
 proposals reduce its variance, and its variance is small near evaluated networks.
 
 The posterior of tens of thousands of networks under the rival takes seconds: trees select the
-networks whose posterior can matter (`ScreenedProcess`). The rival keeps the hyperparameters of the
+networks for which it can matter (`ScreenedProcess`). The rival keeps the hyperparameters of the
 prefix, and later evaluations are added to it.
 """
 
@@ -63,7 +63,7 @@ PROMISING = 80
 After 1,001 evaluations of NAS-Bench-101, nine of the ten networks of greatest expected improvement,
 the greatest too, were among the first 58 of 4,001 by the trees."""
 LATER = 250
-"""Most networks whose evaluations after the prefix are added to the process."""
+"""Most networks with evaluations after the prefix that are added to the process."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""Importer of published zero-cost proxies: a table whose columns are scores of its networks."""
+"""Importer of published zero-cost proxies: a table with columns of scores of its networks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ProxyTask(NamedTuple):
         protocol: Name of its protocol.
         settings: Settings of its space: options of `choices` are found by their names, and the file
             may have one of a decision. Without settings, the settings of the file hold.
-        spaces: Names of the spaces whose networks suit the task.
+        spaces: Names of the spaces with networks that suit the task.
     """
 
     name: str

@@ -134,7 +134,7 @@ def learning_curves(
     ]  # fmt: skip
     order = {"other": 0, "running": 1, "best": 2}
     curves = sorted(
-        (curve for curve in drawn if len(curve.epochs)), key=lambda one: order[one.role]
+        (curve for curve in drawn if len(curve.epochs)), key=lambda curve: order[curve.role]
     )
     return LearningCurves(study, name, results.study.direction, tuple(curves), len(results))
 

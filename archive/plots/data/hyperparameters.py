@@ -176,9 +176,9 @@ def parallel_coordinates(
     for name in _OF_NETWORKS:
         sizes[name] = AxisColumn("size", [results.columns[NETWORK + name][row] for row in rows])
 
-    columns = _together(_own(settings), decisions, sizes)
+    columns = _together(_hyperparameter_columns(settings), decisions, sizes)
     value = results.value[rows]
-    axes = [_axis_of(name, column) for name, column in _shown(study, columns, names).items()]
+    axes = [_axis_of(name, column) for name, column in _select(study, columns, names).items()]
     axes.append(replace(axis(results.study.objective, value.tolist()), kind="objective"))
     return ParallelCoordinates(
         study,
@@ -229,18 +229,15 @@ def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> Coordin
     )
 
 
-def _own(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
-    """Return the hyperparameters of results as columns by name.
-
-    None where a result has no such one.
-    """
+def _hyperparameter_columns(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
+    """Return the hyperparameters of results as columns by name; None where a result lacks one."""
     rows = [dict(_entries(setting)) for setting in settings]
     names = sorted(set(chain.from_iterable(rows)))
     return {name: AxisColumn("hyperparameter", [row.get(name) for row in rows]) for name in names}
 
 
 def _together(*groups: Mapping[str, AxisColumn]) -> dict[str, AxisColumn]:
-    """Return all columns under names of their own; the first of a name keeps it."""
+    """Return all columns under distinct names; the first of a name keeps it."""
     columns: dict[str, AxisColumn] = {}
     for group in groups:
         for name, column in group.items():
@@ -253,7 +250,7 @@ def _together(*groups: Mapping[str, AxisColumn]) -> dict[str, AxisColumn]:
     return columns
 
 
-def _shown(
+def _select(
     study: str, columns: Mapping[str, AxisColumn], names: Sequence[str]
 ) -> dict[str, AxisColumn]:
     """Return the columns of these names; without names, those that differ."""

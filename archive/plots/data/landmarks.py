@@ -61,7 +61,7 @@ class Plane:
         values, vectors = np.linalg.eigh(centred)
         positive = values[values > 0].sum()
         largest = values[::-1][:axes]
-        # Rounding leaves tiny eigenvalues, whose axes would be noise.
+        # Rounding leaves tiny eigenvalues; their axes would be noise.
         usable = largest > 1e-9 * max(values[-1], 0.0)
         basis = np.zeros((axes, len(distances)))
         basis[: len(largest)][usable] = (

@@ -36,7 +36,7 @@ PROFILE = "profile"
 """Name of the distance of profiles (`archive.plots.data.network_map`), beside the names of kernels."""
 LANDMARKS = 200
 BLOCK = 64
-"""Networks whose distances to the landmarks are computed between two reports."""
+"""Networks between two reports of the progress."""
 PREPARATION = 0.1
 """Share of the work that is the preparation of the networks."""
 

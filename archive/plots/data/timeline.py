@@ -141,5 +141,5 @@ def _place(rows: Sequence[Sequence[Any]], now: int) -> Iterator[TrialSpan]:
 def _outcome(claim_outcome: str | None, state: str) -> Outcome:
     """Return how a claim ended: as recorded with it, or as its proposal did."""
     outcome = (claim_outcome or state).lower()
-    # A claim without an end of its own, of a proposal that waits again, was lost.
+    # A claim without a recorded end was lost if its proposal waits again.
     return next((name for name in OUTCOMES if name == outcome), "lost")

@@ -1,8 +1,7 @@
-"""Common look of the figures: size, colours, labels of quantities, text that others wrote.
+"""Common look of the figures: size, colours, labels of quantities, external text.
 
-Studies have the colours of Okabe and Ito (2008), which people with any colour blindness
-tell apart; marks and line styles differ as well. Continuous colours are `cividis`, whose lightness
-increases evenly.
+Studies have the colours of Okabe and Ito (2008), distinct under any colour blindness; marks and
+line styles differ as well. Continuous colours are `cividis`, with evenly increasing lightness.
 """
 
 from __future__ import annotations

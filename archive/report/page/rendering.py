@@ -262,7 +262,7 @@ def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:
 def _with_values(
     columns: Sequence[tuple[str, str, Sequence[Any]]], taken: Collection[str]
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the columns with an entry; one whose name an objective has gets its longer name."""
+    """Yield the columns with an entry; a name that an objective has becomes the longer name."""
     for name, longer, values in columns:
         if any(value is not None for value in values):
             yield longer if name in taken else name, values

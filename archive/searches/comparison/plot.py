@@ -62,13 +62,13 @@ def draw(rows: Sequence[ContestantResult], path: Path) -> None:
 
 
 def _panel(panel: Axes, title: str, standings: Sequence[ContestantResult]) -> None:
-    for at, row in enumerate(standings):
+    for number, row in enumerate(standings):
         queries = np.arange(1, len(row.curve) + 1)
         mean = row.curve[:, 0]
         error = np.nan_to_num(row.curve[:, 1])
-        style = STYLES[at // 10 % len(STYLES)]
+        style = STYLES[number // 10 % len(STYLES)]
         line = panel.plot(
-            queries, mean, style, label=row.contestant, color=f"C{at % 10}", linewidth=1.3
+            queries, mean, style, label=row.contestant, color=f"C{number % 10}", linewidth=1.3
         )[0]
         band = np.maximum(mean - error, 0), mean + error
         panel.fill_between(queries, *band, color=line.get_color(), alpha=0.18, linewidth=0)

@@ -57,8 +57,8 @@ class StandingItem:
             recommends; else empty.
         recommended_within: Share of these networks with their noise-free value in the interval of
             95 %.
-        errors: Regret of the first agent of the task less that of this one, in standard errors of
-            the differences seed by seed, by number of queries; negative where the first one is
+        errors: Regret of the first agent of the task less this agent's, in standard errors of the
+            differences seed by seed, by number of queries; negative where the first one is
             ahead, null for fewer than two seeds.
         recommended_errors: The same for the recommended networks.
         queries_to_best: Median number of queries until the best network was found.
@@ -172,7 +172,9 @@ class ContestantResult:
         """Share of recommended networks with their value in the interval of 95 %, or None."""
         values: list[bool] = []
         for by_seed in self.recommendations.values():
-            values += [each.within for each in by_seed.values() if each.within is not None]
+            for recommended in by_seed.values():
+                if recommended.within is not None:
+                    values.append(recommended.within)
 
         return statistics.mean(values) if values else None
 

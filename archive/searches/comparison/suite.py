@@ -104,8 +104,8 @@ class SuiteItem:
         regret: By number of queries.
         test: Test accuracy of the best network so far, by number of queries; empty where the table
             has none.
-        errors: Regret of the first agent of the task less that of this one, in standard errors of
-            the differences seed by seed, by number of queries; negative where the first one is
+        errors: Regret of the first agent of the task less this agent's, in standard errors of the
+            differences seed by seed, by number of queries; negative where the first one is
             ahead, null for fewer than two seeds.
     """
 

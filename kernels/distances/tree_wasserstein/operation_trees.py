@@ -98,7 +98,7 @@ def default_tree(space: str) -> OperationTree:
     """Return the tree of a space: its vocabulary's tree, or the following.
 
     A node of weight 0.9 for each group of several operations, with an edge of 0.1 to each of them;
-    an edge of 1 to an operation that is alone in its group, and to operations of cells, whose group
+    an edge of 1 to an operation that is alone in its group, and to operations of cells: their group
     carries no information.
     """
     return _tree(vocabulary(space))

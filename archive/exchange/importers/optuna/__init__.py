@@ -1,4 +1,4 @@
-"""Importer of Optuna's studies whose trials contain architectures.
+"""Importer of Optuna's studies with architectures in their trials.
 
 | Optuna                            | archive                                                                        |
 |-----------------------------------|--------------------------------------------------------------------------------|
