@@ -1,9 +1,7 @@
-"""Alignment of two programs of one model: that of its evaluation mode, and that of its training
-mode.
+"""Alignment of the programs of a model in evaluation mode and in training mode.
 
-A node of the one is the same operation as a node of the other where both have the same settings,
-belong to the same module and give tensors of the same shape, in the same order. Their inputs may
-differ.
+Nodes of the two programs are the same operation where both have the same settings, belong to the
+same module and give tensors of the same shape, in the same order. Their inputs may differ.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ MODE_ARGUMENTS = {
 
 def aligned(evaluation: Program, training: Program) -> Pairs:
     """Return the nodes that both programs have."""
-    pairs = _given(evaluation, training)
+    pairs = _pair_tensors(evaluation, training)
     before = _calls(training)
     after = _calls(evaluation)
     labels = [_label(node, training) for node in before]
@@ -55,26 +53,23 @@ def arguments(node: fx.Node, other: fx.Node) -> Iterator[tuple[fx.Node, fx.Node]
 
 
 def settings_of(node: fx.Node) -> dict[str, Any]:
-    """Return all arguments of a node by the names of the operation's parameters, with its
-    defaults.
-    """
+    """Return all arguments of a node, with defaults, by the names of the parameters."""
     assert isinstance(node.target, torch._ops.OpOverload)
     schema = node.target._schema.arguments
-    given = {
-        **dict(zip([argument.name for argument in schema], node.args, strict=False)),
-        **node.kwargs,
-    }
+    names = [argument.name for argument in schema]
+    values = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     by_name = {}
     for argument in schema:
-        if argument.name in given or argument.has_default_value():
-            by_name[argument.name] = given.get(argument.name, argument.default_value)
+        if argument.name in values or argument.has_default_value():
+            by_name[argument.name] = values.get(argument.name, argument.default_value)
 
     return by_name
 
 
-def _given(evaluation: Program, training: Program) -> Pairs:
-    """Return the pairs of inputs and of tensors; constants have a number for a name, which may
-    differ.
+def _pair_tensors(evaluation: Program, training: Program) -> Pairs:
+    """Return the pairs of inputs and of tensors.
+
+    Constants have a number for a name, which may differ.
     """
     pairs = dict(zip(training.inputs, evaluation.inputs, strict=True))
     by_name = {tensor.name: node for node, tensor in evaluation.tensors.items()}
@@ -111,14 +106,14 @@ def _calls(program: Program) -> list[fx.Node]:
 def _label(node: fx.Node, program: Program) -> tuple[str, ...]:
     if isinstance(node.target, torch._ops.OpOverload):
         name = node.target._schema.name.partition("::")[2]
-        given = settings_of(node)
-        given.pop(MODE_ARGUMENTS.get(name, ""), None)
+        values = settings_of(node)
+        values.pop(MODE_ARGUMENTS.get(name, ""), None)
     else:
         name = getattr(node.target, "__name__", str(node.target))
-        given = {str(number): value for number, value in enumerate(node.args)}
+        values = {str(number): value for number, value in enumerate(node.args)}
 
     symbol = str(program.batch)
-    settings = repr(fx.node.map_aggregate(given, _shown)).replace(symbol, "batch")
+    settings = repr(fx.node.map_aggregate(values, _describe_value)).replace(symbol, "batch")
     return (
         str(node.target),
         settings,
@@ -127,7 +122,7 @@ def _label(node: fx.Node, program: Program) -> tuple[str, ...]:
     )
 
 
-def _shown(value: Any) -> Any:
+def _describe_value(value: Any) -> Any:
     if isinstance(value, fx.Node):
         size = value.meta.get("val")
         return str(size) if isinstance(size, (torch.SymInt, torch.SymFloat)) else "tensor"
@@ -148,9 +143,7 @@ def _form(value: Any) -> str:
 
 
 def _fits(node: fx.Node, other: fx.Node, pairs: Pairs) -> bool:
-    """Return whether the inputs of two nodes are the same, or are tensors that the mode can choose
-    from.
-    """
+    """Return whether two nodes have the same inputs, or tensors between which a mode can choose."""
     for source, target in arguments(node, other):
         if pairs.get(source) is target or not isinstance(
             target.meta.get("val"), (torch.Tensor, list, tuple)

@@ -87,7 +87,7 @@ def differences(
             except Exception:
                 continue
 
-            outcome = _compared(expected, _passes(network, examples), names)
+            outcome = _compare(expected, _passes(network, examples), names)
             # One input is too few for some normalisations by the batch.
             if expected.training is not None or batch > 1:
                 return outcome
@@ -102,7 +102,7 @@ def _batches(flops: int) -> list[int]:
     return list(dict.fromkeys((first, *_BATCHES)))
 
 
-def _compared(
+def _compare(
     expected: ModePasses, computed: ModePasses, names: Mapping[str, str]
 ) -> tuple[float, list[str]]:
     pairs = zip(expected.outputs, computed.outputs, strict=False)
@@ -118,33 +118,34 @@ def _compared(
     if max((_share(first, second) for first, second in pairs), default=0.0) > _SAME:
         lines.append("in training the network computes other outputs than the model")
 
-    shown = {
-        full: name
-        for name, full in names.items()
-        if name in computed.gradients and full in expected.gradients
-    }
+    # By name in the model: a tensor may have several names in the network.
+    compared: dict[str, str] = {}
+    for name, model_name in names.items():
+        if name in computed.gradients and model_name in expected.gradients:
+            compared[model_name] = name
+
     scale = max((_size(gradient) for gradient in expected.gradients.values()), default=0.0)
-    other = [
-        full
-        for full, name in shown.items()
-        if _differs(expected.gradients[full], computed.gradients[name], scale)
-    ]
+    other: list[str] = []
+    for model_name, name in compared.items():
+        if _differs(expected.gradients[model_name], computed.gradients[name], scale):
+            other.append(model_name)
+
     if other:
         lines.append(
             f"in training the gradient of {shown_names(sorted(other), 'parameter')} is "
             "not that of the model"
         )
 
-    kept = {
-        full: name
-        for name, full in names.items()
-        if name in computed.buffers and full in expected.buffers
-    }
-    other = [
-        full
-        for full, name in kept.items()
-        if _share(expected.buffers[full], computed.buffers[name]) > _SAME
-    ]
+    compared = {}
+    for name, model_name in names.items():
+        if name in computed.buffers and model_name in expected.buffers:
+            compared[model_name] = name
+
+    other = []
+    for model_name, name in compared.items():
+        if _share(expected.buffers[model_name], computed.buffers[name]) > _SAME:
+            other.append(model_name)
+
     if other:
         lines.append(
             f"in training {shown_names(sorted(other), 'buffer')} of the model gets other values"
@@ -161,7 +162,11 @@ def _passes(module: nn.Module, examples: Sequence[Tensor]) -> ModePasses:
             outputs = _tensors(module(*_copies(examples)))
 
         module.train()
-        parameters = {name: each for name, each in module.named_parameters() if each.requires_grad}
+        parameters: dict[str, nn.Parameter] = {}
+        for name, parameter in module.named_parameters():
+            if parameter.requires_grad:
+                parameters[name] = parameter
+
         try:
             with torch.enable_grad():
                 training = _tensors(module(*_copies(examples)))[: len(outputs)]
@@ -170,13 +175,13 @@ def _passes(module: nn.Module, examples: Sequence[Tensor]) -> ModePasses:
             return ModePasses(outputs, None, {}, {})
 
         # Tied tensors have one name in the list of parameters, and several in the state.
-        first = {id(each): name for name, each in parameters.items()}
-        for name, each in module.named_parameters(remove_duplicate=False):
-            if id(each) in first:
-                gradients[name] = gradients[first[id(each)]]
+        first = {id(parameter): name for name, parameter in parameters.items()}
+        for name, parameter in module.named_parameters(remove_duplicate=False):
+            if id(parameter) in first:
+                gradients[name] = gradients[first[id(parameter)]]
 
-        buffers = {name: each.clone() for name, each in module.named_buffers()}
-        return ModePasses(outputs, [each.detach() for each in training], gradients, buffers)
+        buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+        return ModePasses(outputs, [output.detach() for output in training], gradients, buffers)
 
 
 def _gradients(
@@ -231,13 +236,13 @@ def _examples(module: nn.Module, inputs: Sequence[Input], batch: int, random: bo
     )
     rng = torch.Generator().manual_seed(0)
     examples = []
-    for each in inputs:
-        dtype = getattr(torch, each.dtype)
+    for spec in inputs:
+        dtype = getattr(torch, spec.dtype)
         if random and dtype.is_floating_point:
-            values = torch.randn((batch, *each.shape), generator=rng).to(dtype)
+            values = torch.randn((batch, *spec.shape), generator=rng).to(dtype)
         else:
             # Zero is an index of every table.
-            values = torch.zeros((batch, *each.shape), dtype=dtype)
+            values = torch.zeros((batch, *spec.shape), dtype=dtype)
 
         examples.append(values.to(device))
 
@@ -249,11 +254,11 @@ def _copies(examples: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _tensors(outputs: Any) -> list[Tensor]:
-    return [
-        leaf if torch.is_grad_enabled() else leaf.detach()
-        for leaf in _pytree.tree_leaves(outputs)
-        if isinstance(leaf, Tensor)
-    ]
+    leaves = [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, Tensor)]
+    if torch.is_grad_enabled():
+        return leaves
+
+    return [leaf.detach() for leaf in leaves]
 
 
 def _share(expected: Tensor, computed: Tensor) -> float:
@@ -264,10 +269,8 @@ def _share(expected: Tensor, computed: Tensor) -> float:
     if not expected.numel():
         return 0.0
 
-    first, second = (
-        each.to(torch.complex128 if each.is_complex() else torch.float64)
-        for each in (expected, computed)
-    )
+    first = _widen(expected)
+    second = _widen(computed)
     difference = torch.where(
         (first == second) | (first.isnan() & second.isnan()), 0.0, (first - second).abs()
     )
@@ -277,12 +280,20 @@ def _share(expected: Tensor, computed: Tensor) -> float:
     return math.inf if math.isnan(largest) else largest / scale
 
 
+def _widen(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+
+
 def _size(gradient: Tensor | None) -> float:
-    return 0.0 if gradient is None else float(gradient.abs().max()) if gradient.numel() else 0.0
+    """Return the largest absolute number of a gradient; 0 without one."""
+    if gradient is None or not gradient.numel():
+        return 0.0
+
+    return float(gradient.abs().max())
 
 
 def _differs(expected: Tensor | None, computed: Tensor | None, scale: float) -> bool:
-    """Return whether two gradients differ; those that are small beside the others are rounded."""
+    """Return whether two gradients differ; gradients far below `scale` count as rounding errors."""
     if expected is None or computed is None:
         return (expected is None) != (computed is None)
 

@@ -1,16 +1,16 @@
 """Conversion of an exported program to an architecture of the space `torch`.
 
-| program                                      | architecture                                                     |
-|----------------------------------------------|------------------------------------------------------------------|
-| operation                                    | layer; its settings are attributes, without defaults             |
-| tensor input                                 | edge with the number of the input                                |
-| weight that one layer uses                   | attribute of that layer: the shape                               |
-| other parameter                              | layer `parameter`                                                |
-| buffer or tensor that the model fixes        | layer `constant`, with its content                               |
-| first of several outputs                     | the layer itself; `getitem` for the others                       |
-| size that depends on the batch               | text, such as `64*batch`; -1 in a view                           |
-| recurrent layer with weights of its own      | layer `lstm`, `gru` or `rnn`                                     |
-| copies, checks, sizes, places of tensors     | nothing                                                          |
+| program                                  | architecture                                         |
+|------------------------------------------|------------------------------------------------------|
+| operation                                | layer; its settings are attributes, without defaults |
+| tensor input                             | edge with the number of the input                    |
+| weight that one layer uses               | attribute of that layer: the shape                   |
+| other parameter                          | layer `parameter`                                    |
+| buffer or tensor that the model fixes    | layer `constant`, with its content                   |
+| first of several outputs                 | the layer itself; `getitem` for the others           |
+| size that depends on the batch           | text, such as `64*batch`; -1 in a view               |
+| recurrent layer with unshared weights    | layer `lstm`, `gru` or `rnn`                         |
+| copies, checks, sizes, places of tensors | nothing                                              |
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Conversion:
     """State of one conversion.
 
     Attributes:
-        at: Node to the position of the layer whose output it is.
+        positions: Node to the position of the layer with that output.
         tensors: Node of a weight or a buffer to the tensor's name, value, and whether it is
             trained.
         changed: Names of buffers that the model changes in evaluation mode, and on which its
@@ -82,11 +82,13 @@ class _Conversion:
         self.draft = Draft()
         self.tensors: dict[fx.Node, ModelTensor] = program.tensors
         nodes = program.graph.nodes
-        self.uses = Counter(
-            source for node in nodes if node.op != "output" for source in node.all_input_nodes
-        )
+        self.uses: Counter[fx.Node] = Counter()
+        for node in nodes:
+            if node.op != "output":
+                self.uses.update(node.all_input_nodes)
+
         self.changed = self._changed_buffers()
-        self.at = dict(zip(program.inputs, self.draft.begin(inputs), strict=True))
+        self.positions = dict(zip(program.inputs, self.draft.begin(inputs), strict=True))
         self.settings = AttributeConversion(
             None if isinstance(program.batch, int) else program.batch
         )
@@ -108,21 +110,19 @@ class _Conversion:
                 live.add(node)
                 waiting += node.all_input_nodes
 
-        used = {
-            tensor.name
-            for node, tensor in self.tensors.items()
-            if node in live and not tensor.trained
-        }
+        used: set[str] = set()
+        for node, tensor in self.tensors.items():
+            if node in live and not tensor.trained:
+                used.add(tensor.name)
+
         return frozenset(used & self.program.changes.keys())
 
     def _outputs(self) -> list[int]:
-        users = self.program.outputs
-        if not users or not all(
-            isinstance(value, fx.Node) and _is_tensor(value) for value in users
-        ):
-            raise UsageError(f"a model must return tensors, got {users!r:.60}")
+        outputs = self.program.outputs
+        if not outputs or not all(_is_tensor(output) for output in outputs):
+            raise UsageError(f"a model must return tensors, got {outputs!r:.60}")
 
-        return [self._value(value) for value in users]
+        return [self._value(output) for output in outputs]
 
     def _call(self, node: fx.Node) -> None:
         if node.target is operator.getitem:
@@ -136,25 +136,26 @@ class _Conversion:
     def _item(self, node: fx.Node) -> None:
         source, item = node.args
         assert isinstance(source, fx.Node) and isinstance(item, int)
-        position = self.at[source]
+        position = self.positions[source]
         listed = not signatures()[self.draft.layers[position].op][0].outputs
-        self.at[node] = (
-            self.draft.add("getitem", {"item": item}, {0: position}) if item or listed else position
-        )
+        if item or listed:
+            position = self.draft.add("getitem", {"item": item}, {0: position})
+
+        self.positions[node] = position
 
     def _operation(self, node: fx.Node) -> None:
         op = name_of(node)
         by_parameter = arguments_of(node)
         if (op in _COPIES and not is_stand_in(node)) or _keeps_type(node, op):
-            self.at[node] = self._value(next(iter(by_parameter.values())))
+            self.positions[node] = self._value(next(iter(by_parameter.values())))
             return
 
         if op in stand_ins.RECURRENT and is_stand_in(node):
-            self._recurrent(node, op)
+            self._add_recurrent(node, op)
             return
 
         if op == "copy" and self._is_whole_copy(node):
-            self.at[node] = self._value(node.args[1])
+            self.positions[node] = self._value(node.args[1])
             return
 
         if op == "empty_permuted":
@@ -171,9 +172,10 @@ class _Conversion:
         for number, parameter in enumerate(signature.tensors):
             value = by_parameter.get(parameter.name)
             if parameter.listed:
-                arguments.update(
-                    {number + at: self._value(one) for at, one in enumerate(value or ()) if one}
-                )
+                for offset, tensor in enumerate(value or ()):
+                    if tensor:
+                        arguments[number + offset] = self._value(tensor)
+
             elif isinstance(value, fx.Node) and self._is_owned(op, parameter, value):
                 owned[parameter.name] = self.tensors[value].name
                 attributes[parameter.name] = list(self.tensors[value].values.shape)
@@ -183,50 +185,48 @@ class _Conversion:
                 attributes[parameter.name] = self.settings.number(node, value)
 
         for parameter in signature.parameters:
-            if (
-                parameter.kind not in ("", "tensor")
-                and by_parameter.get(parameter.name) is not None
-            ):
-                attributes[parameter.name] = self.settings.of(
-                    node, parameter, by_parameter[parameter.name]
-                )
+            value = by_parameter.get(parameter.name)
+            if parameter.kind not in ("", "tensor") and value is not None:
+                attributes[parameter.name] = self.settings.of(node, parameter, value)
 
         if op == "scaled_dot_product_attention" and is_stand_in(node):
             attributes["training_dropout_p"] = attributes.pop("dropout_p")
 
         simplify(op, attributes)
-        self.at[node] = at = self.draft.add(op, attributes, arguments)
+        position = self.draft.add(op, attributes, arguments)
+        self.positions[node] = position
         if attributes.get("momentum") == "nan" and "running_mean" in owned:
             # The number of batches in the statistics; a file of ONNX has none.
             count = f"{owned['running_mean'].removesuffix('running_mean')}num_batches_tracked"
             if count in self.program.names:
                 owned["num_batches_tracked"] = count
 
-        self.draft.names.update({(at, name): full for name, full in owned.items()})
+        for name, full_name in owned.items():
+            self.draft.names[position, name] = full_name
 
-    def _recurrent(self, node: fx.Node, op: str) -> None:
+    def _add_recurrent(self, node: fx.Node, op: str) -> None:
         """Add a whole recurrent layer, with its weights."""
         arguments = arguments_of(node)
         name, attributes = recurrent.attributes(op, arguments)
-        states = {
-            number: self._value(state)
-            for number, state in enumerate(recurrent.states(arguments), start=1)
-            if not self._is_zero(state)
-        }
-        self.at[node] = at = self.draft.add(
-            name, attributes, {0: self._value(arguments["input"]), **states}
-        )
+        states: dict[int, int] = {}
+        for number, state in enumerate(recurrent.states(arguments), start=1):
+            if not self._is_zero(state):
+                states[number] = self._value(state)
+
+        inputs = {0: self._value(arguments["input"]), **states}
+        position = self.draft.add(name, attributes, inputs)
+        self.positions[node] = position
         names = recurrent.weight_names(name, attributes)
         for weight, source in zip(names, arguments["params"], strict=True):
-            self.draft.names[at, weight] = self.tensors[source].name
+            self.draft.names[position, weight] = self.tensors[source].name
 
     def _is_zero(self, node: fx.Node) -> bool:
-        """Return whether a state is that of the beginning, which a layer has by itself."""
+        """Return whether a state is zero, with which a layer begins by itself."""
         layer = self.draft.layers[self._value(node)]
         return layer.op == "full" and layer.attributes.get("fill_value") == 0
 
     def _is_whole_copy(self, node: fx.Node) -> bool:
-        """Return whether a dropout, which changes its input in place, is copied into that."""
+        """Return whether a result is copied into the input, as by a dropout in place."""
         source, values = node.args[:2]
         assert isinstance(source, fx.Node) and isinstance(values, fx.Node)
         same = source.meta["val"].shape == values.meta["val"].shape
@@ -236,39 +236,37 @@ class _Conversion:
         if node not in self.tensors or parameter.name not in weights.OWNED.get(op, ()):
             return False
 
-        # Each layer of a shared batch normalisation has statistics of its own.
+        # Each layer of a shared batch normalisation has separate statistics.
         return parameter.name in weights.BUFFERS or (
             self.tensors[node].trained and self.uses[node] == 1
         )
 
     def _value(self, node: Any) -> int:
-        """Return the position of the layer whose output a node is; a tensor of the model becomes a
-        layer.
-        """
+        """Return the position of a node's layer; a tensor of the model becomes a layer."""
         assert isinstance(node, fx.Node)
-        if node not in self.at:
+        if node not in self.positions:
             name, tensor, trained = self.tensors[node]
             if name in self.changed:
                 raise UsageError(
                     f"the model changes its buffer {name} in evaluation mode, and an "
-                    "architecture has no state: change "
-                    "it in training alone (if self.training), or leave it out of forward"
+                    "architecture has no state: change it in training alone (if self.training), "
+                    "or leave it out of forward"
                 )
 
             shape = list(tensor.shape)
             if trained:
-                self.at[node] = self.draft.add("parameter", {"shape": shape}, {})
-                self.draft.names[self.at[node], "shape"] = name
+                self.positions[node] = self.draft.add("parameter", {"shape": shape}, {})
+                self.draft.names[self.positions[node], "shape"] = name
             else:
                 dtype = str(tensor.dtype).removeprefix("torch.")
                 attributes = {"shape": shape, "dtype": dtype, "content": _content(name, tensor)}
-                self.at[node] = self.draft.add("constant", attributes, {})
+                self.positions[node] = self.draft.add("constant", attributes, {})
 
-        return self.at[node]
+        return self.positions[node]
 
 
-def _is_tensor(node: fx.Node) -> bool:
-    return isinstance(node.meta.get("val"), torch.Tensor)
+def _is_tensor(output: Any) -> bool:
+    return isinstance(output, fx.Node) and isinstance(output.meta.get("val"), torch.Tensor)
 
 
 def _signature(node: fx.Node, op: str) -> Signature:
@@ -296,21 +294,21 @@ def _keeps_type(node: fx.Node, op: str) -> bool:
 def _content(name: str, tensor: torch.Tensor) -> str:
     if tensor.is_meta:
         raise UsageError(
-            f"the buffer {name} has values that matter, and none on the device "
-            "meta: build it without"
+            f"the buffer {name} has values that matter, and none on the device meta: "
+            "build it without"
         )
 
-    raw = (
-        tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
-        if tensor.numel()
-        else tensor.new_empty(0)
-    )
+    if tensor.numel():
+        raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+    else:
+        raw = tensor.new_empty(0)
+
     text = pack_content(raw.numpy().tobytes())
     if len(text) > MOST_CONTENT:
         raise UsageError(
             f"the buffer {name} has {len(text)} bytes when compressed, and an architecture holds "
-            f"{MOST_CONTENT} at "
-            "most: compute it in forward, or make it a parameter"
+            f"{MOST_CONTENT} at most: "
+            "compute it in forward, or make it a parameter"
         )
 
     return text

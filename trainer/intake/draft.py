@@ -1,6 +1,4 @@
-"""A network under construction: layers and edges of the space `torch`, in the order in which they
-are added.
-"""
+"""A network under construction: layers and edges of the space `torch`, in order of addition."""
 
 from __future__ import annotations
 
@@ -19,11 +17,14 @@ from archive.architecture.operations import INPUT, OUTPUT
 WINDOWED = frozenset(
     (
         "convolution",
-        *(f"avg_pool{d}d" for d in (1, 2, 3)),
-        *(f"max_pool{d}d_with_indices" for d in (2, 3)),
+        "avg_pool1d",
+        "avg_pool2d",
+        "avg_pool3d",
+        "max_pool2d_with_indices",
+        "max_pool3d_with_indices",
     )
 )
-"""Operations whose stride is the layer's own."""
+"""Operations with a stride, which is the stride of the layer."""
 
 # Lists that are one number where all their values are equal.
 _SPATIAL = ("kernel_size", "padding", "dilation", "output_padding", "stride")
@@ -45,11 +46,13 @@ class Draft:
 
     def begin(self, inputs: Sequence[Input]) -> list[int]:
         """Add the input layer, and return the position of each input."""
-        at = self._put(Layer(INPUT, attributes=Attributes({"input": " ".join(map(str, inputs))})))
+        position = self._put(
+            Layer(INPUT, attributes=Attributes({"input": " ".join(map(str, inputs))}))
+        )
         if len(inputs) == 1:
-            return [at]
+            return [position]
 
-        return [self.add("getitem", {"item": item}, {0: at}) for item in range(len(inputs))]
+        return [self.add("getitem", {"item": item}, {0: position}) for item in range(len(inputs))]
 
     def add(self, op: str, attributes: Mapping[str, Any], inputs: Mapping[int, int]) -> int:
         """Add a layer and return its position.
@@ -61,39 +64,42 @@ class Draft:
         """
         settings, stride = _plain(op, attributes)
         layer = Layer(op, None, stride, Attributes(settings))
-        at = self._put(Layer(op, weights.units(layer), stride, layer.attributes))
+        position = self._put(Layer(op, weights.units(layer), stride, layer.attributes))
         if not inputs:
             # Every layer is behind the input.
-            self.edges[0, at] = []
+            self.edges[0, position] = []
 
         either = op in COMMUTATIVE and sorted(inputs) == [0, 1] and "alpha" not in layer.attributes
         for argument, tail in inputs.items():
-            self.edges.setdefault((tail, at), []).append(0 if either else argument)
+            self.edges.setdefault((tail, position), []).append(0 if either else argument)
 
-        return at
+        return position
 
     def end(self, outputs: Iterable[int]) -> Architecture:
-        """Add the output layer, remove what does not lead to it, and return the network.
+        """Add the output layer, remove layers that do not lead to it, and return the network.
 
-        `names` are those of the network's layers from then on.
+        Afterwards `names` has the positions of the network's layers.
         """
         last = self._put(Layer(OUTPUT))
         for argument, tail in enumerate(outputs):
             self.edges.setdefault((tail, last), []).append(argument)
 
         kept = sorted({0, *self._before(last)})
-        position = {old: new for new, old in enumerate(kept)}
-        edges = [
-            (position[tail], position[head], *used)
-            for (tail, head), used in self.edges.items()
-            if head in position
-        ]
+        positions = {old: new for new, old in enumerate(kept)}
+        edges: list[tuple[int, ...]] = []
+        for (tail, head), arguments in self.edges.items():
+            if head in positions:
+                edges.append((positions[tail], positions[head], *arguments))
+
         network = Architecture(NAME, [self.layers[old] for old in kept], edges)
         # Layers were added in topological order, which the network keeps.
         assert network.layers == tuple(self.layers[old] for old in kept)
-        self.names = {
-            (position[at], name): full for (at, name), full in self.names.items() if at in position
-        }
+        names: dict[tuple[int, str], str] = {}
+        for (old, name), full_name in self.names.items():
+            if old in positions:
+                names[positions[old], name] = full_name
+
+        self.names = names
         return network
 
     def _put(self, layer: Layer) -> int:
@@ -117,10 +123,12 @@ class Draft:
 
 
 def _plain(op: str, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return attributes without defaults, lists of one spatial value as that value, and the layer's
-    stride.
-    """
-    settings = {name: _one(name, value) for name, value in attributes.items() if value is not None}
+    """Return attributes without defaults and with short spatial values, and the layer's stride."""
+    settings: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if value is not None:
+            settings[name] = _shorten(name, value)
+
     stride = 1
     if op in WINDOWED:
         stride = settings.get("stride") or settings.get("kernel_size", 1)
@@ -130,17 +138,21 @@ def _plain(op: str, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], int]
             settings["stride"] = stride
             stride = 1
 
-    defaults = {
-        parameter.name: parameter.default
-        for signature in signatures()[op]
-        for parameter in signature.parameters
-    }
-    return {
-        name: value for name, value in settings.items() if _text(value) != defaults.get(name)
-    }, stride
+    defaults: dict[str, str] = {}
+    for signature in signatures()[op]:
+        for parameter in signature.parameters:
+            defaults[parameter.name] = parameter.default
+
+    shortened: dict[str, Any] = {}
+    for name, value in settings.items():
+        if _text(value) != defaults.get(name):
+            shortened[name] = value
+
+    return shortened, stride
 
 
-def _one(name: str, value: Any) -> Any:
+def _shorten(name: str, value: Any) -> Any:
+    """Return a spatial list of equal values as that value, and another list as a tuple."""
     if name in _SPATIAL and isinstance(value, (list, tuple)) and value and len(set(value)) == 1:
         return value[0]
 

@@ -1,11 +1,11 @@
 """Export of a PyTorch model to operations of the vocabulary: `torch.export`, then decomposition.
 
-    model ──torch.export──> operations of PyTorch ──stand-ins, decomposition──> those of the core
-    set and of `KEPT`
+    model ──torch.export──> operations of PyTorch
+          ──stand-ins, decomposition──> operations of the core set and of `KEPT`
 
 A model is traced in evaluation mode, and in training mode where it may be another network then.
-Both traces become one program (`merging`). A batch normalisation whose statistics are the mean of
-all batches has no momentum, which is exported as NaN.
+Both traces become one program (`merging`). A batch normalisation with the mean of all batches
+as its statistics has no momentum, which is exported as NaN.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def exported(model: nn.Module, inputs: Sequence[Input], *, inference: bool = Fal
     """
     try:
         with modes_kept(model), _momenta_given(model), _quiet():
-            return _exported(model, tracing.examples_of(model, inputs), inference)
+            return _export(model, tracing.examples_of(model, inputs), inference)
     except UsageError:
         raise
     except Exception as error:
@@ -85,16 +85,16 @@ def modes_kept(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _momenta_given(model: nn.Module) -> Iterator[None]:
-    """Give batch normalisations without a momentum, whose statistics are the mean of all batches,
-    NaN meanwhile.
+    """Give batch normalisations without a momentum NaN meanwhile.
 
-    In evaluation mode, PyTorch has 0 for it, which would mean statistics that never change.
+    Their statistics are the mean of all batches. In evaluation mode, PyTorch has 0 for the
+    momentum, which would mean statistics that never change.
     """
-    cumulative = [
-        module
-        for module in model.modules()
-        if isinstance(module, _BatchNorm) and module.momentum is None
-    ]
+    cumulative: list[_BatchNorm] = []
+    for module in model.modules():
+        if isinstance(module, _BatchNorm) and module.momentum is None:
+            cumulative.append(module)
+
     try:
         for norm in cumulative:
             norm.momentum = math.nan
@@ -105,7 +105,7 @@ def _momenta_given(model: nn.Module) -> Iterator[None]:
             norm.momentum = None
 
 
-def _exported(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: bool) -> Export:
+def _export(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: bool) -> Export:
     notes = [] if inference else _state_notes(model)
     model.eval()
     with tracing.readers_of_mode() as readers, tracing.own_gradients() as functions:
@@ -121,20 +121,21 @@ def _exported(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: b
             functions |= others
         except Exception as error:
             notes.append(
-                f"in training mode the model cannot be exported ({_first_line(error):.160}): what it computes in "
-                "training alone is left out"
+                f"in training mode the model cannot be exported ({_first_line(error):.160}): "
+                "what it computes in training alone is left out"
             )
 
     if functions:
         notes.append(
-            f"{', '.join(sorted(functions))} of the model has a backward pass of its own, and the network has the "
-            "gradients of PyTorch's operations"
+            f"{', '.join(sorted(functions))} of the model has a backward pass of its own, "
+            "and the network has the gradients of PyTorch's operations"
         )
 
     program = _joint(evaluation, training, notes)
     if steps := own_steps(evaluation):
         notes.append(
-            f"the steps of {shown_names(steps, 'module')} are layers: its weights are computed or shared"
+            f"the steps of {shown_names(steps, 'module')} are layers: "
+            "its weights are computed or shared"
         )
 
     return Export(program, tuple(notes))
@@ -143,10 +144,10 @@ def _exported(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: b
 def _joint(
     evaluation: ExportedProgram, training: ExportedProgram | None, notes: list[str]
 ) -> Program:
-    """Return one program of both traces, and add what it leaves out to the notes."""
+    """Return one program of both traces, and add its omissions to the notes."""
     if training is None:
         replace(evaluation, None, {})
-        return _decomposed(evaluation)
+        return _decompose(evaluation)
 
     before = read_program(evaluation)
     after = read_program(training)
@@ -154,28 +155,28 @@ def _joint(
     pairs = aligned(before, after)
     replace(evaluation, training, pairs)
     if not merging.differs(before, after, pairs):
-        return _decomposed(evaluation)
+        return _decompose(evaluation)
 
     merging.write_without_changes(pairs)
     if merging.is_safe(before, after, pairs):
         merging.merge(before, after, pairs)
         evaluation.graph.lint()
         evaluation.graph_module.recompile()
-        return _decomposed(evaluation)
+        return _decompose(evaluation)
 
-    before = _decomposed(evaluation)
-    after = _decomposed(training)
+    before = _decompose(evaluation)
+    after = _decompose(training)
     return merging.merge(before, after, aligned(before, after))
 
 
 def _state_notes(model: nn.Module) -> list[str]:
-    """Return what a model's state says about its training, and no network can have."""
+    """Return notes about a state for training that no network can have."""
     notes = []
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if frozen:
         notes.append(
-            f"the model does not train {shown_names(frozen, 'parameter')} (requires_grad is False), and the network "
-            "does"
+            f"the model does not train {shown_names(frozen, 'parameter')} "
+            "(requires_grad is False), and the network does"
         )
 
     evaluated = [
@@ -183,12 +184,15 @@ def _state_notes(model: nn.Module) -> list[str]:
     ]
     model.train()
     modules = dict(model.named_modules())
-    changed = [
-        name for name in evaluated if modules[name].training and not list(modules[name].children())
-    ]
+    changed: list[str] = []
+    for name in evaluated:
+        if modules[name].training and not list(modules[name].children()):
+            changed.append(name)
+
     if changed:
+        verb = "is" if len(changed) == 1 else "are"
         notes.append(
-            f"{shown_names(changed, 'module')} of the model {'is' if len(changed) == 1 else 'are'} in evaluation mode, "
+            f"{shown_names(changed, 'module')} of the model {verb} in evaluation mode, "
             "and in the network all follow its mode: override train() to keep them so"
         )
 
@@ -201,8 +205,8 @@ def _training_notes(evaluation: Program, training: Program) -> list[str]:
     names = sorted(name for name in changed if not name.endswith("num_batches_tracked"))
     if names:
         notes.append(
-            f"in training the model changes {shown_names(names, 'buffer')}, and the network has the values of the "
-            "import"
+            f"in training the model changes {shown_names(names, 'buffer')}, "
+            "and the network has the values of the import"
         )
 
     if len(training.outputs) != len(evaluation.outputs):
@@ -221,7 +225,7 @@ def shown_names(names: Sequence[str], noun: str) -> str:
     return f"the {noun}{'s' if len(names) > 1 else ''} {listed}{more}"
 
 
-def _decomposed(program: ExportedProgram) -> Program:
+def _decompose(program: ExportedProgram) -> Program:
     """Return a program after its decomposition to the core set and the operations that are kept.
 
     `run_decompositions` overrides all composite operations of PyTorch meanwhile, which takes longer
@@ -248,9 +252,7 @@ def _decomposed(program: ExportedProgram) -> Program:
 
 @cache
 def _overrides() -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Return the composite operations that are kept, with their override, and the decompositions of
-    the others.
-    """
+    """Return the kept composite operations with their override, and the other decompositions."""
     torch_export: Any = exported_program
     composite, table = torch_export._split_decomp_table_to_cia_and_python_decomp(dict(_table()))
     keeps = torch_export._special_op_to_preserve_cia
@@ -258,7 +260,7 @@ def _overrides() -> tuple[dict[Any, Any], dict[Any, Any]]:
 
 
 def _table() -> Any:
-    """Return the decompositions to the core set, without those of the operations that are kept."""
+    """Return the decompositions to the core set, without decompositions of kept operations."""
     table: Any = torch.export.default_decompositions()
     for name in set(KEPT) - {*DECOMPOSED}:
         base, _, overload = name.partition(".")
@@ -290,9 +292,12 @@ def _quiet() -> Iterator[None]:
 
 
 def _reason(model: nn.Module, error: Exception) -> str:
-    place = _place(error)
-    where = f" at {place}" if place else ""
-    return f"{type(model).__name__} cannot be exported{where}: {_first_line(error):.300}{_way_out(model, error)}"
+    location = _place(error)
+    where = f" at {location}" if location else ""
+    return (
+        f"{type(model).__name__} cannot be exported{where}: "
+        f"{_first_line(error):.300}{_way_out(model, error)}"
+    )
 
 
 def _first_line(error: Exception) -> str:
@@ -305,36 +310,40 @@ def _first_line(error: Exception) -> str:
 
 def _place(error: Exception) -> str:
     """Return the innermost line of the model's code that led to an error."""
-    own = Path(torch.__file__).parent
+    torch_folder = Path(torch.__file__).parent
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.line]
-    outside = [
-        frame
-        for frame in frames
-        if own not in Path(frame.filename).parents and frame.name == "forward"
-    ]
-    users = outside or []
+    users: list[traceback.FrameSummary] = []
+    for frame in frames:
+        if torch_folder not in Path(frame.filename).parents and frame.name == "forward":
+            users.append(frame)
+
     if not users:
         return ""
 
-    # Calls from `forward` on: functions of the model's own, but nothing of torch.
-    behind = frames[frames.index(users[-1]) :]
-    innermost = next(
-        (frame for frame in reversed(behind) if own not in Path(frame.filename).parents), users[-1]
-    )
-    return f"{Path(innermost.filename).name}:{innermost.lineno} in {innermost.name} ({innermost.line:.80})"
+    # Calls from `forward` on: functions of the model, but nothing of torch.
+    innermost = users[-1]
+    for frame in frames[frames.index(users[-1]) :]:
+        if torch_folder not in Path(frame.filename).parents:
+            innermost = frame
+
+    place = f"{Path(innermost.filename).name}:{innermost.lineno}"
+    return f"{place} in {innermost.name} ({innermost.line:.80})"
 
 
 def _way_out(model: nn.Module, error: Exception) -> str:
     text = f"{type(error).__name__} {error}"
     if "data-dependent" in text or "DataDependent" in text:
         return (
-            "; a branch or a size that depends on the values of a tensor cannot be part of a graph: "
-            "use torch.where, or leave the branch out of forward"
+            "; a branch or a size that depends on the values of a tensor cannot be part of "
+            "a graph: use torch.where, or leave the branch out of forward"
         )
 
     if "Constraint" in text or "specialized" in text:
         if isinstance(model, OnnxModule):
-            return "; the graph of the file takes batches of one size: export the model with a batch of any size"
+            return (
+                "; the graph of the file takes batches of one size: "
+                "export the model with a batch of any size"
+            )
 
         if any(isinstance(part, nn.RNNBase) and not part.batch_first for part in model.modules()):
             return "; the first side is the batch: recurrent layers need batch_first=True"
@@ -343,8 +352,9 @@ def _way_out(model: nn.Module, error: Exception) -> str:
 
     if "in output, which is not a known type" in text:
         return (
-            "; a model must return tensors: a causal language model does without its cache, as with a factory that "
-            "sets model.config.use_cache = False, or whose forward returns model(x, use_cache=False).logits"
+            "; a model must return tensors: a causal language model does without its cache, "
+            "as with a factory that sets model.config.use_cache = False, "
+            "or whose forward returns model(x, use_cache=False).logits"
         )
 
     if "fake tensor in the exported program" in text:

@@ -17,7 +17,7 @@ from archive.errors import UnknownNameError, UsageError
 
 
 def model_of(reference: str, settings: Mapping[str, Any], *, meta: bool = False) -> nn.Module:
-    """Import a module, and return the model that its factory makes. What they print goes to stderr.
+    """Import a module, and return the model that its factory makes; its prints go to stderr.
 
     Args:
         reference: `MODULE:FACTORY`; modules of the current folder are found. A factory is a
@@ -45,7 +45,7 @@ def model_of(reference: str, settings: Mapping[str, Any], *, meta: bool = False)
             with torch.device("meta" if meta else "cpu"):
                 model = factory(**settings)
         except (Exception, SystemExit) as error:
-            raise UsageError(f"the factory {reference} raised {_described(error)}") from error
+            raise UsageError(f"the factory {reference} raised {_describe(error)}") from error
 
     if not isinstance(model, nn.Module):
         raise UsageError(
@@ -74,18 +74,16 @@ def _factory(module: str, name: str) -> Any:
             f"the module {module!r} cannot be imported: it needs {error.name!r}"
         ) from error
     except (Exception, SystemExit) as error:
-        raise UsageError(
-            f"the module {module!r} cannot be imported: {_described(error)}"
-        ) from error
+        raise UsageError(f"the module {module!r} cannot be imported: {_describe(error)}") from error
 
     for part in name.split("."):
         if not hasattr(target, part):
-            known = [
-                each
-                for each in dir(target)
-                if not each.startswith("_") and callable(getattr(target, each))
-            ]
-            raise UnknownNameError(f"factory of {module}", name, known)
+            callables: list[str] = []
+            for attribute in dir(target):
+                if not attribute.startswith("_") and callable(getattr(target, attribute)):
+                    callables.append(attribute)
+
+            raise UnknownNameError(f"factory of {module}", name, callables)
 
         target = getattr(target, part)
 
@@ -97,11 +95,11 @@ def _factory(module: str, name: str) -> Any:
     return target
 
 
-def _described(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """Return an error with the line of code that raised it, without a traceback."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__
     ]
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    location = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     first = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {first:.200}{place}"
+    return f"{type(error).__name__}: {first:.200}{location}"

@@ -1,15 +1,13 @@
 """One program for both modes of a model.
 
-The program of the training mode and that of the evaluation mode have most nodes in common. A node
-whose inputs differ reads them by the stand-in `by_mode`, and nodes that only the training mode has
-are added:
+The programs of the two modes have most nodes in common. A node with different inputs reads them by
+the stand-in `by_mode`, and nodes that only the training mode has are added:
 
     x ───────────────┐                                      x ─────────────┐
     x ─> f ─> g ─> h │  in training, and in evaluation  =>  x ─> f ─> g ─> by_mode ─> h
     x ─> h           │
 
-In training, nodes that only the evaluation mode has compute what nothing reads, and the other way
-round.
+In each mode, nothing reads the nodes that only the other mode has.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from archive.trainer.intake import stand_ins
 from archive.trainer.intake.alignment import Pairs, arguments, is_choice, settings_of
 from archive.trainer.intake.programs import Program
 
-# The first input of these is what they give in evaluation mode.
+# In evaluation mode these return their first input.
 _IDENTITIES = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
 
 # Operations that may return their input, or a view of it, although their schema does not say so.
@@ -42,7 +40,7 @@ _MAY_SHARE = (
 
 def differs(evaluation: Program, training: Program, pairs: Pairs) -> bool:
     """Return whether the outputs of the two programs are computed in different ways."""
-    waiting = _compared_outputs(evaluation, training)
+    waiting = _output_pairs(evaluation, training)
     seen = set(waiting)
     while waiting:
         source, target = waiting.pop()
@@ -58,11 +56,10 @@ def differs(evaluation: Program, training: Program, pairs: Pairs) -> bool:
 
 
 def is_safe(evaluation: Program, training: Program, pairs: Pairs) -> bool:
-    """Return whether the programs can be merged as they are traced: with operations that change
-    their inputs.
+    """Return whether the programs can be merged with operations that change their inputs.
 
-    They can where all that such an operation changes belongs to one of the programs alone, and
-    where all tensors are tensors of both.
+    They can where each changed input belongs to one of the programs alone, and where both programs
+    have all tensors.
     """
     if any(node not in pairs for node in training.tensors):
         return False
@@ -85,11 +82,10 @@ def is_safe(evaluation: Program, training: Program, pairs: Pairs) -> bool:
 
 
 def write_without_changes(pairs: Pairs) -> None:
-    """Replace operations that change different inputs in the two programs, as the sum at the end of
-    a residual block does, by ones that change none.
+    """Replace operations that change different inputs in the two programs by ones that change none.
 
-    An operation is replaced where nothing else reads what it changes, so that its values are the
-    same.
+    An example is the sum at the end of a residual block. An operation is replaced where nothing
+    else reads the input that it changes: its values stay the same.
     """
     for node, other in pairs.items():
         sources = _changed_inputs(node)
@@ -106,7 +102,7 @@ def write_without_changes(pairs: Pairs) -> None:
 
 
 def changes_unseen(node: fx.Node) -> bool:
-    """Return whether nothing reads what an operation changes, its first input, but the operation.
+    """Return whether an operation is the only reader of its first input, which it changes.
 
     An input that shares the memory of other values, as a view does, is followed to the first.
     """
@@ -131,7 +127,7 @@ def merge(evaluation: Program, training: Program, pairs: Pairs) -> Program:
     merging = _Merging(evaluation, training, pairs)
     merging.run()
     outputs = list(evaluation.outputs)
-    for source, target in _compared_outputs(evaluation, training):
+    for source, target in _output_pairs(evaluation, training):
         with evaluation.graph.inserting_before(merging.end):
             outputs[outputs.index(target)] = merging.chosen(source, target)
 
@@ -177,7 +173,7 @@ class _Merging:
                 waiting.append(node)
                 continue
 
-            # What the training mode alone computes so far is behind all that it reads.
+            # The waiting nodes of the training mode come after all nodes that they read.
             self._copy(waiting, other)
             waiting = []
             self._choose_inputs(node, other)
@@ -221,14 +217,14 @@ class _Merging:
                 continue
 
             with self.graph.inserting_before(other):
-                chosen = self.chosen(source, target)
+                value = self.chosen(source, target)
 
-            if chosen is not target:
-                other.replace_input_with(target, chosen)
+            if value is not target:
+                other.replace_input_with(target, value)
 
 
 def changed_buffers(program: Program) -> set[str]:
-    """Return the names of the buffers that a traced program changes by operations of their own."""
+    """Return the names of the buffers that operations of a traced program change."""
     names = set()
     for node in program.graph.nodes:
         for source in _changed_inputs(node):
@@ -238,17 +234,18 @@ def changed_buffers(program: Program) -> set[str]:
     return names
 
 
-def _compared_outputs(evaluation: Program, training: Program) -> list[tuple[fx.Node, fx.Node]]:
-    """Return the outputs of both modes, in order; those of one mode alone are left out."""
-    return [
-        (source, target)
-        for source, target in zip(training.outputs, evaluation.outputs, strict=False)
-        if isinstance(source, fx.Node) and isinstance(target, fx.Node)
-    ]
+def _output_pairs(evaluation: Program, training: Program) -> list[tuple[fx.Node, fx.Node]]:
+    """Return the outputs of both modes, in order, without outputs of one mode alone."""
+    pairs: list[tuple[fx.Node, fx.Node]] = []
+    for source, target in zip(training.outputs, evaluation.outputs, strict=False):
+        if isinstance(source, fx.Node) and isinstance(target, fx.Node):
+            pairs.append((source, target))
+
+    return pairs
 
 
 def _needed(program: Program) -> set[fx.Node]:
-    """Return the nodes that lead to an output, or change what does."""
+    """Return the nodes that lead to an output, or change a value that does."""
     waiting = [value for value in program.outputs if isinstance(value, fx.Node)]
     needed: set[fx.Node] = set()
     changing: dict[fx.Node, list[fx.Node]] = {}
@@ -277,12 +274,14 @@ def _changed_inputs(node: fx.Node) -> list[fx.Node]:
         return []
 
     by_name = settings_of(node)
-    written = [
-        each.name
-        for each in target._schema.arguments
-        if each.alias_info and each.alias_info.is_write
-    ]
-    return [by_name[name] for name in written if isinstance(by_name.get(name), fx.Node)]
+    inputs: list[fx.Node] = []
+    for argument in target._schema.arguments:
+        source = by_name.get(argument.name)
+        is_written = argument.alias_info and argument.alias_info.is_write
+        if is_written and isinstance(source, fx.Node):
+            inputs.append(source)
+
+    return inputs
 
 
 def _operation_without_changes(node: fx.Node) -> Any:
@@ -301,7 +300,7 @@ def _operation_without_changes(node: fx.Node) -> Any:
     target = node.target
     assert isinstance(target, torch._ops.OpOverload)
     name = target._schema.name.partition("::")[2]
-    # Operands of several types might give another type than that of what is changed.
+    # Operands of several types might give another type than the changed input has.
     if not alone or len(types) > 1 or not name.endswith("_") or target.namespace != "aten":
         return None
 
@@ -311,13 +310,14 @@ def _operation_without_changes(node: fx.Node) -> Any:
         return None
 
     names = [argument.name for argument in target._schema.arguments]
-    return (
-        operation if [argument.name for argument in operation._schema.arguments] == names else None
-    )
+    if [argument.name for argument in operation._schema.arguments] != names:
+        return None
+
+    return operation
 
 
 def _root(node: fx.Node) -> fx.Node:
-    """Return the node whose memory a node may share."""
+    """Return the first node that may share its memory with a node."""
     source = _shared_source(node)
     while source is not None:
         node = source
@@ -327,7 +327,7 @@ def _root(node: fx.Node) -> fx.Node:
 
 
 def _shared_source(node: fx.Node) -> fx.Node | None:
-    """Return the input whose memory the result of a node may share; None if it has its own."""
+    """Return the input that may share its memory with a node's result; None if there is none."""
     if node.op != "call_function" or not node.args or not isinstance(node.args[0], fx.Node):
         return None
 
@@ -335,8 +335,9 @@ def _shared_source(node: fx.Node) -> fx.Node | None:
     if not isinstance(target, torch._ops.OpOverload):
         return node.args[0]
 
-    shares = target._schema.is_mutable or any(each.alias_info for each in target._schema.returns)
-    shares = shares or target._schema.name.partition("::")[2] in _MAY_SHARE
+    schema = target._schema
+    shares = schema.is_mutable or any(output.alias_info for output in schema.returns)
+    shares = shares or schema.name.partition("::")[2] in _MAY_SHARE
     return node.args[0] if shares else None
 
 

@@ -49,15 +49,14 @@ class ImportedModel:
     notes: tuple[str, ...] = ()
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
-        """Return the state of the model by the names of the network that is built from the
-        architecture.
-        """
+        """Return the state of the model by the names of the architecture's network."""
         layers = blocks.unfold(self.architecture).canonical.layers
         state = model.state_dict()
-        return {
-            network.tensor_name(layers[at], at, name): state[full]
-            for (at, name), full in self.names.items()
-        }
+        renamed: dict[str, Tensor] = {}
+        for (position, name), model_name in self.names.items():
+            renamed[network.tensor_name(layers[position], position, name)] = state[model_name]
+
+        return renamed
 
 
 def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = False) -> ImportedModel:
@@ -78,7 +77,7 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
         raise UsageError("a model needs the shape of an input, as in 3x224x224")
 
     try:
-        imported = _imported(model, inputs)
+        imported = _import(model, inputs)
     except ArchiveError:
         raise
     except Exception as error:
@@ -90,7 +89,7 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
     return replace(imported, architecture=blocks.fold(imported.architecture)) if fold else imported
 
 
-def _imported(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
+def _import(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
     program, notes = exported(model.float(), inputs, inference=isinstance(model, OnnxModule))
     architecture, names = converted(program, inputs)
     try:
@@ -100,12 +99,16 @@ def _imported(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
             f"{type(model).__name__} gives no network of the space {NAME}: {error}"
         ) from error
 
-    position = {old: new for new, old in enumerate(architecture.canonical_order)}
+    positions = {old: new for new, old in enumerate(architecture.canonical_order)}
+    canonical_names: dict[tuple[int, str], str] = {}
+    for (old, name), model_name in names.items():
+        canonical_names[positions[old], name] = model_name
+
     imported = ImportedModel(
         architecture,
         costs.params(model),
         _flops(architecture, inputs),
-        {(position[at], name): full for (at, name), full in names.items()},
+        canonical_names,
         notes,
     )
     return replace(imported, notes=(*notes, *_differences(imported, model, inputs)))
@@ -116,8 +119,7 @@ def _flops(architecture: Architecture, inputs: Sequence[Input]) -> int | None:
         return None
 
     try:
-        # Of the network, which takes a batch of any size: the model may take that of its file
-        # alone.
+        # The network takes a batch of any size; a model from a file may take one size alone.
         return costs.flops(network.without_weights(architecture), inputs[0].shape)
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
         # A batch of one is too small for a network that normalises by the batch, and not all can
@@ -126,8 +128,9 @@ def _flops(architecture: Architecture, inputs: Sequence[Input]) -> int | None:
 
 
 def _differences(imported: ImportedModel, model: nn.Module, inputs: Sequence[Input]) -> list[str]:
-    """Return what the network computes otherwise than the model in training; those without values
-    are not compared.
+    """Return the differences of the network from the model in training.
+
+    A model without values is not compared.
 
     Raises:
         UsageError: It computes other outputs in evaluation mode.
@@ -139,18 +142,18 @@ def _differences(imported: ImportedModel, model: nn.Module, inputs: Sequence[Inp
         return []
 
     layers = imported.architecture.canonical.layers
-    names = {
-        network.tensor_name(layers[at], at, name): full
-        for (at, name), full in imported.names.items()
-    }
+    names: dict[str, str] = {}
+    for (position, name), model_name in imported.names.items():
+        names[network.tensor_name(layers[position], position, name)] = model_name
+
     again = network.rebuilt(imported.architecture)
     again.load_state_dict(imported.state_dict(model))
     share, lines = checking.differences(model, again, names, inputs, flops=imported.flops or 0)
     if share > checking.MOST_DIFFERENCE:
         raise UsageError(
             f"the network of {type(model).__name__} would compute other outputs than the model, "
-            f"by {share:.2g} of the "
-            "largest: it has an operation that cannot be imported"
+            f"by {share:.2g} of the largest: "
+            "it has an operation that cannot be imported"
         )
 
     # What a note says already need not be measured.

@@ -1,5 +1,4 @@
-"""Operations that behave differently in training: which follow the mode of the network, and which
-never do.
+"""Operations that behave differently in training, and the ones that follow the network's mode.
 
 | in evaluation | in training | a dropout or a batch normalisation                              |
 |---------------|-------------|-----------------------------------------------------------------|
@@ -30,7 +29,7 @@ _STATISTICS = {"batch_norm": 3, "instance_norm": 3}
 _OWN = "torch.nn.modules."
 
 _FOLLOWING = (_BatchNorm, _InstanceNorm, _DropoutNd, nn.RReLU, nn.RNNBase)
-"""Layers whose mode is an argument of their one operation. Subclasses may be others."""
+"""Layers with the mode as an argument of their one operation. Subclasses may be others."""
 
 _FUSING = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 """Layers that read their mode in order to choose a fused operation, which `_FUSED` names."""
@@ -45,7 +44,7 @@ def has_own_training(
 
     Args:
         model: The model, in training mode.
-        readers: Modules whose mode was read in evaluation.
+        readers: Modules that had their mode read in evaluation.
         evaluation: The trace in evaluation.
     """
     fused = any(_operation(node) in _FUSED for node in evaluation.graph.nodes)
@@ -55,13 +54,15 @@ def has_own_training(
         if not alike:
             return True
 
-    if any(
-        not module.training or type(module).train is not nn.Module.train
-        for module in model.modules()
-    ):
-        return True
+    for module in model.modules():
+        if not module.training or type(module).train is not nn.Module.train:
+            return True
 
-    names = {name for name, module in model.named_modules() if _follows(module)}
+    names: set[str] = set()
+    for name, module in model.named_modules():
+        if _follows(module):
+            names.add(name)
+
     for node in evaluation.graph.nodes:
         if _mode_operation(node) and _module_name(node) not in names:
             return True
@@ -70,19 +71,19 @@ def has_own_training(
 
 
 def own_steps(program: ExportedProgram) -> list[str]:
-    """Return the names of recurrent layers whose steps are written out."""
-    return sorted(
-        {
-            _module_name(node)
-            for node in program.graph.nodes
-            if _operation(node) in stand_ins.RECURRENT
-        }
-    )
+    """Return the names of recurrent layers with their steps written out."""
+    names: set[str] = set()
+    for node in program.graph.nodes:
+        if _operation(node) in stand_ins.RECURRENT:
+            names.add(_module_name(node))
+
+    return sorted(names)
 
 
 def replace(evaluation: ExportedProgram, training: ExportedProgram | None, pairs: Pairs) -> None:
-    """Put stand-ins for operations that follow the mode, in both traces; without a second one, all
-    follow.
+    """Put stand-ins for operations that follow the mode, in both traces.
+
+    Without a trace in training, all operations follow.
 
     Args:
         evaluation: The trace in evaluation.
@@ -122,9 +123,9 @@ def _follows(module: nn.Module) -> bool:
 
 
 def _attends_alike(module: nn.Module) -> bool:
-    """Return whether a layer of a transformer does the same in both modes, without a fused operation.
+    """Return whether an unfused layer of a transformer does the same in both modes.
 
-    Its dropouts and its attention are modules of their own, whose modes are read, too.
+    Its dropouts and its attention are separate modules; their modes are read, too.
     """
     if not isinstance(module, _FUSING) or not type(module).__module__.startswith(_OWN):
         return False
@@ -167,7 +168,7 @@ def _mode(node: fx.Node) -> Any:
 
 
 def _replace(program: ExportedProgram, node: fx.Node, evaluation: Any, training: Any) -> None:
-    """Put a stand-in for a node whose mode is one thing in evaluation, and another in training."""
+    """Put a stand-in for a node that has one mode in evaluation and another in training."""
     name = _operation(node)
     if is_stand_in(node) and name_of(node) in stand_ins.RECURRENT:
         if not _is_whole(program, node):
@@ -177,12 +178,9 @@ def _replace(program: ExportedProgram, node: fx.Node, evaluation: Any, training:
         node.target = stand_ins.get(name)
     elif name == "scaled_dot_product_attention":
         if training and not evaluation:
-            node.args = tuple(settings_of(node).values())[:6]
-            node.kwargs = {
-                key: value
-                for key, value in settings_of(node).items()
-                if key in ("scale", "enable_gqa")
-            }
+            settings = settings_of(node)
+            node.args = tuple(settings.values())[:6]
+            node.kwargs = {key: settings[key] for key in ("scale", "enable_gqa") if key in settings}
             node.target = stand_ins.get(name)
             node.update_arg(4, training)
     elif name in stand_ins.MODES:
@@ -220,11 +218,13 @@ def _is_whole(program: ExportedProgram, node: fx.Node) -> bool:
     """Return whether a recurrent layer has its own weights, each a parameter that it alone uses."""
     by_name = settings_of(node)
     specs = program.graph_signature.input_specs
-    nodes = [each for each in program.graph.nodes if each.op == "placeholder"]
-    parameters = {
-        each for each, spec in zip(nodes, specs, strict=True) if spec.kind is InputKind.PARAMETER
-    }
-    return all(each in parameters and len(each.users) == 1 for each in by_name["params"])
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
+    parameters: set[fx.Node] = set()
+    for placeholder, spec in zip(nodes, specs, strict=True):
+        if spec.kind is InputKind.PARAMETER:
+            parameters.add(placeholder)
+
+    return all(weight in parameters and len(weight.users) == 1 for weight in by_name["params"])
 
 
 def _detach(program: ExportedProgram) -> None:

@@ -40,8 +40,8 @@ def attributes(op: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, An
 
 def states(arguments: Mapping[str, Any]) -> list[fx.Node]:
     """Return the states at the beginning."""
-    given = arguments["hx"]
-    return list(given) if isinstance(given, (list, tuple)) else [given]
+    state = arguments["hx"]
+    return list(state) if isinstance(state, (list, tuple)) else [state]
 
 
 def weight_names(op: str, settings: Mapping[str, Any]) -> list[str]:

@@ -42,13 +42,12 @@ class AttributeConversion:
             value = node.meta["val"].shape
 
         if isinstance(value, (list, tuple)):
-            return self._list(node, [self._one(node, one) for one in value])
+            return self._list(node, [self._one(node, item) for item in value])
 
         return self._one(node, value)
 
     def number(self, node: fx.Node, value: Any) -> Any:
-        """Return the attribute of a number that stands for a tensor: a number, or the text of a
-        size.
+        """Return the attribute of a number in place of a tensor: a number, or the text of a size.
 
         Raises:
             UsageError: It depends on a size that is not the batch.
@@ -58,13 +57,16 @@ class AttributeConversion:
     def _list(self, node: fx.Node, values: list[Any]) -> list[Any]:
         # Lists of the database hold values of one kind.
         if any(isinstance(value, str) for value in values):
-            values = [-1 if _is_kept(node, at) else value for at, value in enumerate(values)]
+            values = list(values)
+            for axis in range(len(values)):
+                if _is_kept(node, axis):
+                    values[axis] = -1
 
-        symbolic = [at for at, value in enumerate(values) if isinstance(value, str)]
+        symbolic = sum(isinstance(value, str) for value in values)
         if not symbolic:
             return values
 
-        if name_of(node) == "view" and len(symbolic) == 1:
+        if name_of(node) == "view" and symbolic == 1:
             return [-1 if isinstance(value, str) else value for value in values]
 
         return [str(value) for value in values]
@@ -110,7 +112,7 @@ class AttributeConversion:
         if expression.is_number:
             return float(expression)
 
-        text = _written(expression, str(self._symbol))
+        text = _write(expression, str(self._symbol))
         if expression.free_symbols != {self._symbol} or text is None or not is_number_text(text):
             raise UsageError(
                 f"{name_of(node)} has a number that no attribute can hold: "
@@ -135,8 +137,8 @@ def is_stand_in(node: fx.Node) -> bool:
     )
 
 
-def _written(expression: Any, symbol: str) -> str | None:
-    """Return a real number that depends on the batch as a text;
+def _write(expression: Any, symbol: str) -> str | None:
+    """Return the text of a real number that depends on the batch.
 
     None if no text has its operations.
     """
@@ -145,7 +147,7 @@ def _written(expression: Any, symbol: str) -> str | None:
         text = str(expression).replace(symbol, BATCH)
         return f"({text})" if text.startswith("-") else text
 
-    parts = [_written(part, symbol) for part in expression.args]
+    parts = [_write(part, symbol) for part in expression.args]
     if any(part is None for part in parts):
         return None
 
@@ -160,13 +162,14 @@ def _written(expression: Any, symbol: str) -> str | None:
         "IntTrueDiv": "/",
         "FloatPow": "**",
         "Pow": "**",
+        "PowByNatural": "**",
+        "FloorDiv": "//",
     }
-    signs |= {"PowByNatural": "**", "FloorDiv": "//"}
     return f"({signs[name].join(written)})" if name in signs else None
 
 
 def simplify(op: str, attributes: dict[str, Any]) -> None:
-    """Remove bounds of a slice that are those of the side."""
+    """Remove the bounds of a slice that are the ends of the side."""
     if op in ("slice", "slice_scatter"):
         if attributes.get("start") == 0:
             del attributes["start"]
@@ -192,9 +195,7 @@ def arguments_of(node: fx.Node) -> dict[str, Any]:
 
 
 def place(node: fx.Node) -> str:
-    """Return where in the model's code a node comes from, for messages; empty if that is
-    unknown.
-    """
+    """Return a node's line of the model's code, for messages; empty if it is unknown."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return ""
@@ -203,7 +204,7 @@ def place(node: fx.Node) -> str:
     return f" (at {file.rpartition('/')[2]}:{line} in {function}: {code:.80})"
 
 
-def _is_kept(node: fx.Node, at: int) -> bool:
+def _is_kept(node: fx.Node, axis: int) -> bool:
     """Return whether an expansion leaves a side as it is, which -1 says as well."""
     if name_of(node) != "expand":
         return False
@@ -213,4 +214,4 @@ def _is_kept(node: fx.Node, at: int) -> bool:
     before = source.meta["val"].shape
     after = node.meta["val"].shape
     offset = len(after) - len(before)
-    return at >= offset and bool(before[at - offset] == after[at])
+    return axis >= offset and bool(before[axis - offset] == after[axis])

@@ -35,13 +35,21 @@ _LAYERS = (
 )
 """Operations that are one layer of a network, and several operations of the core set."""
 
-_OF_LENGTHS = (
-    *(
-        f"upsample_{kind}.vec"
-        for kind in ("nearest1d", "nearest3d", "linear1d", "trilinear3d", "bicubic2d")
-    ),
-    *(f"_upsample_nearest_exact{sides}d.vec" for sides in (1, 2, 3)),
-    *(f"{kind}_pad{sides}d" for kind in ("reflection", "replication") for sides in (1, 2, 3)),
+_INDEXED = (
+    "upsample_nearest1d.vec",
+    "upsample_nearest3d.vec",
+    "upsample_linear1d.vec",
+    "upsample_trilinear3d.vec",
+    "upsample_bicubic2d.vec",
+    "_upsample_nearest_exact1d.vec",
+    "_upsample_nearest_exact2d.vec",
+    "_upsample_nearest_exact3d.vec",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "reflection_pad3d",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
     "pad",
     "im2col",
 )
@@ -51,7 +59,7 @@ The core set computes them by indices and weights, which would be fixed to the l
 import. `pad` is kept where it is circular.
 """
 
-_WITHOUT_DECOMPOSITION = (
+_OTHERS = (
     "adaptive_max_pool2d",
     "bernoulli.p",
     "erfc",
@@ -64,11 +72,12 @@ _WITHOUT_DECOMPOSITION = (
     "fractional_max_pool3d",
     "_trilinear",
 )
+"""Other operations, most of which have no decomposition."""
 
 _RANDOM = ("exponential", "uniform", "normal_functional", "rand_like", "randn_like")
-"""Operations with random numbers; they have no decomposition either."""
+"""Operations with random numbers."""
 
-KEPT = _DIFFERENT_IN_TRAINING + _LAYERS + _OF_LENGTHS + _WITHOUT_DECOMPOSITION + _RANDOM
+KEPT = _DIFFERENT_IN_TRAINING + _LAYERS + _INDEXED + _OTHERS + _RANDOM
 """Operations beside the core set."""
 
 DECOMPOSED = (
@@ -90,7 +99,7 @@ _LEFT_OUT = re.compile(r"_backward$|^sym_|^resize_$|^empty_strided$|^_local_scal
 def signatures() -> list[str]:
     """Return the signatures of the core set and of `KEPT`, sorted.
 
-    Left out are gradients, writes into given tensors, and operations whose result is no tensor.
+    Left out are gradients, writes into given tensors, and operations that return no tensor.
     """
     lines = {_line(name) for name in KEPT}
     for whole in torch._C._dispatch_get_all_op_names():

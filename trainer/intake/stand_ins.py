@@ -3,14 +3,14 @@
 Decomposition fixes the behaviour of batch normalisation and dropout to training or evaluation, and
 writes a recurrent layer out. A stand-in has no decomposition, and means:
 
-| stand-in                       | operation                                                                    |
-|--------------------------------|------------------------------------------------------------------------------|
-| those of `MODES`               | the operation of that name, which follows the mode of the network            |
-| `scaled_dot_product_attention` | attention with dropout in training alone                                     |
-| `lstm`, `gru`, `rnn_tanh`, ... | a whole recurrent layer; dropout between its layers in training alone        |
-| `detach`                       | the same values, behind which no gradient passes                             |
-| `by_mode`                      | the first input in training, the second in evaluation                        |
-| `pad`                          | circular padding, whose decomposition has the lengths of the import          |
+| stand-in                       | operation                                                       |
+|--------------------------------|-----------------------------------------------------------------|
+| names in `MODES`               | the operation of that name, which follows the network's mode    |
+| `scaled_dot_product_attention` | attention with dropout in training alone                        |
+| `lstm`, `gru`, `rnn_tanh`, ... | a recurrent layer; dropout between its layers in training alone |
+| `detach`                       | the same values, which pass no gradient back                    |
+| `by_mode`                      | the first input in training, the second in evaluation           |
+| `pad`                          | circular padding; a decomposition would fix the lengths         |
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ MODES: Mapping[str, str] = {
     "batch_norm": "training",
     "instance_norm": "use_input_stats",
     "rrelu": "training",
-    **dict.fromkeys(
-        ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), "train"
-    ),
+    "dropout": "train",
+    "feature_dropout": "train",
+    "alpha_dropout": "train",
+    "feature_alpha_dropout": "train",
 }
 """Operation to the argument that is the mode."""
 
@@ -58,12 +59,12 @@ def _define() -> None:
 
     for name in RECURRENT:
         _library.define(_schema(f"{name}.input").replace(f"{name}.input", name, 1))
-        _library.impl(name, _recurrent_of(name), "CompositeExplicitAutograd")
+        _library.impl(name, _recurrent_shapes(name), "CompositeExplicitAutograd")
 
     _library.define(_schema("scaled_dot_product_attention.default"))
     _library.impl("scaled_dot_product_attention", _attention, "CompositeExplicitAutograd")
     _library.define(_schema("pad.default"))
-    _library.impl("pad", _padded, "CompositeExplicitAutograd")
+    _library.impl("pad", _pad, "CompositeExplicitAutograd")
     _library.define("detach(Tensor self) -> Tensor")
     _library.impl("detach", _like, "CompositeExplicitAutograd")
     _library.define("by_mode(Tensor training, Tensor evaluation) -> Tensor")
@@ -89,7 +90,7 @@ def _attention(
     return query.new_empty((*query.shape[:-1], value.shape[-1]))
 
 
-def _padded(x: torch.Tensor, pad: Sequence[int], *_: Any) -> torch.Tensor:
+def _pad(x: torch.Tensor, pad: Sequence[int], *_: Any) -> torch.Tensor:
     sides = list(x.shape)
     for axis, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True), start=1):
         sides[-axis] += before + after
@@ -97,7 +98,7 @@ def _padded(x: torch.Tensor, pad: Sequence[int], *_: Any) -> torch.Tensor:
     return x.new_empty(sides)
 
 
-def _recurrent_of(name: str) -> Any:
+def _recurrent_shapes(name: str) -> Any:
     def shapes(
         x: torch.Tensor,
         hx: Any,
@@ -111,9 +112,10 @@ def _recurrent_of(name: str) -> Any:
     ) -> tuple[torch.Tensor, ...]:
         states = hx if name == "lstm" else [hx]
         features = states[0].shape[-1] * (2 if bidirectional else 1)
-        return (
-            x.new_empty((*x.shape[:-1], features)),
-            *(torch.empty_like(state) for state in states),
-        )
+        outputs = [x.new_empty((*x.shape[:-1], features))]
+        for state in states:
+            outputs.append(torch.empty_like(state))
+
+        return tuple(outputs)
 
     return shapes

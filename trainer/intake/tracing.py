@@ -53,15 +53,17 @@ def examples_of(
     device = next(
         (tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu")
     )
-    return tuple(
-        torch.zeros((batch, *each.shape), dtype=getattr(torch, each.dtype), device=device)
-        for each in inputs
-    )
+    examples: list[torch.Tensor] = []
+    for spec in inputs:
+        dtype = getattr(torch, spec.dtype)
+        examples.append(torch.zeros((batch, *spec.shape), dtype=dtype, device=device))
+
+    return tuple(examples)
 
 
 @contextmanager
 def readers_of_mode() -> Iterator[set[nn.Module]]:
-    """Collect the modules whose mode is read meanwhile."""
+    """Collect the modules that have their mode read meanwhile."""
     readers: set[nn.Module] = set()
 
     def read(module: nn.Module) -> bool:
@@ -81,7 +83,7 @@ def readers_of_mode() -> Iterator[set[nn.Module]]:
 
 @contextmanager
 def own_gradients() -> Iterator[set[str]]:
-    """Collect the names of functions with a backward pass of their own that run meanwhile."""
+    """Collect the names of custom autograd functions that run meanwhile."""
     names: set[str] = set()
     function: Any = torch.autograd.Function
     apply = function.__dict__["apply"]
@@ -100,9 +102,7 @@ def own_gradients() -> Iterator[set[str]]:
 
 
 class _Recurrent:
-    """Functions of recurrent layers, which give stand-ins; of packed sequences, those of
-    PyTorch.
-    """
+    """Functions of recurrent layers: stand-ins, or PyTorch's functions for packed sequences."""
 
     def __init__(self, functions: Any) -> None:
         self._functions = functions
@@ -159,33 +159,29 @@ def _recompile(program: ExportedProgram) -> None:
 
 
 def _open_regions(module: fx.GraphModule) -> None:
-    """Write the operations of regions without gradients into the graph; what leaves one is
-    detached.
-    """
+    """Write the operations of regions without gradients into the graph, with detached outputs."""
     graph = module.graph
     regions = [node for node in graph.nodes if node.op == "call_function" and _is_region(node)]
     for node in regions:
-        enabled, body, *given = node.args
+        enabled, body, *arguments = node.args
         inner = getattr(module, body.target)
         _open_regions(inner)
-        values = dict(
-            zip(
-                (each for each in inner.graph.nodes if each.op == "placeholder"), given, strict=True
-            )
-        )
+        inner_nodes = inner.graph.nodes
+        placeholders = [inner_node for inner_node in inner_nodes if inner_node.op == "placeholder"]
+        values = dict(zip(placeholders, arguments, strict=True))
         with graph.inserting_before(node):
-            for each in inner.graph.nodes:
-                if each.op == "get_attr":
-                    name = f"{body.target}_{each.target}".replace(".", "_")
-                    setattr(module, name, getattr(inner, each.target))
-                    values[each] = graph.get_attr(name)
-                elif each.op == "call_function":
-                    values[each] = graph.node_copy(each, values.__getitem__)
+            for inner_node in inner_nodes:
+                if inner_node.op == "get_attr":
+                    name = f"{body.target}_{inner_node.target}".replace(".", "_")
+                    setattr(module, name, getattr(inner, inner_node.target))
+                    values[inner_node] = graph.get_attr(name)
+                elif inner_node.op == "call_function":
+                    values[inner_node] = graph.node_copy(inner_node, values.__getitem__)
 
-            (end,) = (each for each in inner.graph.nodes if each.op == "output")
+            (end,) = (inner_node for inner_node in inner_nodes if inner_node.op == "output")
             outputs = fx.node.map_arg(end.args[0], values.__getitem__)
             if not enabled:
-                outputs = [_detached(graph, value) for value in outputs]
+                outputs = [_detach(graph, value) for value in outputs]
 
         for user in list(node.users):
             assert user.target is operator.getitem
@@ -201,7 +197,7 @@ def _is_region(node: fx.Node) -> bool:
     return node.target is torch.ops.higher_order.wrap_with_set_grad_enabled
 
 
-def _detached(graph: fx.Graph, value: Any) -> Any:
+def _detach(graph: fx.Graph, value: Any) -> Any:
     if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
         return value
 
@@ -211,8 +207,9 @@ def _detached(graph: fx.Graph, value: Any) -> Any:
 
 
 def _replace_changes(graph: fx.Graph) -> None:
-    """Write operations that follow the mode and change their input as a result that is copied into
-    the input, if anything else reads that.
+    """Replace operations that follow the mode and change their input.
+
+    Their result is copied into the input if anything else reads the input.
     """
     for node in list(graph.nodes):
         for name in _CHANGED_IN_PLACE:
