@@ -28,7 +28,7 @@ MODE_ARGUMENTS = {
 """Operation to the argument that differs with the mode."""
 
 
-def aligned(evaluation: Program, training: Program) -> Pairs:
+def align(evaluation: Program, training: Program) -> Pairs:
     """Return the nodes that both programs have."""
     pairs = _pair_tensors(evaluation, training)
     before = _calls(training)

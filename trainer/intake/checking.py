@@ -18,7 +18,7 @@ from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from archive.architecture.aten.wiring import Input
-from archive.trainer.intake.exporting import modes_kept, shown_names
+from archive.trainer.intake.exporting import modes_kept, name_list
 
 MOST_MULTIPLICATIONS = 2 * 10**10
 """Multiply-adds of one input beyond which a network is not compared: it would take longer than the
@@ -39,7 +39,7 @@ operation more."""
 
 
 class ModePasses(NamedTuple):
-    """What one module computes.
+    """Results of one module in both modes.
 
     Attributes:
         outputs: Its outputs in evaluation mode.
@@ -72,8 +72,8 @@ def differences(
         flops: Multiply-adds of one input, which limit the size of the batch; 0 if unknown.
 
     Returns:
-        The largest difference of outputs in evaluation, as a share of the largest output, and what
-        differs in training, a line each. A model that raises an error is not compared.
+        The largest difference of outputs in evaluation, as a share of the largest output, and the
+        differences in training, a line each. A model that raises an error is not compared.
     """
     network = network.to(
         next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu")
@@ -132,7 +132,7 @@ def _compare(
 
     if other:
         lines.append(
-            f"in training the gradient of {shown_names(sorted(other), 'parameter')} is "
+            f"in training the gradient of {name_list(sorted(other), 'parameter')} is "
             "not that of the model"
         )
 
@@ -148,7 +148,7 @@ def _compare(
 
     if other:
         lines.append(
-            f"in training {shown_names(sorted(other), 'buffer')} of the model gets other values"
+            f"in training {name_list(sorted(other), 'buffer')} of the model gets other values"
         )
 
     return share, lines

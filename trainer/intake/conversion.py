@@ -56,7 +56,7 @@ _DROPOUTS = frozenset(
 )
 
 
-def converted(program: Program, inputs: Sequence[Input]) -> tuple[Architecture, Names]:
+def convert(program: Program, inputs: Sequence[Input]) -> tuple[Architecture, Names]:
     """Return the architecture of a program, and the model's name of each of its tensors.
 
     Raises:

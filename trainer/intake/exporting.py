@@ -30,7 +30,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from archive.architecture.aten.wiring import Input
 from archive.errors import UsageError
 from archive.trainer.intake import merging, tracing
-from archive.trainer.intake.alignment import aligned
+from archive.trainer.intake.alignment import align
 from archive.trainer.intake.modes import has_own_training, own_steps, replace
 from archive.trainer.intake.onnx_graphs.module import OnnxModule
 from archive.trainer.intake.programs import Program, read_program
@@ -42,22 +42,22 @@ class Export(NamedTuple):
 
     Attributes:
         program: Its operations, of both modes.
-        notes: What the program does otherwise in training than the model, a line each.
+        notes: Differences of the program from the model in training, a line each.
     """
 
     program: Program
     notes: tuple[str, ...]
 
 
-def exported(model: nn.Module, inputs: Sequence[Input], *, inference: bool = False) -> Export:
+def export(model: nn.Module, inputs: Sequence[Input], *, inference: bool = False) -> Export:
     """Return a model as operations of the vocabulary; its own modes are restored.
 
     Args:
         model: The model. On the device `meta`, no weights are needed.
         inputs: Its inputs, in the order of its `forward`; all have the batch as a further first
             side.
-        inference: Whether the model has no training mode, as a file; what may follow the mode does
-            then.
+        inference: Whether the model has no training mode, as a file; its dropouts and
+            normalisations follow the mode then.
 
     Raises:
         UsageError: The model cannot be exported; the message names the place in its code and the
@@ -65,7 +65,7 @@ def exported(model: nn.Module, inputs: Sequence[Input], *, inference: bool = Fal
     """
     try:
         with modes_kept(model), _momenta_given(model), _quiet():
-            return _export(model, tracing.examples_of(model, inputs), inference)
+            return _export_modes(model, tracing.examples_of(model, inputs), inference)
     except UsageError:
         raise
     except Exception as error:
@@ -105,18 +105,18 @@ def _momenta_given(model: nn.Module) -> Iterator[None]:
             norm.momentum = None
 
 
-def _export(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: bool) -> Export:
+def _export_modes(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: bool) -> Export:
     notes = [] if inference else _state_notes(model)
     model.eval()
     with tracing.readers_of_mode() as readers, tracing.own_gradients() as functions:
-        evaluation = tracing.traced(model, examples)
+        evaluation = tracing.trace(model, examples)
 
     training = None
     model.train()
     if not inference and has_own_training(model, readers, evaluation):
         try:
             with tracing.own_gradients() as others:
-                training = tracing.traced(model, examples)
+                training = tracing.trace(model, examples)
 
             functions |= others
         except Exception as error:
@@ -134,7 +134,7 @@ def _export(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: boo
     program = _joint(evaluation, training, notes)
     if steps := own_steps(evaluation):
         notes.append(
-            f"the steps of {shown_names(steps, 'module')} are layers: "
+            f"the steps of {name_list(steps, 'module')} are layers: "
             "its weights are computed or shared"
         )
 
@@ -152,7 +152,7 @@ def _joint(
     before = read_program(evaluation)
     after = read_program(training)
     notes += _training_notes(before, after)
-    pairs = aligned(before, after)
+    pairs = align(before, after)
     replace(evaluation, training, pairs)
     if not merging.differs(before, after, pairs):
         return _decompose(evaluation)
@@ -166,7 +166,7 @@ def _joint(
 
     before = _decompose(evaluation)
     after = _decompose(training)
-    return merging.merge(before, after, aligned(before, after))
+    return merging.merge(before, after, align(before, after))
 
 
 def _state_notes(model: nn.Module) -> list[str]:
@@ -175,7 +175,7 @@ def _state_notes(model: nn.Module) -> list[str]:
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if frozen:
         notes.append(
-            f"the model does not train {shown_names(frozen, 'parameter')} "
+            f"the model does not train {name_list(frozen, 'parameter')} "
             "(requires_grad is False), and the network does"
         )
 
@@ -192,7 +192,7 @@ def _state_notes(model: nn.Module) -> list[str]:
     if changed:
         verb = "is" if len(changed) == 1 else "are"
         notes.append(
-            f"{shown_names(changed, 'module')} of the model {verb} in evaluation mode, "
+            f"{name_list(changed, 'module')} of the model {verb} in evaluation mode, "
             "and in the network all follow its mode: override train() to keep them so"
         )
 
@@ -202,10 +202,14 @@ def _state_notes(model: nn.Module) -> list[str]:
 def _training_notes(evaluation: Program, training: Program) -> list[str]:
     notes = []
     changed = merging.changed_buffers(training) - merging.changed_buffers(evaluation)
-    names = sorted(name for name in changed if not name.endswith("num_batches_tracked"))
+    names: list[str] = []
+    for name in sorted(changed):
+        if not name.endswith("num_batches_tracked"):
+            names.append(name)
+
     if names:
         notes.append(
-            f"in training the model changes {shown_names(names, 'buffer')}, "
+            f"in training the model changes {name_list(names, 'buffer')}, "
             "and the network has the values of the import"
         )
 
@@ -218,7 +222,7 @@ def _training_notes(evaluation: Program, training: Program) -> list[str]:
     return notes
 
 
-def shown_names(names: Sequence[str], noun: str) -> str:
+def name_list(names: Sequence[str], noun: str) -> str:
     """Return some names as a text: `the buffers a, b and 3 more`."""
     listed = ", ".join(names[:3])
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -302,10 +306,9 @@ def _reason(model: nn.Module, error: Exception) -> str:
 
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # What follows is for the authors of exporters.
-    return re.split(r" \(unhinted| For more information", (lines or [type(error).__name__])[0])[
-        0
-    ].rstrip(".!")
+    first = lines[0] if lines else type(error).__name__
+    # The rest is for the authors of exporters.
+    return re.split(r" \(unhinted| For more information", first)[0].rstrip(".!")
 
 
 def _place(error: Exception) -> str:
@@ -326,8 +329,8 @@ def _place(error: Exception) -> str:
         if torch_folder not in Path(frame.filename).parents:
             innermost = frame
 
-    place = f"{Path(innermost.filename).name}:{innermost.lineno}"
-    return f"{place} in {innermost.name} ({innermost.line:.80})"
+    file_and_line = f"{Path(innermost.filename).name}:{innermost.lineno}"
+    return f"{file_and_line} in {innermost.name} ({innermost.line:.80})"
 
 
 def _way_out(model: nn.Module, error: Exception) -> str:

@@ -61,11 +61,11 @@ def is_safe(evaluation: Program, training: Program, pairs: Pairs) -> bool:
     They can where each changed input belongs to one of the programs alone, and where both programs
     have all tensors.
     """
-    if any(node not in pairs for node in training.tensors):
+    if not pairs.keys() >= training.tensors.keys():
         return False
 
     common = {*pairs, *pairs.values(), *evaluation.tensors, *evaluation.inputs}
-    needed = _needed(training) | _needed(evaluation)
+    needed = _needed_nodes(training) | _needed_nodes(evaluation)
     for node in (*training.graph.nodes, *evaluation.graph.nodes):
         if node not in needed or node in common:
             continue
@@ -119,7 +119,7 @@ def changes_unseen(node: fx.Node) -> bool:
 
 
 def merge(evaluation: Program, training: Program, pairs: Pairs) -> Program:
-    """Add to a program what the training mode computes otherwise; its graph is changed.
+    """Add the different nodes of the training mode to a program; its graph is changed.
 
     Returns:
         The program, with the outputs of both.
@@ -129,7 +129,7 @@ def merge(evaluation: Program, training: Program, pairs: Pairs) -> Program:
     outputs = list(evaluation.outputs)
     for source, target in _output_pairs(evaluation, training):
         with evaluation.graph.inserting_before(merging.end):
-            outputs[outputs.index(target)] = merging.chosen(source, target)
+            outputs[outputs.index(target)] = merging.choose(source, target)
 
     (end,) = (node for node in evaluation.graph.nodes if node.op == "output")
     replaced = dict(zip(evaluation.outputs, outputs, strict=True))
@@ -157,7 +157,7 @@ class _Merging:
         self.value: dict[fx.Node, fx.Node] = dict(pairs)
         self.switches: dict[tuple[fx.Node, fx.Node], fx.Node] = {}
         self.tensors: dict[fx.Node, Any] = {}
-        self.needed = _needed(training)
+        self.needed = _needed_nodes(training)
         (self.end,) = (node for node in self.graph.nodes if node.op == "output")
 
     def run(self) -> None:
@@ -180,7 +180,7 @@ class _Merging:
 
         self._copy(waiting, self.end)
 
-    def chosen(self, source: fx.Node, target: fx.Node) -> fx.Node:
+    def choose(self, source: fx.Node, target: fx.Node) -> fx.Node:
         """Return a node with the values of one in training, and of another in evaluation."""
         value = self.value[source]
         if value is target or not is_choice(source, target):
@@ -217,7 +217,7 @@ class _Merging:
                 continue
 
             with self.graph.inserting_before(other):
-                value = self.chosen(source, target)
+                value = self.choose(source, target)
 
             if value is not target:
                 other.replace_input_with(target, value)
@@ -244,7 +244,7 @@ def _output_pairs(evaluation: Program, training: Program) -> list[tuple[fx.Node,
     return pairs
 
 
-def _needed(program: Program) -> set[fx.Node]:
+def _needed_nodes(program: Program) -> set[fx.Node]:
     """Return the nodes that lead to an output, or change a value that does."""
     waiting = [value for value in program.outputs if isinstance(value, fx.Node)]
     needed: set[fx.Node] = set()

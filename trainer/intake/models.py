@@ -21,8 +21,8 @@ from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, InvalidArchitectureError, UsageError, first_line
 from archive.trainer.intake import checking
-from archive.trainer.intake.conversion import converted
-from archive.trainer.intake.exporting import exported
+from archive.trainer.intake.conversion import convert
+from archive.trainer.intake.exporting import export
 from archive.trainer.intake.onnx_graphs.module import OnnxModule
 from archive.trainer.nn import costs
 from archive.trainer.nn.aten import network
@@ -39,7 +39,7 @@ class ImportedModel:
             inputs, or of indices.
         names: Name in the model of each tensor, by the position of its layer in the canonical form,
             without folding, and its attribute (`shape` of a `parameter`).
-        notes: What the network does otherwise than the model, a line each.
+        notes: Differences of the network from the model, a line each.
     """
 
     architecture: Architecture
@@ -62,8 +62,8 @@ class ImportedModel:
 def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = False) -> ImportedModel:
     """Return the architecture of a model in evaluation mode.
 
-    What a module does in training alone, such as dropout or stochastic depth, is part of it. What
-    cannot be is said in the notes.
+    Operations of the training mode alone, such as dropout or stochastic depth, are part of it. The
+    notes name the exceptions.
 
     Args:
         model: The model; numbers that are not float32 become so.
@@ -71,7 +71,7 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
         fold: Whether to fold repeated blocks.
 
     Raises:
-        UsageError: The model cannot be exported, or has what an architecture cannot have.
+        UsageError: The model cannot be exported, or has a part that no architecture can have.
     """
     if not inputs:
         raise UsageError("a model needs the shape of an input, as in 3x224x224")
@@ -90,8 +90,8 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
 
 
 def _import(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
-    program, notes = exported(model.float(), inputs, inference=isinstance(model, OnnxModule))
-    architecture, names = converted(program, inputs)
+    program, notes = export(model.float(), inputs, inference=isinstance(model, OnnxModule))
+    architecture, names = convert(program, inputs)
     try:
         spaces.get(NAME).validate(architecture)
     except InvalidArchitectureError as error:
@@ -135,8 +135,9 @@ def _differences(imported: ImportedModel, model: nn.Module, inputs: Sequence[Inp
     Raises:
         UsageError: It computes other outputs in evaluation mode.
     """
-    if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
-        return []
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.is_meta:
+            return []
 
     if (imported.flops or 0) > checking.MOST_MULTIPLICATIONS:
         return []
@@ -156,5 +157,5 @@ def _differences(imported: ImportedModel, model: nn.Module, inputs: Sequence[Inp
             "it has an operation that cannot be imported"
         )
 
-    # What a note says already need not be measured.
+    # Differences that a note names need no measurement.
     return [] if imported.notes or isinstance(model, OnnxModule) else lines

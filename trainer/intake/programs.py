@@ -33,7 +33,7 @@ class Program:
         graph: Its nodes.
         inputs: Nodes of the user's inputs.
         tensors: Node of a weight or a buffer to the tensor.
-        outputs: What the model returns.
+        outputs: Values that the model returns.
         changes: Name of each buffer that the model changes to the node of its new values.
         names: Names of all tensors of the model's state.
     """
@@ -63,9 +63,8 @@ def read_program(program: ExportedProgram) -> Program:
         if spec.kind is InputKind.USER_INPUT:
             inputs.append(node)
         elif spec.target is not None:
-            tensors[node] = ModelTensor(
-                spec.target, by_name[spec.target], spec.kind is InputKind.PARAMETER
-            )
+            trained = spec.kind is InputKind.PARAMETER
+            tensors[node] = ModelTensor(spec.target, by_name[spec.target], trained)
 
     (output,) = (node for node in program.graph.nodes if node.op == "output")
     outputs = []

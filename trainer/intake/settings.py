@@ -42,9 +42,9 @@ class AttributeConversion:
             value = node.meta["val"].shape
 
         if isinstance(value, (list, tuple)):
-            return self._list(node, [self._one(node, item) for item in value])
+            return self._list(node, [self._convert(node, item) for item in value])
 
-        return self._one(node, value)
+        return self._convert(node, value)
 
     def number(self, node: fx.Node, value: Any) -> Any:
         """Return the attribute of a number in place of a tensor: a number, or the text of a size.
@@ -52,14 +52,14 @@ class AttributeConversion:
         Raises:
             UsageError: It depends on a size that is not the batch.
         """
-        return self._one(node, value)
+        return self._convert(node, value)
 
     def _list(self, node: fx.Node, values: list[Any]) -> list[Any]:
         # Lists of the database hold values of one kind.
         if any(isinstance(value, str) for value in values):
             values = list(values)
             for axis in range(len(values)):
-                if _is_kept(node, axis):
+                if _keeps_side(node, axis):
                     values[axis] = -1
 
         symbolic = sum(isinstance(value, str) for value in values)
@@ -71,7 +71,7 @@ class AttributeConversion:
 
         return [str(value) for value in values]
 
-    def _one(self, node: fx.Node, value: Any) -> Any:
+    def _convert(self, node: fx.Node, value: Any) -> Any:
         if isinstance(value, fx.Node):
             value = value.meta["val"]
 
@@ -204,7 +204,7 @@ def place(node: fx.Node) -> str:
     return f" (at {file.rpartition('/')[2]}:{line} in {function}: {code:.80})"
 
 
-def _is_kept(node: fx.Node, axis: int) -> bool:
+def _keeps_side(node: fx.Node, axis: int) -> bool:
     """Return whether an expansion leaves a side as it is, which -1 says as well."""
     if name_of(node) != "expand":
         return False

@@ -28,7 +28,7 @@ _CHANGED_IN_PLACE = (
 )
 
 
-def traced(model: nn.Module, examples: Sequence[torch.Tensor]) -> ExportedProgram:
+def trace(model: nn.Module, examples: Sequence[torch.Tensor]) -> ExportedProgram:
     """Return the operations of a model in the mode that it has."""
     collection: Any = torch.export.ShapesCollection
     batch = Dim("batch", min=1)
@@ -88,13 +88,13 @@ def own_gradients() -> Iterator[set[str]]:
     function: Any = torch.autograd.Function
     apply = function.__dict__["apply"]
 
-    def noted(cls: Any, *inputs: Any, **settings: Any) -> Any:
+    def apply_and_note(cls: Any, *inputs: Any, **settings: Any) -> Any:
         if not cls.__module__.startswith("torch."):
             names.add(cls.__name__)
 
         return apply.__get__(None, cls)(*inputs, **settings)
 
-    function.apply = classmethod(noted)
+    function.apply = classmethod(apply_and_note)
     try:
         yield names
     finally:
@@ -143,9 +143,8 @@ def trained_values(program: ExportedProgram) -> set[fx.Node]:
             continue
 
         value = node.meta.get("val")
-        real = (
-            not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex()
-        )
+        is_tensor = isinstance(value, torch.Tensor)
+        real = not is_tensor or value.is_floating_point() or value.is_complex()
         stops = node.target in (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
         if real and not stops and any(source in reached for source in node.all_input_nodes):
             reached.add(node)
@@ -161,7 +160,7 @@ def _recompile(program: ExportedProgram) -> None:
 def _open_regions(module: fx.GraphModule) -> None:
     """Write the operations of regions without gradients into the graph, with detached outputs."""
     graph = module.graph
-    regions = [node for node in graph.nodes if node.op == "call_function" and _is_region(node)]
+    regions = [node for node in graph.nodes if _is_region(node)]
     for node in regions:
         enabled, body, *arguments = node.args
         inner = getattr(module, body.target)
@@ -194,7 +193,8 @@ def _open_regions(module: fx.GraphModule) -> None:
 
 
 def _is_region(node: fx.Node) -> bool:
-    return node.target is torch.ops.higher_order.wrap_with_set_grad_enabled
+    wrapper = torch.ops.higher_order.wrap_with_set_grad_enabled
+    return node.op == "call_function" and node.target is wrapper
 
 
 def _detach(graph: fx.Graph, value: Any) -> Any:
@@ -213,10 +213,8 @@ def _replace_changes(graph: fx.Graph) -> None:
     """
     for node in list(graph.nodes):
         for name in _CHANGED_IN_PLACE:
-            if (
-                node.op != "call_function"
-                or node.target is not getattr(torch.ops.aten, f"{name}_").default
-            ):
+            changing = getattr(torch.ops.aten, f"{name}_").default
+            if node.op != "call_function" or node.target is not changing:
                 continue
 
             source = node.args[0]

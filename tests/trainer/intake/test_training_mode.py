@@ -322,10 +322,10 @@ def test_a_model_is_traced_as_often_as_its_modes_differ(
 
         monkeypatch.setattr(module, name, counted)
 
-    count(tracing, "traced")
+    count(tracing, "trace")
     count(exporting, "_decompose")
     import_model(make(), [Input(shape)])
-    assert calls == {"traced": traces, "_decompose": decompositions}
+    assert calls == {"trace": traces, "_decompose": decompositions}
 
 
 @pytest.mark.parametrize(
