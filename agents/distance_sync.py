@@ -143,11 +143,11 @@ class DistanceSync:
 def _list_missing(new: Sequence[str], keys: Sequence[str], stack: NDArray[np.float64]) -> Pairs:
     """Return the missing pairs of a (c, m, n) block, each once, smaller key first."""
     missing = np.isnan(stack).any(axis=0)
-    pairs = {
-        (min(new[i], keys[j]), max(new[i], keys[j]))
-        for i, j in np.argwhere(missing)
-        if new[i] != keys[j]
-    }
+    pairs = set()
+    for i, j in np.argwhere(missing):
+        if new[i] != keys[j]:
+            pairs.add((min(new[i], keys[j]), max(new[i], keys[j])))
+
     return sorted(pairs)
 
 

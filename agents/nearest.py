@@ -201,14 +201,19 @@ class Nearest:
         if len(rows) < len(names):
             return None
 
-        neighbours = [
-            Neighbour(
-                key,
-                float(distance),
-                *(int(rows[key][name]) for name in ("layers", "edges", "evaluations")),
+        neighbours = []
+        for key, distance in zip(names, near.distances, strict=True):
+            row = rows[key]
+            neighbours.append(
+                Neighbour(
+                    key,
+                    float(distance),
+                    int(row["layers"]),
+                    int(row["edges"]),
+                    int(row["evaluations"]),
+                )
             )
-            for key, distance in zip(names, near.distances, strict=True)
-        ]
+
         return Similar(tuple(neighbours), near.certain, near.compared, among)
 
     def _of_study(self, name: str) -> list[str]:

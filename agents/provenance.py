@@ -187,18 +187,11 @@ def _spans(text: str) -> Iterator[range]:
 
 def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
     """Return the partial evaluations by study and epochs: each may have continued."""
-    lengths = sorted({evaluation.epochs or 0 for evaluation in evaluations if evaluation.partial})
-    paused = {
-        length: [
-            evaluation
-            for evaluation in evaluations
-            if evaluation.partial and evaluation.epochs == length
-        ]
-        for length in lengths
-    }
+    paused = [evaluation for evaluation in evaluations if evaluation.partial]
     partial: dict[str, dict[str, str]] = {}
-    for length, several in paused.items():
-        for name, numbers in _by_study(several).items():
+    for length in sorted({evaluation.epochs or 0 for evaluation in paused}):
+        of_length = [evaluation for evaluation in paused if evaluation.epochs == length]
+        for name, numbers in _by_study(of_length).items():
             partial.setdefault(name, {})[str(length)] = numbers
 
     return partial

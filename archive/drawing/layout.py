@@ -264,13 +264,12 @@ def _at_origin(done: Placed, x: list[float]) -> Placed:
     done.height = max(box.bottom for box in around) - top
     done.boxes = [box.moved(-left, -top) for box in done.boxes]
     done.frames = [(frame, box.moved(-left, -top)) for frame, box in done.frames]
-    done.routes = [
-        Route(
-            route.link,
-            tuple((x - left, upper - top, lower - top) for x, upper, lower in route.stations),
-        )
-        for route in done.routes
-    ]
+    routes = []
+    for route in done.routes:
+        stations = ((x - left, upper - top, lower - top) for x, upper, lower in route.stations)
+        routes.append(Route(route.link, tuple(stations)))
+
+    done.routes = routes
     return done
 
 

@@ -96,7 +96,10 @@ def _colours(dark: bool) -> dict[str, str]:
 
 
 def _properties(colours: dict[str, str], selected: list[str]) -> str:
-    names = [*_INKS, *(part for name in selected for part in (name, f"{name}-line"))]
+    names = list(_INKS)
+    for name in selected:
+        names += [name, f"{name}-line"]
+
     return "".join(f"--aa-{name}:{colours[name]};" for name in names)
 
 

@@ -100,12 +100,14 @@ def _in_reading_order(diagram: Diagram) -> Diagram:
         stack.pop()
         order.setdefault(u, len(order))
 
+    frames = []
+    for frame in diagram.frames:
+        frames.append(Frame(frame.label, frozenset(order[u] for u in frame.nodes)))
+
     return Diagram(
         tuple(diagram.nodes[u] for u in order),
         tuple(Link(order[link.tail], order[link.head], link.status) for link in diagram.links),
-        tuple(
-            Frame(frame.label, frozenset(order[u] for u in frame.nodes)) for frame in diagram.frames
-        ),
+        tuple(frames),
     )
 
 

@@ -247,11 +247,11 @@ def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     _run(tx, statements.PROPOSAL, new)
     _run(tx, statements.MADE, [row for row in new if row["agent"]])
     _run(tx, statements.RESULT, [row for row in new if row["result"]])
-    claims = [
-        {"id": row["id"], "worker": worker, "at": time, "properties": about}
-        for row in new
-        for worker, time, about in row["claims"]
-    ]
+    claims = []
+    for row in new:
+        for worker, time, about in row["claims"]:
+            claims.append({"id": row["id"], "worker": worker, "at": time, "properties": about})
+
     _run(tx, statements.CLAIM, claims)
     return len(new)
 

@@ -69,10 +69,11 @@ def _task(stored: Record, loaded: Record) -> Record:
 def _study(stored: Record, loaded: Record) -> Record:
     name = loaded["name"]
     pairs = [(name, stored[name], loaded[name]) for name in _SAME_STUDY]
-    pairs += [
-        (name, stored["properties"].get(name), loaded["properties"].get(name))
-        for name in _SAME_SEARCH
-    ]
+    for setting in _SAME_SEARCH:
+        pairs.append(
+            (setting, stored["properties"].get(setting), loaded["properties"].get(setting))
+        )
+
     for field, ours, theirs in pairs:
         if ours != theirs:
             raise StudyConflictError(

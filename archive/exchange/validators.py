@@ -118,14 +118,15 @@ def is_basis(value: Any) -> bool:
     if not is_map(partial) or not all(is_map(lengths) for lengths in partial.values()):
         return False
 
-    if not all(length.isdecimal() for lengths in partial.values() for length in lengths):
-        return False
+    for lengths in partial.values():
+        if not all(map(str.isdecimal, lengths)):
+            return False
 
     limits = {"wanted": _MOST_NUMBERS, "stream": 2**32}
-    if not all(
-        0 <= number <= most for name, most in limits.items() if is_whole(number := basis.get(name))
-    ):
-        return False
+    for name, most in limits.items():
+        number = basis.get(name)
+        if is_whole(number) and not 0 <= number <= most:
+            return False
 
     numbers = [
         basis.get("pending"),

@@ -252,8 +252,9 @@ def _entries(text: str | None) -> tuple[tuple[str, str], ...]:
     if not isinstance(recorded, dict):
         return ()
 
-    return tuple(
-        (name, value if isinstance(value, str) else json.dumps(value))
-        for name, value in recorded.items()
-        if name not in UNSHOWN
-    )
+    entries = []
+    for name, value in recorded.items():
+        if name not in UNSHOWN:
+            entries.append((name, value if isinstance(value, str) else json.dumps(value)))
+
+    return tuple(entries)

@@ -223,13 +223,13 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     chart.line(np.zeros(2), np.array([chart.y.low, chart.y.high]), "running")
     chart.bars(len(most), quantiles[:, 0], quantiles[:, 4], "range", 0.08)
     chart.bars(len(most), quantiles[:, 1], quantiles[:, 3], "box", 0.5)
-    titles = (
-        (
+    titles = []
+    for gain, middle in zip(most, quantiles[:, 2], strict=True):
+        titles.append(
             f"{gain.operation}: median {middle:.3g}; {gain.improved} of {len(gain.gains)} better; "
             f"{gain.raised:.3g} added to the best value"
         )
-        for gain, middle in zip(most, quantiles[:, 2], strict=True)
-    )
+
     chart.marks(quantiles[:, 2], np.arange(float(len(most))), "s1", titles, 5)
     caption = (
         "Score of a child minus that of its parent: median, quartiles and the range from 5 % to "

@@ -141,10 +141,11 @@ def _bytes_of(dtype: str) -> int:
     if dtype in ("bool", "uint8", "int8"):
         return 1
 
-    bits = (
-        16 if dtype == "bfloat16" else int("".join(letter for letter in dtype if letter.isdigit()))
-    )
-    return bits // 8
+    if dtype == "bfloat16":
+        return 2
+
+    digits = "".join(letter for letter in dtype if letter.isdigit())
+    return int(digits) // 8
 
 
 def _refuse(what: str) -> NoReturn:

@@ -286,13 +286,13 @@ def _check_decisions(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
 
         checked[name] = _check_options(name, options)
 
-    if (
-        form == CHAIN
-        and (count := len({option for options in checked.values() for option in options}))
-        > MOST_OPTIONS
-    ):
+    different: set[str] = set()
+    for checked_options in checked.values():
+        different.update(checked_options)
+
+    if form == CHAIN and len(different) > MOST_OPTIONS:
         raise SettingsError(
-            f"a chain must have at most {MOST_OPTIONS} different options, got {count}"
+            f"a chain must have at most {MOST_OPTIONS} different options, got {len(different)}"
         )
 
     return checked

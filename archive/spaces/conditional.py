@@ -103,9 +103,10 @@ class Real:
 
     def encode(self, value: Value) -> float:
         """Return (x - l) / (u - l), on the parameter's scale."""
-        low, high, x = (
-            math.log(v) if self.log else float(v) for v in (self.low, self.high, float(value))
-        )
+        scale = math.log if self.log else float
+        low = scale(self.low)
+        high = scale(self.high)
+        x = scale(float(value))
         return (x - low) / (high - low)
 
     def decode(self, code: float) -> Value:

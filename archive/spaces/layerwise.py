@@ -134,14 +134,11 @@ class LayerwiseSpace(Space):
         """
         widths = [layer.units for layer in design.layers]
         while True:
-            layers = [
-                Layer(
-                    layer.op,
-                    None if units is None else max(units, self.limits.min_units),
-                    layer.stride,
-                )
-                for layer, units in zip(design.layers, widths, strict=True)
-            ]
+            layers = []
+            for layer, width in zip(design.layers, widths, strict=True):
+                units = None if width is None else max(width, self.limits.min_units)
+                layers.append(Layer(layer.op, units, layer.stride))
+
             fitted = Architecture(self.name, layers, design.edges)
             if self.contains(fitted):
                 return fitted

@@ -162,27 +162,20 @@ def choices(architecture: Architecture) -> dict[str, list[Choice]]:
     Operations without any are omitted. A function may still raise `InvalidArchitectureError` (image
     sizes), and the child may exceed the limits of a space.
     """
-    layers = range(len(architecture.layers))
-    every: dict[str, list[Choice]] = {
-        "deepen": [
-            partial(deepen, architecture, u, op)
-            for u in layers
-            for op in deepenings(architecture, u)
-        ],
-        "widen": [
-            partial(widen, architecture, u)
-            for u in layers
-            if architecture.layers[u].units is not None
-        ],
-        "skip_add": [
-            partial(skip_add, architecture, u, op)
-            for u in layers
-            for op in additions(architecture, u)
-        ],
-        "skip_concat": [
-            partial(skip_concat, architecture, *pair) for pair in _find_unconnected(architecture)
-        ],
-    }
+    every: dict[str, list[Choice]] = {"deepen": [], "widen": [], "skip_add": [], "skip_concat": []}
+    for u, layer in enumerate(architecture.layers):
+        for op in deepenings(architecture, u):
+            every["deepen"].append(partial(deepen, architecture, u, op))
+
+        if layer.units is not None:
+            every["widen"].append(partial(widen, architecture, u))
+
+        for op in additions(architecture, u):
+            every["skip_add"].append(partial(skip_add, architecture, u, op))
+
+    for pair in _find_unconnected(architecture):
+        every["skip_concat"].append(partial(skip_concat, architecture, *pair))
+
     return {name: calls for name, calls in every.items() if calls}
 
 

@@ -87,10 +87,11 @@ class NasBench101(CellSpace):
             child = self._member(*_edit(matrix, labels, edits))
             if child is not None and child.key != architecture.key:
                 needed = _needed(matrix, labels, edits)
-                return Mutation(
-                    child,
-                    tuple("flip_edge" if isinstance(to, int) else "swap_label" for _, to in needed),
-                )
+                operations = []
+                for _, to in needed:
+                    operations.append("flip_edge" if isinstance(to, int) else "swap_label")
+
+                return Mutation(child, tuple(operations))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield the cells with another label, an edge more or less, or a vertex parallel to a pair."""
@@ -147,11 +148,12 @@ def _edits(inner: int, labels: list[str], rng: np.random.Generator) -> list[Edit
     n = len(labels)
     flips = np.argwhere(np.triu(rng.random((n, n)) < 1 / n, 1)).tolist()
     swapped = [u for u in range(1, inner + 1) if rng.random() < 1 / (n - 2)]
-    others = [[label for label in _LABELS if label != labels[u]] for u in swapped]
-    swaps = [
-        (u, choices[rng.integers(len(choices))]) for u, choices in zip(swapped, others, strict=True)
-    ]
-    return [*((u, v) for u, v in flips), *swaps]
+    edits: list[Edit] = [(u, v) for u, v in flips]
+    for u in swapped:
+        others = [label for label in _LABELS if label != labels[u]]
+        edits.append((u, others[rng.integers(len(others))]))
+
+    return edits
 
 
 def _edit(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> tuple[Matrix, list[str]]:

@@ -49,19 +49,20 @@ def edit_difference(
     costs = _layer_costs(prepared, two)
     # Positions in the sequences; input and output stand outside of them, and are matched.
     aligned = _align(costs)
-    pairs: list[Pair] = [(0, 0)]
-    pairs += [(None if i is None else i + 1, None if j is None else j + 1) for i, j in aligned]
-    pairs.append((len(orders[0]) - 1, len(orders[1]) - 1))
-    layers = tuple(
-        (None if i is None else orders[0][i], None if j is None else orders[1][j]) for i, j in pairs
-    )
+    layers: list[Pair] = [(orders[0][0], orders[1][0])]
+    for i, j in aligned:
+        u = None if i is None else orders[0][i + 1]
+        v = None if j is None else orders[1][j + 1]
+        layers.append((u, v))
+
+    layers.append((orders[0][-1], orders[1][-1]))
     parts = []
     for (i, j), (u, v) in zip(aligned, layers[1:-1], strict=True):
         cost = 1.0 if i is None or j is None else float(costs[i, j])
         parts.append(_layer_part(first, second, u, v, cost))
 
     parts += _skip_parts(prepared, two, orders, distance.lam)
-    return Difference("edit", distance.components[0], first, second, tuple(parts), layers)
+    return Difference("edit", distance.components[0], first, second, tuple(parts), tuple(layers))
 
 
 def _layer_costs(prepared_first: Sequenced, prepared_second: Sequenced) -> Floats:
@@ -141,9 +142,10 @@ def _skip_parts(x: Sequenced, y: Sequenced, orders: Orders, lam: float) -> list[
 
     The common ones are matched first, as in the solver.
     """
-    skips = [
-        [(int(kind), int(u), int(delta)) for kind, u, delta in network.skips] for network in (x, y)
-    ]
+    skips = []
+    for network in (x, y):
+        skips.append([(int(kind), int(u), int(delta)) for kind, u, delta in network.skips])
+
     common = Counter(skips[0]) & Counter(skips[1])
     unshared = [sorted((Counter(listed) - common).elements()) for listed in skips]
     parts = [_skip_part(skip, skip, orders, 0.0) for skip in sorted(common.elements())]

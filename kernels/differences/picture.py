@@ -19,16 +19,12 @@ def difference_diagram(difference: Difference) -> Diagram:
     second = difference.second
     if difference.kernel == "otmann":
         most = max((part.amount for part in difference.parts), default=1.0)
-        flows = [
-            (
-                part.first[0],
-                part.second[0],
-                part.amount / most,
-                _flow_note(part.amount, part.cost, part.reason),
-            )
-            for part in difference.parts
-            if part.first and part.second
-        ]
+        flows = []
+        for part in difference.parts:
+            if part.first and part.second:
+                note = _flow_note(part.amount, part.cost, part.reason)
+                flows.append((part.first[0], part.second[0], part.amount / most, note))
+
         return beside(
             first,
             second,
@@ -71,11 +67,12 @@ def _change(amounts: dict[Change, float]) -> Change:
 
 def heading(difference: Difference) -> tuple[str, ...]:
     """Return the distance, and the sum of each kind of its parts that costs something."""
-    sums = [
-        f"{subject}s {change}: {cost:.4g}" if subject != "mass" else f"mass {change}: {cost:.4g}"
-        for subject, change, _, cost in difference.totals()
-        if cost
-    ]
+    sums = []
+    for subject, change, _, cost in difference.totals():
+        if cost:
+            noun = subject if subject == "mass" else f"{subject}s"
+            sums.append(f"{noun} {change}: {cost:.4g}")
+
     return (
         (
             f"{difference.first.key[:8]} → {difference.second.key[:8]}: {difference.component} "

@@ -189,11 +189,11 @@ def _pair_layers_without_mass(
     for part in parts:
         moved.update(part.first)
 
-    waiting = [
-        v
-        for v in range(len(second.layers))
-        if v not in taken and not any(v in part.second for part in parts)
-    ]
+    received: set[int] = set()
+    for part in parts:
+        received.update(part.second)
+
+    waiting = [v for v in range(len(second.layers)) if v not in taken and v not in received]
     for u, layer in enumerate(first.layers):
         equal = next((v for v in waiting if second.layers[v] == layer), None)
         if u not in moved and u not in partner and equal is not None:

@@ -69,10 +69,10 @@ class TopologyFeatures(EmbeddedDistance):
         if not parents[last]:
             return {}, {}
 
-        counted = {
-            name: [float(of_family(operation)) for operation in operations]
-            for name, of_family in FAMILIES.items()
-        }
+        counted = {}
+        for name, of_family in FAMILIES.items():
+            counted[name] = [float(of_family(operation)) for operation in operations]
+
         paths = _Paths(live, parents)
         numbers = {"paths": paths.logarithm}
         for name, counts in counted.items():

@@ -149,7 +149,10 @@ def subtree_counts(
     original = labels
     counts = Counter(f"0:{text}" for text in labels.values())
     for i in range(1, iterations + 1):
-        near = {u: [" ".join(sorted(labels[v] for v in side[u])) for side in sides] for u in live}
+        near = {}
+        for u in live:
+            near[u] = [" ".join(sorted(labels[v] for v in side[u])) for side in sides]
+
         # The previous label is implied: it is this one without the last hop. So a short name shows
         # the whole subtree.
         labels = {u: _compress(f"{original[u]}({'|'.join(near[u])})") for u in live}

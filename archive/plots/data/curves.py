@@ -122,16 +122,15 @@ def learning_curves(
     running = archive.connection.read(
         lambda tx: tx.run(CURVES_IN_TRAINING, study=study, limit=RUNNING).data()
     )
-    name = _metric(
-        results,
-        metric,
-        [*by_id.values(), *(with_prefix(CURVE, dict(row["curve"])) for row in running)],
-    )
-    drawn = [
-        *(_curve(number, role, by_id.get(id_, {}), name, value)
-          for (id_, number, value), role in zip(finished, roles.values(), strict=True)),
-        *(_curve(row["number"], "running", with_prefix(CURVE, dict(row["curve"])), name, np.nan) for row in running),
-    ]  # fmt: skip
+    in_training = [with_prefix(CURVE, dict(row["curve"])) for row in running]
+    name = _metric(results, metric, [*by_id.values(), *in_training])
+    drawn = []
+    for (id_, number, value), role in zip(finished, roles.values(), strict=True):
+        drawn.append(_curve(number, role, by_id.get(id_, {}), name, value))
+
+    for proposal, curve in zip(running, in_training, strict=True):
+        drawn.append(_curve(proposal["number"], "running", curve, name, np.nan))
+
     order = {"other": 0, "running": 1, "best": 2}
     curves = sorted(
         (curve for curve in drawn if len(curve.epochs)), key=lambda curve: order[curve.role]

@@ -276,9 +276,8 @@ def _select(
             settings[name] = column
 
     if not settings and not elements and not sizes:
-        alike = " and ".join(
-            _ALIKE[kind] for kind in dict.fromkeys(column.kind for column in columns.values())
-        )
+        kinds = dict.fromkeys(column.kind for column in columns.values())
+        alike = " and ".join(_ALIKE[kind] for kind in kinds)
         raise UsageError(
             f"all drawn results of the study {study!r} have the same {alike}: no "
             "axis tells them apart"

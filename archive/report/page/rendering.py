@@ -134,11 +134,11 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     yield "task", f"{study.task}, protocol {study.protocol}"
     yield "space", study.space
     yield "agent", ", ".join(agents) or "none on record"
-    counted = (
-        f"{report.counts.get(state, 0):,} {state.value.lower()}"
-        for state in State
-        if report.counts.get(state)
-    )
+    counted = []
+    for state in State:
+        if count := report.counts.get(state):
+            counted.append(f"{count:,} {state.value.lower()}")
+
     budget = f"{study.budget:,}" if study.budget < UNBOUNDED else describe_budget(study.budget)
     yield "proposals", f"{', '.join(counted) or 'none'}; budget {budget}"
     seconds = [*filter(is_duration, results.columns["seconds"])]
@@ -183,12 +183,12 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
         (name, f"{metrics[name]:.6g}") for name in sorted(metrics) if name != report.study.objective
     ]
     facts += [("layers", str(len(evaluation.architecture.layers)))]
-    facts += [
-        (name, f"{value:g}")
-        for name, value in (("epochs", evaluation.epochs),)
-        if value is not None
-    ]
-    facts += [("training time", _duration(evaluation.seconds))] if evaluation.seconds else []
+    if evaluation.epochs is not None:
+        facts.append(("epochs", f"{evaluation.epochs:g}"))
+
+    if evaluation.seconds:
+        facts.append(("training time", _duration(evaluation.seconds)))
+
     facts += [(name, str(value)) for name, value in sorted(evaluation.hyperparameters.items())]
     try:
         picture = Markup(diagram.svg(evaluation.architecture, theme="page"))
@@ -225,8 +225,15 @@ def _rows(report: StudyReport) -> Iterator[list[Cell]]:
         cells += [_number(values[row]) for _, values in numbers]
         agent = kind_of(column["agent"] or "")
         source = column["answered_from"]
-        notes = ["partial"] if results.partial[row] else [f"known from {source}"] if source else []
-        notes += [] if results.feasible[row] else ["violates a constraint"]
+        notes = []
+        if results.partial[row]:
+            notes.append("partial")
+        elif source:
+            notes.append(f"known from {source}")
+
+        if not results.feasible[row]:
+            notes.append("violates a constraint")
+
         yield [*cells, Cell(agent), Cell(column["architecture"][:8]), Cell(", ".join(notes))]
 
 
