@@ -66,7 +66,7 @@ class UnknownNameError(UsageError):
         name: The unknown name.
         known: The existing names.
         hint: Way out for the message if there are no names.
-        owner: Owner of the names, where they are not those of the whole archive (`"the task
+        owner: Owner of the names, where it is not the whole archive (`"the task
             digits"`).
         stored: Whether the name may come from an archive: another package may define it.
     """

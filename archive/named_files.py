@@ -34,7 +34,7 @@ def data_folders(home: Path, folders: Iterable[str | os.PathLike[str]] = ()) -> 
         folders: Further ones.
 
     Raises:
-        SettingsError: `~name` names nobody.
+        SettingsError: `~name` names no user.
     """
     data = os.environ.get("ARCHIVE_DATA_DIR")
     allowed = [home / "data", *([data] if data else []), *folders]
@@ -55,9 +55,9 @@ def check_table(path: str, home: Path) -> None:
     if real is not None and any(real.is_relative_to(folder) for folder in data_folders(home)):
         return
 
-    known = () if real is None else recorded(home / RECORD).get(str(real), ())
+    digests = () if real is None else recorded(home / RECORD).get(str(real), ())
     try:
-        if real is not None and known and sha256_of(real) in known:
+        if real is not None and digests and sha256_of(real) in digests:
             return
     except OSError:
         pass
@@ -128,7 +128,7 @@ def sha256_of(real: Path) -> str:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(0, "it is no regular file")
 
-        known = (
+        accepted = (
             real,
             status.st_dev,
             status.st_ino,
@@ -136,13 +136,13 @@ def sha256_of(real: Path) -> str:
             status.st_mtime_ns,
             status.st_ctime_ns,
         )
-        if known not in _digests:
+        if accepted not in _digests:
             if len(_digests) >= _MOST_DIGESTS:
                 _digests.clear()
 
-            _digests[known] = hashlib.file_digest(file, "sha256").hexdigest()
+            _digests[accepted] = hashlib.file_digest(file, "sha256").hexdigest()
 
-        return _digests[known]
+        return _digests[accepted]
 
 
 _digests: dict[tuple[Path, int, int, int, int, int], str] = {}

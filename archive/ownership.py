@@ -21,7 +21,7 @@ def check_obeyed(path: Path, what: str) -> None:
 
     Args:
         path: The file or folder; one that does not exist is accepted.
-        what: What it is, for the message: `the configuration file`.
+        what: Name for the message: `the configuration file`.
 
     Raises:
         SettingsError: It belongs to another user, or others may write to it.
@@ -36,7 +36,7 @@ def fault_of(path: Path, what: str) -> str | None:
 
     Args:
         path: The file or folder; one that does not exist is accepted.
-        what: What it is, for the message.
+        what: Name for the message.
     """
     try:
         status = path.stat()
@@ -68,7 +68,7 @@ def user_name(uid: int) -> str:
 
 
 def owner_of(path: Path) -> int | None:
-    """Return the user who owns a file; None if it does not exist, or cannot be looked at."""
+    """Return the owner of a file; None if it does not exist, or cannot be looked at."""
     with contextlib.suppress(OSError):
         return path.stat().st_uid
 

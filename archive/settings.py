@@ -20,7 +20,7 @@ in this order.
 | `dumps_share`  | `ARCHIVE_DUMPS_SHARE`   | share of the free disk that automatic dumps may take (0.1)       |
 
 `HOME/config.toml` has the same names except `home`, and `password_file`; its table `[trainer]` has
-default options of `archive trainer`, and a table `[launch.NAME]` those of the launcher NAME
+default options of `archive trainer`, and a table `[launch.NAME]` the options of the launcher NAME
 (`archive.launchers`). The file must belong to the user or to root, without write access for others,
 since it names options of Java and commands of launchers; with a `password`, it must have the mode
 0600. An empty variable counts as not set. A password is never taken from an address, so that it
@@ -222,7 +222,7 @@ def load(
         dump_seconds: Seconds between automatic dumps; 0 for none.
         dumps_kept: Number of automatic dumps that are kept.
         dumps_share: Share of the free disk that automatic dumps may take.
-        environment: Variables instead of those of `os.environ`.
+        environment: Variables instead of `os.environ`.
 
     Raises:
         SettingsError: A value, a file or its mode is invalid.

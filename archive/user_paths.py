@@ -52,7 +52,7 @@ def expanded(path: str | os.PathLike[str]) -> Path:
 
 
 def imported(module: str) -> ModuleType:
-    """Import a module that a command names; those of the current folder are found, as by `python
+    """Import a module that a command names; modules of the current folder are found, as by `python
     -m`.
 
     What the module prints goes to stderr.

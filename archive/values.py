@@ -130,7 +130,7 @@ def as_float(value: Any) -> float | None:
     """
     try:
         return float(value.item() if hasattr(value, "item") else value)
-    # A tensor may raise RuntimeError, and a number of another package an error of its own.
+    # A tensor may raise RuntimeError, and a number of another package its package's error.
     except Exception:
         return None
 

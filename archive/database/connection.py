@@ -144,7 +144,7 @@ class Connection:
         Args:
             work: Function of the transaction.
             patience: Maximum duration of an outage in seconds; the settings' by default.
-            single: Whether each statement may be a transaction of its own, which saves a round
+            single: Whether each statement may be a separate transaction, which saves a round
                 trip.
 
         Raises:
@@ -170,7 +170,7 @@ class Connection:
             alone: Whether the work is long, and needs exclusive access to an embedded server
                 (`archive.database.write_lock`).
             lane: Name of a group of writers that run one after the other on an embedded server.
-            single: Whether each statement may be a transaction of its own, which is committed in
+            single: Whether each statement may be a separate transaction, which is committed in
                 its round trip.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A call in a thread of its own, whose caller may stop waiting: no thread can be interrupted in a
+"""A call in a separate thread, whose caller may stop waiting: no thread can be interrupted in a
 network's read.
 """
 
@@ -21,7 +21,7 @@ def within(seconds: float, request: Callable[[], T], error: Exception) -> T:
     Args:
         seconds: Longest time to wait; where it is infinite, the request runs in the thread of the
             caller.
-        request: What is called; it goes on in its thread.
+        request: Function to call; it continues in its thread.
         error: Error of an answer that does not come in time.
     """
     if math.isinf(seconds):
@@ -38,7 +38,7 @@ class LateCall(Generic[T]):
     """A call that has begun, and may end late or never.
 
     Args:
-        request: What is called.
+        request: Function to call.
         name: Name of the thread.
 
     Attributes:

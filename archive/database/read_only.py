@@ -8,7 +8,7 @@ list of harmless ones, or with a second statement. A keyword in the position of 
 tells to put the name in backticks.
 
 Wherever the list is short (first keyword, procedures, namespaces of functions), the guard lists
-what is permitted. A command of a newer server is therefore refused until it is listed.
+the permitted ones. A command of a newer server is therefore refused until it is listed.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class QueryLimit:
         self._begun = math.inf
 
     def check(self) -> None:
-        """Refuse to go on where the caller has stopped waiting, as before a query is sent or a
+        """Refuse to continue where the caller has stopped waiting, as before a query is sent or a
         write is committed.
 
         Raises:

@@ -149,6 +149,6 @@ def _parameter(line: str) -> Parameter:
         )
 
     default = None if match["default"] is None else json.loads(match["default"])
-    # Null has no type of its own, and text is true in Python, also the text False.
+    # Null has no type, and text is true in Python, also the text False.
     of_values = match["type"] or (None if default is None else _type(default))
     return Parameter(match[1], match["help"], match["default"] is None, default, of_values)

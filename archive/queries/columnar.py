@@ -241,10 +241,10 @@ def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence
     usable = np.flatnonzero([value is not None and not math.isnan(value) for value in amounts])
     costs = np.array([amounts[index] for index in usable], np.float64)
     scores = values[usable] * _sign(group, params)
-    for at in hypervolume.find_front(costs, scores):
-        same = usable[(costs == costs[at]) & (scores == scores[at])]
+    for point in hypervolume.find_front(costs, scores):
+        same = usable[(costs == costs[point]) & (scores == scores[point])]
         first = min(columns["architecture"][row] for row in same)
-        yield *places, first, float(values[usable[at]]), amounts[usable[at]]
+        yield *places, first, float(values[usable[point]]), amounts[usable[point]]
 
 
 def duplicates(
@@ -286,12 +286,8 @@ def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[A
         for key in compress(keys, (source is None for source in sources)):
             trainings[key] += 1
 
-    answers = [
-        source
-        for study in results
-        for source in study.columns["answered_from"]
-        if source is not None
-    ]
+    every_source = chain.from_iterable(study.columns["answered_from"] for study in results)
+    answers = [source for source in every_source if source is not None]
     durations = connection.read(
         lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))}
     )

@@ -50,7 +50,7 @@ def contributions(rows: QueryResult) -> QueryResult:
         where they are of studies with different directions.
     """
     table = [dict(zip(rows.columns, row, strict=True)) for row in rows.rows if row[-1] is not None]
-    known = {(row[0], row[2]): _Point(*row[:5]) for row in rows.rows} if table else {}
+    recorded = {(row[0], row[2]): _Point(*row[:5]) for row in rows.rows} if table else {}
     last = {row[0]: row[2] for row in rows.rows}
     used: dict[tuple[str, str, str], _Used] = defaultdict(_Used)
     basis = None
@@ -61,8 +61,8 @@ def contributions(rows: QueryResult) -> QueryResult:
             basis = row["based_on"]
             makers = defaultdict(set)
             for point in _points(basis, last):
-                if point in known:
-                    makers[known[point].agent or "?"].add(point)
+                if point in recorded:
+                    makers[recorded[point].agent or "?"].add(point)
 
         for maker, points in makers.items():
             entry = used[row["study"], row["agent"] or "?", maker]
@@ -76,7 +76,7 @@ def contributions(rows: QueryResult) -> QueryResult:
             entry.proposals,
             len(entry.points),
             entry.known / entry.proposals,
-            _best(entry, known),
+            _best(entry, recorded),
         )
         for names, entry in sorted(used.items())
     ]
@@ -101,8 +101,8 @@ def _observed(based_on: str | None) -> dict[str, Any]:
     return observed if isinstance(observed, dict) else {}
 
 
-def _best(entry: _Used, known: Mapping[tuple[str, int], _Point]) -> float | None:
-    points = [known[point] for point in entry.points]
+def _best(entry: _Used, recorded: Mapping[tuple[str, int], _Point]) -> float | None:
+    points = [recorded[point] for point in entry.points]
     values = [
         point.value for point in points if point.value is not None and not math.isnan(point.value)
     ]

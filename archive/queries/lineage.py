@@ -98,13 +98,13 @@ def _longest(
     made: dict[str, list[tuple[str, list[str]]]] = {}
     generation = [best]
     for _ in range(MOST_STEPS):
-        found = (
+        records = (
             _run(connection, PARENTS, {"keys": generation, "study": study}, deadline).rows
             if generation
             else []
         )
         generation = []
-        for child, parent, number, operations in found:
+        for child, parent, number, operations in records:
             if number < numbers[child]:
                 made.setdefault(child, []).append((parent, list(operations or ())))
                 if parent not in numbers:
@@ -150,17 +150,17 @@ def _best(connection: Connection, study: Study, deadline: float) -> str | None:
     names = ["value", "partial", "architecture", *further]
     limited = [METRIC + constraint.name for constraint in study.constraints]
     best: tuple[tuple[bool, bool, bool, float], str] | None = None
-    for one in result_columns.read(
+    for part in result_columns.read(
         connection, [study.name], [*dict.fromkeys([*names, *limited])], deadline
     ):
-        met = result_columns.feasible(study.constraints, one.columns)
-        rows = zip(met, *(one.columns[name] for name in names), strict=True)
+        met = result_columns.feasible(study.constraints, part.columns)
+        rows = zip(met, *(part.columns[name] for name in names), strict=True)
         for feasible, value, partial, key, *others in rows:
             if value is None or math.isnan(value):
                 continue
 
-            told = all(other is not None and math.isfinite(other) for other in others)
-            rank = (feasible, not partial, told, sign(study.direction) * value)
+            complete = all(other is not None and math.isfinite(other) for other in others)
+            rank = (feasible, not partial, complete, sign(study.direction) * value)
             # Of equal results, the first one.
             if best is None or rank > best[0]:
                 best = rank, key

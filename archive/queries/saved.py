@@ -2,7 +2,7 @@
 
     saved.run(connection, "cost", {"task": "digits"})
 
-The rows are those of the query's text. Two kinds of queries are computed in Python: what Cypher
+The rows equal those that the text gives. Two kinds of queries are computed in Python: what Cypher
 cannot express (`archive.queries.contributions`), and queries over all results of a task, which are
 faster from columns of results (`archive.queries.columnar`). A study, task, protocol or objective in
 a parameter must exist.
@@ -126,16 +126,16 @@ def why_empty(
 
 
 def _known_costs(connection: Connection, values: Mapping[str, Any]) -> str:
-    known: set[str] = set()
+    properties: set[str] = set()
     for result, network in run_query(connection, COSTS, values).rows:
-        known |= {
+        properties |= {
             key.removeprefix(METRIC)
             for key in result
             if key.startswith(METRIC) or key in ("seconds", "epochs")
         }
-        known |= {"params", "flops", "mass"} & set(network)
+        properties |= {"params", "flops", "mass"} & set(network)
 
-    return f"; they have {', '.join(sorted(known))}" if known else ""
+    return f"; they have {', '.join(sorted(properties))}" if properties else ""
 
 
 def _values(name: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -174,12 +174,12 @@ def _check_names(connection: Connection, values: Mapping[str, Any]) -> None:
 
 
 def _check_task(connection: Connection, task: str | None, protocol: str | None) -> None:
-    known = connection.read(lambda tx: [(row["task"], row["protocol"]) for row in tx.run(TASKS)])
-    tasks = {name for name, _ in known}
+    pairs = connection.read(lambda tx: [(row["task"], row["protocol"]) for row in tx.run(TASKS)])
+    tasks = {name for name, _ in pairs}
     if task is not None and task not in tasks:
         raise UnknownNameError("task", task, tasks, "the archive has results of none yet")
 
-    protocols = {protocol for name, protocol in known if task in (None, name)}
+    protocols = {protocol for name, protocol in pairs if task in (None, name)}
     if protocol is not None and protocol not in protocols:
         of = "" if task is None else f" of the task {task!r}"
         raise UnknownNameError(f"protocol{of}", protocol, protocols, "the archive has none yet")

@@ -123,22 +123,22 @@ class ClaimFilter:
         rows = (
             tx.run(STUDIES, names=new).data() if new and self.capabilities != Capabilities() else []
         )
-        known = {
+        tasks = {
             row["study"]: self.capabilities.lacks(row["task"], row["protocol"], row["space"])
             for row in rows
         }
-        excluded = {name: reason for name, reason in known.items() if reason is not None}
+        excluded = {name: reason for name, reason in tasks.items() if reason is not None}
         self.lacking |= excluded
         self._decided |= {name: (name not in excluded, time.monotonic()) for name in new}
         return bool(excluded)
 
 
-def _among(task: str, known: tuple[str, ...]) -> bool:
+def _among(task: str, tasks: tuple[str, ...]) -> bool:
     return any(
         task == name
         or (name.endswith(":") and task.startswith(name))
         or task.startswith(name + NOISE)
-        for name in known
+        for name in tasks
     )
 
 

@@ -305,11 +305,11 @@ def _look(
 def _waiting(
     tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, others: int
 ) -> list[tuple[str, float]]:
-    at = {"study": request.study, "state": State.WAITING.value, "worker": request.worker}
+    parameters = {"study": request.study, "state": State.WAITING.value, "worker": request.worker}
     head = max(HEAD, 8 * request.count, min((1 + 2 * others) * request.count, LONGEST_HEAD))
-    row = tx.run(match + WAITING, {**at, "head": head, **request.claim_filter.parameters()}).single(
-        strict=True
-    )
+    row = tx.run(
+        match + WAITING, {**parameters, "head": head, **request.claim_filter.parameters()}
+    ).single(strict=True)
     return [(id_, priority) for id_, priority in row["waiting"]]
 
 
@@ -326,8 +326,8 @@ def _mixed(head: Sequence[str], reach: int) -> list[str]:
     none may wait now.
     """
     ids: list[str] = []
-    for at in range(0, min(len(head), CANDIDATES), reach):
-        part = head[at : at + reach]
+    for start in range(0, min(len(head), CANDIDATES), reach):
+        part = head[start : start + reach]
         ids += random.sample(part, len(part))
 
     return ids[:CANDIDATES]
@@ -335,4 +335,4 @@ def _mixed(head: Sequence[str], reach: int) -> list[str]:
 
 def _taken(rows: Sequence[dict[str, Any]]) -> list[Taken]:
     taken = [Taken(proposal_from(row["proposal"]), row["created"], row["network"]) for row in rows]
-    return sorted(taken, key=lambda one: (one.proposal.number, one.proposal.id))
+    return sorted(taken, key=lambda entry: (entry.proposal.number, entry.proposal.id))

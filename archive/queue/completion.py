@@ -123,7 +123,7 @@ def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
     Raises:
         IncompleteWriteError: A node that belongs to a proposal was not found.
     """
-    candidates = sorted(one.id for one in results if one.again)
+    candidates = sorted(result.id for result in results if result.again)
     recorded = (
         {row["id"]: row["keys"] for row in tx.run(RECORDED, ids=candidates)} if candidates else {}
     )

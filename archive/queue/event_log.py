@@ -176,15 +176,16 @@ def _entries(
 ) -> list[Entry]:
     def work(tx: ManagedTransaction) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         # Not sorted by the server: ArcadeDB sorts in its heap, which many thousand records exceed.
-        found = tx.run(PROPOSALS, study=study, id=proposal, since=since).data()
-        proposals = sorted(found, key=lambda row: row["number"])
+        rows = tx.run(PROPOSALS, study=study, id=proposal, since=since).data()
+        proposals = sorted(rows, key=lambda row: row["number"])
         return proposals, tx.run(CLAIMS, ids=[row["id"] for row in proposals]).data()
 
     proposals, claims = connection.read(work)
     by_proposal = {id_: list(rows) for id_, rows in groupby(claims, key=lambda row: str(row["id"]))}
-    entries = [
-        entry for row in proposals for entry in _of_proposal(row, by_proposal.get(row["id"], []))
-    ]
+    entries: list[Entry] = []
+    for row in proposals:
+        entries += _of_proposal(row, by_proposal.get(row["id"], []))
+
     # The sort is stable: events of equal time keep their causal order.
     return sorted(entries, key=lambda entry: (entry.at is None, entry.at or 0))
 
@@ -228,7 +229,7 @@ def _attempts(row: Row, claims: Sequence[Row], by_attempt: bool) -> Iterator[Ent
     Args:
         row: The proposal.
         claims: Its claims, the first one first.
-        by_attempt: Whether the last claim's end is that of the proposal, and has its reason.
+        by_attempt: Whether the last claim's end is the proposal's end, and has its reason.
     """
     attempt = 1
     retries = list(row["retried"] or ())

@@ -90,7 +90,7 @@ class End:
     log: str | None = None
 
     def __post_init__(self) -> None:
-        """Keep texts that a server can hold; those of a trial may have parts of odd file names."""
+        """Keep texts that a server can hold; a trial's texts may have parts of odd file names."""
         for name in ("reason", "log"):
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, storable(text))

@@ -92,7 +92,7 @@ def of_network(connection: Connection, study: str, functional_key: str) -> Propo
 
 
 def held(connection: Connection, claims: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return those of (id, token) that hold their proposals, as a read sees it, which locks
+    """Return the pairs (id, token) that hold their proposals, as a read sees it, which locks
     nothing.
     """
     rows = [{"id": id_, "token": token} for id_, token in claims]
@@ -115,7 +115,7 @@ def prioritise(connection: Connection, id_: str, priority: float) -> None:
 
 
 def put_first(connection: Connection, id_: str) -> None:
-    """Give a proposal a priority above those of all other waiting ones, of any study.
+    """Give a proposal a priority above all other waiting ones, of any study.
 
     Raises:
         ProposalStateError: It is complete.

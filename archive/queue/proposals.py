@@ -215,7 +215,7 @@ class Proposals:
         self._settle(Report(id_, token, None, lease_seconds))
 
     def held(self, leases: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return those of (id, token) that hold their proposals; only a notice tells for
+        """Return the pairs (id, token) that hold their proposals; only a notice tells for
         certain.
         """
         return lookups.held(self._connection, leases)

@@ -10,10 +10,11 @@ trained again.
 A reused result becomes an evaluation of the study like any other, with metrics, curve and weights
 of the original. Its `answered_from` is the id of the original, and its cost is 0 seconds.
 Evaluations that are themselves reused, pruned, trained with a part of the protocol, or without one
-of the study's objectives or constrained metrics, are not reused; nor are those of studies whose
-`choices` have other options behind the same labels (`archive.architecture.choice_operations`). Studies that
-differ only in their objective have the same trainings: each one's result answers the other, by its
-metric of that name. Where noise matters, request another training.
+of the study's objectives or constrained metrics, are not reused; nor are evaluations of studies
+whose `choices` have other options behind the same labels
+(`archive.architecture.choice_operations`). Studies that differ only in their objective have the
+same trainings: each one's result answers the other, by its metric of that name. Where noise
+matters, request another training.
 """
 
 from __future__ import annotations

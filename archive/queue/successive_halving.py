@@ -57,8 +57,8 @@ class Rungs:
     """The rungs of a study.
 
     Attributes:
-        epochs: Increasing epoch counts at which trainings pause; the last is that of the whole
-            protocol.
+        epochs: Increasing epoch counts at which trainings pause; the last is the whole
+            protocol's.
         reduction: One of this many proposals is promoted from each rung.
     """
 

@@ -70,8 +70,8 @@ SET w.heartbeat = timestamp(), w.ended = timestamp()
 """
 
 LEAVE_SECONDS = 1.0
-"""Longest time for storing the end of idle workers: whoever ends does not wait for a server that is
-away."""
+"""Longest time for storing the end of idle workers: an ending process does not wait for a server
+that is away."""
 
 WORKERS = """
 MATCH (w:Worker)
@@ -205,7 +205,7 @@ def leave_idle(connection: Connection, ids: Collection[str]) -> None:
 
 
 def largest_memory(tx: ManagedTransaction) -> int:
-    """Return the memory of the largest device among those of the living workers, in bytes."""
+    """Return the memory of the largest device of the living workers, in bytes."""
     return int(
         tx.run(LARGEST, milliseconds=round(1000 * STALE_SECONDS)).single(strict=True)["bytes"]
     )
@@ -230,12 +230,12 @@ def statuses(
         return tx.run(WORKERS, milliseconds=milliseconds).data(), tx.run(RUNNING).data()
 
     workers, running = connection.read(work)
-    held: dict[str, list[RunningTrial]] = {}
+    trials: dict[str, list[RunningTrial]] = {}
     for row in running:
-        held.setdefault(row["worker"], []).append(_trial(row))
+        trials.setdefault(row["worker"], []).append(_trial(row))
 
     return [
-        _status(row, tuple(held.get(row["worker"]["id"], ())), stale_seconds) for row in workers
+        _status(row, tuple(trials.get(row["worker"]["id"], ())), stale_seconds) for row in workers
     ]
 
 
@@ -318,7 +318,7 @@ def find_departed(connection: Connection, seconds: float = HISTORY_SECONDS) -> l
 def forget_departed(
     connection: Connection, workers: Sequence[str], seconds: float = HISTORY_SECONDS
 ) -> list[str]:
-    """Delete those of these workers that have not returned, and return their ids."""
+    """Delete the workers among these that have not returned, and return their ids."""
     forgotten: list[str] = []
     for start in range(0, len(workers), FORGET_BATCH):
         part = sorted(workers[start : start + FORGET_BATCH])

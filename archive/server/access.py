@@ -188,7 +188,7 @@ def hint_for(uri: str) -> str:
     else nothing.
     """
     parts = urlsplit(uri)
-    # Neo4j's port is fixed; that of an embedded server is ephemeral.
+    # Neo4j's port is fixed; an embedded server's port is ephemeral.
     if is_loopback(uri) or (parts.port or 0) < _FIRST_EPHEMERAL_PORT:
         return ""
 

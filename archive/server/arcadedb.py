@@ -100,7 +100,7 @@ def telling(output: Sequence[str], heap_mb: int, java_options: Sequence[str] = (
 
 
 def java_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the Java runtime among those of its supervisor.
+    """Return the variables of the Java runtime among its supervisor's variables.
 
     Its locale says which characters a path may have. In the locale C, or without one, Python reads
     paths as UTF-8 all the same, and Java none beyond ASCII.

@@ -55,7 +55,7 @@ class FilesRecord:
 
     Attributes:
         engine: Version of ArcadeDB that last wrote the files.
-        clean: Whether the files are those of a clean stop.
+        clean: Whether the files come from a clean stop.
         files: Each file by name.
     """
 
@@ -148,8 +148,8 @@ def last_engine(folder: Folder) -> str | None:
 
 
 def damage(folder: Folder) -> list[str]:
-    """Return what is wrong with the files of a stopped database, a phrase for each file; empty if
-    nothing is.
+    """Return the faults of the files of a stopped database, a phrase for each file; empty if there
+    are none.
     """
     if is_locked(_repair_lock(folder)):
         return []

@@ -55,7 +55,7 @@ class DumpSchedule:
         """Start a dump if one is due, and return whether one was started.
 
         Args:
-            leaving: Whether the server is about to end because nobody uses it.
+            leaving: Whether the server is about to end because it is unused.
         """
         if self.process is not None and self.process.poll() is None:
             return False

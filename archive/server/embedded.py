@@ -61,8 +61,8 @@ from archive.settings import Settings
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 TAKEOVER_SECONDS = 3.0
-"""Time in which a server that has locked a folder writes its own run file over that of the last
-server."""
+"""Time in which a server that has locked a folder writes its run file over the last server's
+file."""
 NOTICE_SECONDS = 2.0
 """Longest time until a supervisor has written that its database died."""
 MINIMUM_FREE_BYTES = 32 * 2**20

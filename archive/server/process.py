@@ -185,7 +185,7 @@ _OUT_OF_MEMORY = "the database needed more memory than its heap has"
 
 @dataclass(frozen=True)
 class Death:
-    """End of a server that nobody asked for.
+    """Unrequested end of a server.
 
     Attributes:
         reason: Words of the supervisor; empty if it died, too.

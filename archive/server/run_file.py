@@ -174,8 +174,8 @@ def read_run(folder: Folder) -> ServerRun | None:
         run = ServerRun(**{name: value for name, value in content.items() if name in names})
         ended = run.state in ("stopped", "failed")
         # Another machine may number the files of a shared folder differently.
-        known = run.lock != 0 and run.host == socket.gethostname()
-        return None if known and not ended and folder.lock.stat().st_ino != run.lock else run
+        local = run.lock != 0 and run.host == socket.gethostname()
+        return None if local and not ended and folder.lock.stat().st_ino != run.lock else run
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 

@@ -29,8 +29,8 @@ def check(settings: Settings, *, fix: bool = False) -> dict[str, Any]:
 
     Args:
         settings: Settings of an embedded archive, whose server is started if it is not running.
-        fix: Whether to remove what cannot be read, and edges that lead nowhere. ArcadeDB then drops
-            the indexes of the removed records, and cannot build those of undeclared properties
+        fix: Whether to remove unreadable records, and edges that lead nowhere. ArcadeDB then drops
+            the indexes of the removed records, and cannot build indexes of undeclared properties
             again: `archive.store.schema` does.
     """
     (report,) = run(settings, "CHECK DATABASE FIX" if fix else "CHECK DATABASE")

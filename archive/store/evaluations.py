@@ -116,8 +116,7 @@ class StudyHistory:
     """What the agents of a study learn from.
 
     Attributes:
-        evaluations: Evaluations of the study, then those of its source studies, by study and
-            number.
+        evaluations: Evaluations of the study, then of its source studies, by study and number.
         open: Waiting and running proposals of the study, by number.
         failed: Failed proposals of the study, by number.
     """

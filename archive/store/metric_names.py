@@ -119,8 +119,8 @@ def unit_of(protocol: str, metric: str) -> str | None:
         metric: Name of the metric.
 
     Returns:
-        The unit; None where the name says it, or nobody knows it: a recipe of a user may undo the
-        standardisation.
+        The unit; None where the name says it, or where it is unknown: a recipe of a user may undo
+        the standardisation.
     """
     name = ProtocolName.parse(protocol)
     for prefix in _PREFIXES:

@@ -59,12 +59,12 @@ def read(connection: Connection, label: Annotated, id_: str) -> UserNote:
     query = READ.format(label=label, key=_KEYS[label])
     row = connection.read(lambda tx: tx.run(query, id=id_).single())
     if row is None:
-        known = (
+        existing = (
             connection.read(lambda tx: [row["name"] for row in tx.run(NAMES)])
             if label == "Study"
             else ()
         )
-        raise UnknownNameError(label.lower(), id_, known, "the archive has none of this name")
+        raise UnknownNameError(label.lower(), id_, existing, "the archive has none of this name")
 
     return UserNote(row["note"] or "", tuple(row["tags"] or ()))
 

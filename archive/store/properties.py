@@ -15,7 +15,7 @@ A report that begins after the end of the stored lists leaves them unchanged; it
 the whole curve.
 
 Both servers write a changed list as a whole, and yet an appended entry costs them less than a new
-list. Milliseconds of a report of four metrics, with those of the server's processor, on a machine
+list. Milliseconds of a report of four metrics, with the server's processor time, on a machine
 with other work (2026-11-23, two cores):
 
 | epochs | embedded: whole list | appended | Neo4j 5: whole list | appended |
@@ -97,8 +97,8 @@ def whole_id(name: str) -> str:
 
 
 def study_of(id_: str) -> str:
-    """Return the name of the study in the id of a proposal, which is also that of its
-    evaluation.
+    """Return the name of the study in the id of a proposal, which is also the id of
+    its evaluation.
     """
     return id_.rpartition("#")[0]
 

@@ -113,8 +113,10 @@ def check_owner(task: str, protocol: str) -> None:
         return
 
     # Noise is added to a task as TASK~SD.
-    own = task.startswith(beginning) if beginning != family else task.partition("~")[0] == family
-    if not own:
+    matches = (
+        task.startswith(beginning) if beginning != family else task.partition("~")[0] == family
+    )
+    if not matches:
         owner = f"the task {family}" if beginning == family else f"tasks {beginning}…"
         raise UsageError(
             f"the protocol {protocol!r} is of {owner}, not of {task!r}: leave it out, or give it "

@@ -141,8 +141,8 @@ def nondominated(scores: Array) -> NDArray[np.bool_]:
 
 
 def best_results(snapshot: Snapshot, saved: Collection[str], count: int) -> set[str]:
-    """Return the ids of the best results of a study, and of several objectives those of the whole
-    Pareto set.
+    """Return the ids of the best results of a study; with several objectives, of the whole Pareto
+    set.
 
     Args:
         snapshot: The study with its proposals.

@@ -122,7 +122,7 @@ class Study:
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """All objectives, that of `Evaluation.value` first."""
+        """All objectives; the first is the objective of `Evaluation.value`."""
         return (Objective(self.objective, self.direction), *self.further)
 
 

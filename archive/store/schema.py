@@ -59,7 +59,7 @@ class Migration(NamedTuple):
     """One step of the schema.
 
     Attributes:
-        version: Number, larger than that of the migration before.
+        version: Number, larger than the previous migration's.
         name: Summary of the step.
         unique: Properties that identify a node: `(label, property)`.
         indexed: Properties for the lookup of nodes: `(label, property)`.
@@ -332,21 +332,21 @@ def _rename_batch(tx: ManagedTransaction, old: str, new: str, key: str) -> int:
     tx.run(LOCK_LABEL).consume()
     # The assignment locks the nodes: no other transaction adds a relationship to one that is about
     # to be deleted.
-    chosen = (
+    clause = (
         f"MATCH (n:{old}) WHERE n.{key} IS NOT NULL WITH n LIMIT $batch SET n.{key} = "
         f"n.{key} RETURN n.{key} AS id"
     )
-    ids = sorted({row["id"] for row in tx.run(chosen, batch=RENAME_BATCH)})
+    ids = sorted({row["id"] for row in tx.run(clause, batch=RENAME_BATCH)})
     if not ids:
         return 0
 
-    each = f"UNWIND $ids AS id {_seek('n', old, key)}"
+    seek = f"UNWIND $ids AS id {_seek('n', old, key)}"
     tx.run(
-        f"{each} MERGE (m:{new} {{{key}: id}}) ON CREATE SET m += properties(n)", ids=ids
+        f"{seek} MERGE (m:{new} {{{key}: id}}) ON CREATE SET m += properties(n)", ids=ids
     ).consume()
     types = [
         row["type"]
-        for row in tx.run(f"{each} MATCH (n)-[r]-() RETURN DISTINCT type(r) AS type", ids=ids)
+        for row in tx.run(f"{seek} MATCH (n)-[r]-() RETURN DISTINCT type(r) AS type", ids=ids)
     ]
     for name in types:
         # A type cannot be a parameter. A relationship between two renamed nodes is copied once for
@@ -357,10 +357,10 @@ def _rename_batch(tx: ManagedTransaction, old: str, new: str, key: str) -> int:
                 f"(m){left}[s:`{name}`]{right}(other)"
             )
             tx.run(
-                f"{each} {_seek('m', new, key)} {ends} SET s += properties(r)", ids=ids
+                f"{seek} {_seek('m', new, key)} {ends} SET s += properties(r)", ids=ids
             ).consume()
 
-    tx.run(f"{each} DETACH DELETE n", ids=ids).consume()
+    tx.run(f"{seek} DETACH DELETE n", ids=ids).consume()
     return len(ids)
 
 

@@ -78,9 +78,9 @@ class ProposalView:
         acquisition: Acquisition value.
         mean: Score that the surrogate predicts, larger is better.
         std: Standard deviation of the prediction.
-        epochs: Epochs trained so far; once it is over, those of the result. None where none are on
+        epochs: Epochs trained so far; once it is over, the result's. None where none are on
             record.
-        metrics: Metrics of the result; before the first one, those of the last epoch.
+        metrics: Metrics of the result; before the first one, of the last epoch.
         latest: Metrics of the last epoch while it runs, also to a later rung; otherwise equal to
             `metrics`.
         value: Objective, once it is known.
@@ -175,12 +175,12 @@ class Snapshot:
 
         None without results.
         """
-        known = [
+        existing = [
             (violation_of(self.study, view), view)
             for view in self.proposals
             if view.value is not None
         ]
-        finite = [pair for pair in known if math.isfinite(pair[0])]
+        finite = [pair for pair in existing if math.isfinite(pair[0])]
         return min(finite, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 

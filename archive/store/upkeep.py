@@ -1,7 +1,7 @@
 """Upkeep of an embedded archive: its check, and the first connection after an upgrade of the engine.
 
 ArcadeDB's `CHECK DATABASE` reads every record and follows every edge. It takes a missing or emptied
-index for one that nobody has defined, so indexes are compared with a scan here, and so are the
+index for an undefined one, so indexes are compared with a scan here, and so are the
 counts that ArcadeDB answers with.
 
 Indexes that ArcadeDB made before 26.8.1 can miss entries. After an upgrade they are built again. The
@@ -85,7 +85,7 @@ def _check(connection: Connection, folder: Folder, upgrade: engine_change.Upgrad
 
 
 def find_faults(connection: Connection) -> list[str]:
-    """Return what is wrong with an embedded archive, a sentence each; empty if nothing is.
+    """Return the faults of an embedded archive, a sentence each; empty if there are none.
 
     Raises:
         StoreError: The server does not answer, or cannot read its own types.

@@ -9,7 +9,8 @@ A task that has no study and no result any more is without a direction, as befor
 study that reuses one of this study keeps its value. Its `answered_from` is marked as deleted,
 because a new study of the same name may give the id to another result.
 
-Trainers stop the trials of deleted proposals as those of cancelled ones (`archive.store.wake_up`).
+Trainers stop the trials of deleted proposals as they stop cancelled ones
+(`archive.store.wake_up`).
 
 Deletion runs in batches, and ends with a transaction that finds the study empty, so additions of a
 running search are deleted, too. An interrupted deletion leaves the study with a budget of 0, and

@@ -63,5 +63,5 @@ def agent_names(study: Study, ids: Iterable[str | None]) -> tuple[str, ...]:
     if not kinds:
         return (configured,)
 
-    own = configured.partition(":")[0]
-    return tuple(configured if kind == own else kind for kind in kinds)
+    scheme = configured.partition(":")[0]
+    return tuple(configured if kind == scheme else kind for kind in kinds)

@@ -209,7 +209,7 @@ class Studies:
         ]
 
     def evaluation(self, id_: str) -> Evaluation:
-        """Return an evaluation by its id, `STUDY#NUMBER`, or that of an imported row.
+        """Return an evaluation by its id, `STUDY#NUMBER` or the id of an imported row.
 
         Raises:
             UnknownNameError: There is none.
@@ -223,8 +223,8 @@ class Studies:
         return self._evaluations.result_arrays([names] if isinstance(names, str) else list(names))
 
     def history(self, name: str) -> builtins.list[Evaluation]:
-        """Return the evaluations that an agent learns from: the study's, then those of its source
-        studies.
+        """Return the evaluations that an agent learns from: the study's, then its source
+        studies'.
 
         They lack seconds, device, and metrics other than further objectives and constrained ones.
         They have the curve of the objective only if one is partial.
@@ -376,9 +376,9 @@ def best_of(study: Study, rows: Sequence[Mapping[str, Any]]) -> float | None:
     """
     better = sign(study.direction)
     column = "largest" if better > 0.0 else "smallest"
-    known = [row for row in rows if row[column] is not None]
+    complete = [row for row in rows if row[column] is not None]
     best = max(
-        known,
+        complete,
         key=lambda row: (row["state"] == State.COMPLETE, row["whole"], better * row[column]),
         default=None,
     )
