@@ -74,7 +74,7 @@ def _quotas(root: Path) -> Iterator[float]:
 
         for mount in mounts:
             for folder in _folders(root, mount, path, unified=unified):
-                quota = _unified(folder) if unified else _legacy(folder)
+                quota = _read_unified(folder) if unified else _legacy(folder)
                 if quota is not None:
                     yield quota
 
@@ -108,7 +108,7 @@ def _folders(root: Path, mount: str, path: str, *, unified: bool) -> Iterator[Pa
         yield point / part
 
 
-def _unified(folder: Path) -> float | None:
+def _read_unified(folder: Path) -> float | None:
     limit, _, period = _read(folder / "cpu.max").partition(" ")
     return _ratio(limit, period or "100000")
 

@@ -282,7 +282,7 @@ class Connection:
                 if record is not None and (
                     unreadable >= _MAX_UNREADABLE or time.monotonic() > deadline
                 ):
-                    raise self._damaged(error) from error
+                    raise self._damage_error(error) from error
 
                 passing = conflict or driver_errors.is_passing(error) or self._server_left(instance)
                 if not passing or time.monotonic() > deadline:
@@ -382,7 +382,7 @@ class Connection:
                 # A new server process does not know the bookmarks of the old one.
                 self._bookmarks = GraphDatabase.bookmark_manager()
 
-    def _damaged(self, error: Exception) -> DamagedError:
+    def _damage_error(self, error: Exception) -> DamagedError:
         reason = driver_errors.line_of(error)
         if self.settings.embedded:
             made = dumps(Folder(self.settings.home))

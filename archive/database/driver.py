@@ -206,11 +206,11 @@ def _months(names: dict[str, Any]) -> _Computed:
     )
 
 
-def _packed(names: dict[str, Any]) -> _Computed:
+def _pack(names: dict[str, Any]) -> _Computed:
     return _Computed(_UINT_16.pack, lambda number: 0 <= number <= 0xFFFF)
 
 
-def _unpacked(names: dict[str, Any]) -> _Computed:
+def _unpack(names: dict[str, Any]) -> _Computed:
     return _Computed(
         lambda packed: _UINT_16.unpack(packed)[0], lambda packed: len(packed) == _UINT_16.size
     )
@@ -225,7 +225,7 @@ _TABLES: dict[str, tuple[tuple[int, ...], dict[str, Callable[[dict[str, Any]], _
             "_DAYS_IN_MONTH": _months,
         },
     ),
-    _PACKSTREAM: ((0x10000,), {"PACKED_UINT_16": _packed, "UNPACKED_UINT_16": _unpacked}),
+    _PACKSTREAM: ((0x10000,), {"PACKED_UINT_16": _pack, "UNPACKED_UINT_16": _unpack}),
 }
 """Modules of the driver: limits of the range that fills their tables, and makers of those
 tables."""

@@ -125,7 +125,7 @@ def run_query(
 
     time_limit = QueryLimit(connection, timeout)
     request = partial(
-        _written if write else _read, connection, statement, values, (skip, limit), time_limit
+        _run_write if write else _read, connection, statement, values, (skip, limit), time_limit
     )
     try:
         answer = time_limit.hold(request)
@@ -144,11 +144,11 @@ def _read(
     """
     patience = None if limit.left is None else min(limit.left, connection.settings.patience)
     return connection.with_recovery(
-        lambda: _rolled_back(connection, cypher, parameters, page, limit), patience
+        lambda: _run_and_roll_back(connection, cypher, parameters, page, limit), patience
     )
 
 
-def _rolled_back(
+def _run_and_roll_back(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
     with connection.session(write=False) as session, limit.watch(cypher) as text:
@@ -200,7 +200,7 @@ def _check_survival(connection: Connection, instance: str, error: DriverError | 
     ) from None
 
 
-def _written(
+def _run_write(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
     """Run a user's query that may write, with exclusive access; again after a conflict, which has

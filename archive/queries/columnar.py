@@ -234,10 +234,10 @@ def _met(study: StudyResults, constraints: Sequence[Constraint], trained: bool) 
 def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence[str]) -> Rows:
     columns, values, (_, *places) = _usable(group)
     sources = [columns.get(name, [None] * len(values)) for name in names]
-    amounts = [
-        next((value for value in row if value is not None), None)
-        for row in zip(*sources, strict=True)
-    ]
+    amounts = []
+    for row in zip(*sources, strict=True):
+        amounts.append(next((value for value in row if value is not None), None))
+
     usable = np.flatnonzero([value is not None and not math.isnan(value) for value in amounts])
     costs = np.array([amounts[index] for index in usable], np.float64)
     scores = values[usable] * _sign(group, params)
@@ -343,8 +343,12 @@ def _proposals(study: StudyResults, requested: bool) -> list[tuple[Any, ...]]:
         rows += [(row["number"], row["agent"], None, row["based_on"]) for row in study.others]
         rows.sort(key=lambda row: int(row[0]))
 
-    return [(study.study, study.direction, number, agent, value, basis if requested else None)
-            for number, agent, value, basis in rows]  # fmt: skip
+    proposals: list[tuple[Any, ...]] = []
+    for number, agent, value, basis in rows:
+        shown = basis if requested else None
+        proposals.append((study.study, study.direction, number, agent, value, shown))
+
+    return proposals
 
 
 ANSWERS: Mapping[str, Answer] = MappingProxyType(
@@ -388,7 +392,7 @@ def _of_tasks(
             None,
             row["protocol"],
         ):
-            measured = connection.read(partial(_measured, id_=row["id"]))
+            measured = connection.read(partial(_count_measured, id_=row["id"]))
             group = result_columns.read(
                 connection, groups.get((row["task"], row["protocol"]), []), columns, deadline
             )
@@ -400,7 +404,7 @@ def _of_tasks(
     return per_task
 
 
-def _measured(tx: ManagedTransaction, id_: str) -> int:
+def _count_measured(tx: ManagedTransaction, id_: str) -> int:
     return int(tx.run(MEASURED, id=id_).single(strict=True)["measured"])
 
 

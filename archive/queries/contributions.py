@@ -85,18 +85,18 @@ def contributions(rows: QueryResult) -> QueryResult:
 
 def studies_of(based_on: str | None) -> list[str]:
     """Return the source studies of a provenance record."""
-    return list(_observed(based_on))
+    return list(_observations(based_on))
 
 
 def _points(based_on: str | None, last: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    for study, numbers in _observed(based_on).items():
+    for study, numbers in _observations(based_on).items():
         for part in numbers.split(",") if isinstance(numbers, str) and numbers else ():
             first, _, end = part.partition("-")
             for number in range(int(first), min(int(end or first), last.get(study, -1)) + 1):
                 yield study, number
 
 
-def _observed(based_on: str | None) -> dict[str, Any]:
+def _observations(based_on: str | None) -> dict[str, Any]:
     observed = json.loads(based_on).get("observations") if based_on else None
     return observed if isinstance(observed, dict) else {}
 

@@ -196,9 +196,10 @@ def history(scores: Array, reference: Array) -> Array:
         scores: (n, M) float64, larger is better; a row with a NaN or an infinity adds nothing.
         reference: (M,) float64: r.
     """
-    stages = [
-        (position, row if np.isfinite(row).all() else None) for position, row in enumerate(scores)
-    ]
+    stages: list[tuple[Hashable, Array | None]] = []
+    for position, row in enumerate(scores):
+        stages.append((position, row if np.isfinite(row).all() else None))
+
     reached = [0.0 if volume is None else volume for volume in volumes(stages, reference)]
     return np.maximum.accumulate(np.array(reached, np.float64))
 

@@ -122,10 +122,10 @@ def why_empty(
         under = "" if values["protocol"] is None else f" under {values['protocol']}"
         return None if priced else f"the task {values['task']!r} has no results{under} yet"
 
-    return f"none of the {results} results has {values['cost']}{_known_costs(connection, values)}"
+    return f"none of the {results} results has {values['cost']}{_list_costs(connection, values)}"
 
 
-def _known_costs(connection: Connection, values: Mapping[str, Any]) -> str:
+def _list_costs(connection: Connection, values: Mapping[str, Any]) -> str:
     properties: set[str] = set()
     for result, network in run_query(connection, COSTS, values).rows:
         properties |= {

@@ -185,7 +185,7 @@ def known(tx: ManagedTransaction, study: str, networks: Iterable[Architecture]) 
 
 
 def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Proposal]:
-    study = _locked(tx, request)
+    study = _lock_study(tx, request)
     if (
         again
         and request.tokens is None
@@ -244,7 +244,7 @@ def _room(
     return max(0, min(limits) - total + int(failed))
 
 
-def _locked(tx: ManagedTransaction, request: Request) -> Record:
+def _lock_study(tx: ManagedTransaction, request: Request) -> Record:
     study = tx.run(LOCK, study=request.study, agent=request.agent).single()
     if study is None:
         raise UnknownNameError("study", request.study, [row["name"] for row in tx.run(STUDIES)])
@@ -354,8 +354,11 @@ def _networks(suggestions: Iterable[SuggestionLike]) -> list[Architecture]:
 
 
 def _morphs(suggestions: Iterable[SuggestionLike]) -> list[tuple[str, str, Sequence[str]]]:
-    return [
-        (parent.key, suggestion.architecture.key, list(getattr(suggestion, "operations", ())))
-        for suggestion in suggestions
-        if (parent := getattr(suggestion, "parent", None)) is not None
-    ]
+    morphs: list[tuple[str, str, Sequence[str]]] = []
+    for suggestion in suggestions:
+        parent = getattr(suggestion, "parent", None)
+        if parent is not None:
+            operations = list(getattr(suggestion, "operations", ()))
+            morphs.append((parent.key, suggestion.architecture.key, operations))
+
+    return morphs

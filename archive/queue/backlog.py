@@ -188,13 +188,11 @@ def lacking(
         return {}
 
     rows = connection.read(lambda tx: tx.run(STUDIES, names=sorted(studies)).data())
-    reasons = {
-        row["study"]: [
-            status.capabilities.lacks(row["task"], row["protocol"], row["space"])
-            for status in statuses
-        ]
-        for row in rows
-    }
+    reasons = {}
+    for row in rows:
+        needs = (row["task"], row["protocol"], row["space"])
+        reasons[row["study"]] = [status.capabilities.lacks(*needs) for status in statuses]
+
     return {study: of[-1] for study, of in reasons.items() if of[-1] is not None and None not in of}
 
 

@@ -61,7 +61,7 @@ def cancel(connection: Connection, ids: Sequence[str], reason: str | None = None
     text = CANCELLED if not reason else f"{CANCELLED}: {reason[:REASON_LENGTH]}"
 
     def change(row: Row) -> Change | None:
-        return _cancelled(row, text)
+        return _cancel(row, text)
 
     return _change_all(connection, ids, change)
 
@@ -80,7 +80,7 @@ def retry(connection: Connection, ids: Sequence[str]) -> list[bool]:
         ProposalStateError: One is running, or has a result.
         UnknownNameError: There is no proposal of an id.
     """
-    return _change_all(connection, ids, _retried)
+    return _change_all(connection, ids, _retry)
 
 
 def _change_all(
@@ -91,7 +91,7 @@ def _change_all(
     token = uuid.uuid4().hex
 
     def work(tx: ManagedTransaction) -> set[str]:
-        rows = _locked(tx, ids)
+        rows = _lock_proposals(tx, ids)
         decided = {id_: decide(row) for id_, row in sorted(rows.items())}
         changes = [
             replace(change, properties={**change.properties, "change_token": token})
@@ -109,7 +109,7 @@ def _change_all(
     return [id_ in changed for id_ in ids]
 
 
-def _locked(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, Row]:
+def _lock_proposals(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, Row]:
     """Lock proposals and return their properties.
 
     Raises:
@@ -124,7 +124,7 @@ def _locked(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, Row]:
     return {id_: {**row, **about[id_]} for id_, row in locked.items()}
 
 
-def _cancelled(row: Row, reason: str) -> Change | None:
+def _cancel(row: Row, reason: str) -> Change | None:
     state = State(row["state"])
     if is_cancelled(state, row["reason"]):
         return None
@@ -149,7 +149,7 @@ def _cancelled(row: Row, reason: str) -> Change | None:
     return Change(row["id"], properties, claim_end=end if state is State.RUNNING else None)
 
 
-def _retried(row: Row) -> Change | None:
+def _retry(row: Row) -> Change | None:
     state = State(row["state"])
     if state is State.WAITING:
         return None

@@ -205,7 +205,7 @@ def candidates(queue: QueueView, request: ClaimRequest, collisions: int = 0) -> 
         else 1 + 2 * max(queue.others, (1 << collisions) - 1)
     )
     if request.count == 1:
-        return _mixed(head, reach) if reach > 1 else head[:CANDIDATES]
+        return _shuffle(head, reach) if reach > 1 else head[:CANDIDATES]
 
     first = random.choice(shares[:reach])
     return sorted(head[first : first + size])
@@ -233,7 +233,7 @@ def take(
         "token": request.token,
         "milliseconds": request.milliseconds,
     }
-    return _taken(tx.run(TAKE, parameters, count=request.count).data())
+    return _read_taken(tx.run(TAKE, parameters, count=request.count).data())
 
 
 def held(tx: ManagedTransaction, request: ClaimRequest) -> list[Taken]:
@@ -241,7 +241,9 @@ def held(tx: ManagedTransaction, request: ClaimRequest) -> list[Taken]:
     leases.
     """
     parameters = {"study": request.study, "state": State.RUNNING.value, "token": request.token}
-    return _taken(tx.run((OF_ANY if request.study is None else OF_STUDY) + HELD, parameters).data())
+    return _read_taken(
+        tx.run((OF_ANY if request.study is None else OF_STUDY) + HELD, parameters).data()
+    )
 
 
 def look(
@@ -275,9 +277,12 @@ def look(
 
 def expire(tx: ManagedTransaction, ids: Sequence[str], limit: int) -> int:
     """End the leases among these that have expired, and return their number."""
-    changes = [
-        change for row in leases.lock(tx, ids).values() if (change := leases.expire(row, limit))
-    ]
+    changes = []
+    for row in leases.lock(tx, ids).values():
+        change = leases.expire(row, limit)
+        if change:
+            changes.append(change)
+
     leases.apply(tx, changes)
     return sum(not change.suspect for change in changes)
 
@@ -321,7 +326,7 @@ def _running(
     )
 
 
-def _mixed(head: Sequence[str], reach: int) -> list[str]:
+def _shuffle(head: Sequence[str], reach: int) -> list[str]:
     """Return the first candidates in parts of `reach`, each in random order: of the first parts,
     none may wait now.
     """
@@ -333,6 +338,6 @@ def _mixed(head: Sequence[str], reach: int) -> list[str]:
     return ids[:CANDIDATES]
 
 
-def _taken(rows: Sequence[dict[str, Any]]) -> list[Taken]:
+def _read_taken(rows: Sequence[dict[str, Any]]) -> list[Taken]:
     taken = [Taken(proposal_from(row["proposal"]), row["created"], row["network"]) for row in rows]
     return sorted(taken, key=lambda entry: (entry.proposal.number, entry.proposal.id))

@@ -138,7 +138,7 @@ class Proposals:
                 suggestion.architecture.key: suggestion.architecture for suggestion in suggestions
             }
             self._architectures.keep(networks[key] for key in networks.keys() & keys)
-            self._reordered()
+            self._restart_claims()
 
         return proposals
 
@@ -293,7 +293,7 @@ class Proposals:
             UnknownNameError: There is no such proposal.
         """
         retried = cancellation.retry(self._connection, [id_])[0]
-        self._reordered()
+        self._restart_claims()
         return retried
 
     def expire(self, study: str | None = None) -> int:
@@ -350,7 +350,7 @@ class Proposals:
         """Store that a worker is alive, whether or not it holds a proposal."""
         workers.beat(self._connection, worker)
 
-    def _reordered(self) -> None:
+    def _restart_claims(self) -> None:
         """Wake trainers, and claim nothing from an earlier look: other proposals may come first
         now.
         """
@@ -368,7 +368,7 @@ class Proposals:
                 partial(updates.settle, notices=part, limit=self._limit), alone=alone
             )
             if not reports:
-                self._reordered()
+                self._restart_claims()
 
         if not reports:
             wake_searches(self._connection.settings)

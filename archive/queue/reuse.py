@@ -85,7 +85,7 @@ class ReusedResults:
                 settings = to_json(from_json(row["hyperparameters"]))
                 reusable.setdefault((row["key"], settings), (row["architecture"], result))
 
-        return [_reused(reusable, suggestion) for suggestion in suggestions]
+        return [_look_up(reusable, suggestion) for suggestion in suggestions]
 
     def count(self, study: str) -> int:
         """Return how many evaluations of a study reuse a known result."""
@@ -96,7 +96,7 @@ class ReusedResults:
         )
 
 
-def _reused(
+def _look_up(
     reusable: Mapping[tuple[str, str], tuple[str, Result]], suggestion: SuggestionLike
 ) -> Result | None:
     if getattr(suggestion, "fidelity", None) is not None:

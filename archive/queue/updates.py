@@ -176,7 +176,7 @@ def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
         tx: A transaction, or a session.
         notices: The notices (`may_be_held`), whose senders most likely hold their proposals.
     """
-    results = [_held_result(notice) for notice in notices if isinstance(notice, Completion)]
+    results = [_result_of(notice) for notice in notices if isinstance(notice, Completion)]
     if results:
         return complete_held(tx, results) == len(notices)
 
@@ -218,7 +218,7 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
             continue
 
         if isinstance(notice, Completion):
-            outcome = _rung_result(rows[notice.id], notice)
+            outcome = _result_at_rung(rows[notice.id], notice)
             change = outcome.change(change, rungs.get(_study(notice)))
             ended.append(outcome)
             again = bool(outcome.before)
@@ -275,7 +275,7 @@ def _renewal(names: tuple[str, ...]) -> str:
     )
 
 
-def _held_result(notice: Completion) -> ProposalResult:
+def _result_of(notice: Completion) -> ProposalResult:
     return ProposalResult(
         notice.id,
         _state(notice),
@@ -346,7 +346,7 @@ def _has_result(row: Row, notice: Completion) -> bool:
     return len(row["rung_values"] or ()) > notice.rung
 
 
-def _rung_result(row: Row, notice: Completion) -> RungResult:
+def _result_at_rung(row: Row, notice: Completion) -> RungResult:
     result = replace(notice.result, partial=notice.pruned)
     before = tuple(row["rung_values"] or ())
     constrained = tuple(row["rung_constrained"] or ())

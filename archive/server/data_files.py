@@ -79,7 +79,7 @@ def record_stop(folder: Folder, engine: str) -> None:
     as such.
     """
     former = read(folder)
-    if not _closed(folder):
+    if not _is_closed(folder):
         record_use(folder, engine)
         return
 
@@ -131,9 +131,9 @@ def under_repair(folder: Folder) -> Iterator[None]:
         raise ServerStartError(f"another process repairs the database in {folder.database}")
 
     with closing(lock):
-        _unfinished(folder).touch(mode=0o600)
+        _repair_mark(folder).touch(mode=0o600)
         yield
-        _unfinished(folder).unlink()
+        _repair_mark(folder).unlink()
 
 
 def last_engine(folder: Folder) -> str | None:
@@ -154,11 +154,11 @@ def damage(folder: Folder) -> list[str]:
     if is_locked(_repair_lock(folder)):
         return []
 
-    if _unfinished(folder).exists():
+    if _repair_mark(folder).exists():
         return ["its repair was interrupted"]
 
     record = read(folder)
-    closed = _closed(folder)
+    closed = _is_closed(folder)
     present = _data(folder)
     if record is not None and record.clean and closed:
         faults = _differences(record, present)
@@ -250,7 +250,7 @@ def _data(folder: Folder) -> dict[str, Path]:
     return {path.name: path for path in database.iterdir() if _DATA.fullmatch(path.name)}
 
 
-def _closed(folder: Folder) -> bool:
+def _is_closed(folder: Folder) -> bool:
     """Whether ArcadeDB closed the database: it then removes its journals and its lock file."""
     database = folder.database / DATABASE
     return not any(database.glob("*.wal")) and not database.joinpath("database.lck").exists()
@@ -274,7 +274,7 @@ def _repair_lock(folder: Folder) -> Path:
     return folder.server / "repair.lock"
 
 
-def _unfinished(folder: Folder) -> Path:
+def _repair_mark(folder: Folder) -> Path:
     return folder.database / "repair.unfinished"
 
 

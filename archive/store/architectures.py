@@ -142,7 +142,7 @@ class Architectures:
         """
         networks = self.get_many([key])
         if key not in networks:
-            raise self._unknown(key)
+            raise self._unknown_key_error(key)
 
         return networks[key]
 
@@ -215,7 +215,7 @@ class Architectures:
             return prefix
 
         if not keys:
-            raise self._unknown(prefix)
+            raise self._unknown_key_error(prefix)
 
         if len(keys) > 1:
             shown = ", ".join(key[: len(prefix) + 4] for key in keys[:4]) + (
@@ -233,7 +233,7 @@ class Architectures:
         """
         row = self._connection.read(lambda tx: tx.run(DETAILS, key=key).single())
         if row is None:
-            raise self._unknown(key)
+            raise self._unknown_key_error(key)
 
         properties = {name: value for name, value in row["properties"].items() if name != "code"}
         return {
@@ -255,7 +255,7 @@ class Architectures:
 
         self._connection.write(work)
 
-    def _unknown(self, key: str) -> UnknownNameError:
+    def _unknown_key_error(self, key: str) -> UnknownNameError:
         """Return the error of a key that no network has; it names no others but those that are this
         key with a slip.
         """
@@ -375,8 +375,12 @@ def _row_with_attributes(architecture: Architecture) -> Row:
 
 def _properties(layer: Layer) -> dict[str, Any]:
     """Return the attributes of a layer as properties of its node."""
-    return {
-        _PREFIX + name if name in _OWN else name: list(value) if isinstance(value, tuple) else value
-        for name, value in layer.attributes.items()
-        if name not in _LARGE
-    }
+    properties: dict[str, Any] = {}
+    for name, value in layer.attributes.items():
+        if name in _LARGE:
+            continue
+
+        key = _PREFIX + name if name in _OWN else name
+        properties[key] = list(value) if isinstance(value, tuple) else value
+
+    return properties

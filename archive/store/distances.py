@@ -120,9 +120,8 @@ class Distances:
         full = np.full((len(distinct), len(distinct), *inner), np.nan)
         full[np.arange(len(distinct)), np.arange(len(distinct))] = 0.0
         if stored:
-            rows, columns = (
-                [indexes[key] for key in ends] for ends in list(zip(*stored, strict=True))[:2]
-            )
+            rows = [indexes[first] for first, _, _ in stored]
+            columns = [indexes[second] for _, second, _ in stored]
             full[rows, columns] = full[columns, rows] = np.array([value for _, _, value in stored])
 
         order = [indexes[key] for key in keys]
@@ -139,7 +138,8 @@ class Distances:
         Returns:
             (m, n), or (components, m, n): 0 where both keys are equal, NaN where nothing is stored.
         """
-        row, column = ({key: index for index, key in enumerate(keys)} for keys in (first, second))
+        row = {key: index for index, key in enumerate(first)}
+        column = {key: index for index, key in enumerate(second)}
         stored = self._read(list(first), kind, READ_ROWS, second)
         inner = np.shape(stored[0][2]) if stored else ()
         block = np.full((len(first), len(second), *inner), np.nan)
@@ -166,17 +166,15 @@ class Distances:
         stored: list[tuple[str, str, Any]] = []
         for part in batched(keys, KEYS):
             for row in self._connection.read(
-                partial(_present, query=query, keys=part, neighbours=neighbours, kind=kind)
+                partial(_read_part, query=query, keys=part, neighbours=neighbours, kind=kind)
             ):
-                stored += [
-                    (row["key"], *pair)
-                    for pair in zip(row["others"], row["distances"], strict=True)
-                ]
+                for other, distance in zip(row["others"], row["distances"], strict=True):
+                    stored.append((row["key"], other, distance))
 
         return stored
 
 
-def _present(
+def _read_part(
     tx: ManagedTransaction,
     query: LiteralString,
     keys: Sequence[str],

@@ -263,9 +263,15 @@ class ProxyScores:
 
 def _properties(scores: Mapping[str, float]) -> dict[str, Any]:
     """Return scores as properties: a score that is not finite is named in `undefined`."""
-    finite = {PROXY + name: float(value) for name, value in scores.items() if math.isfinite(value)}
-    undefined = sorted(name for name, value in scores.items() if not math.isfinite(value))
-    return {**finite, "undefined": undefined or None}
+    finite: dict[str, Any] = {}
+    undefined = []
+    for name, value in scores.items():
+        if math.isfinite(value):
+            finite[PROXY + name] = float(value)
+        else:
+            undefined.append(name)
+
+    return {**finite, "undefined": sorted(undefined) or None}
 
 
 def _scores(properties: Mapping[str, Any]) -> dict[str, float | None]:

@@ -94,13 +94,16 @@ def pareto_front(snapshot: Snapshot) -> list[ProposalView]:
 def scored(study: Study, means: Iterable[ProposalView]) -> tuple[list[ProposalView], Array]:
     """Return the results that meet the constraints and have all objectives, and their scores Y."""
     met = (view for view in means if not violation_of(study, view))
-    rows = [
-        (view, values) for view in met if (values := values_of(view, study.objectives)) is not None
-    ]
+    views = []
+    rows = []
+    for view in met:
+        values = values_of(view, study.objectives)
+        if values is not None:
+            views.append(view)
+            rows.append(values)
+
     signs = np.array([sign(objective.direction) for objective in study.objectives])
-    return [view for view, _ in rows], signs * np.array([values for _, values in rows]).reshape(
-        len(rows), len(signs)
-    )
+    return views, signs * np.array(rows).reshape(len(rows), len(signs))
 
 
 def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[float, ...] | None:

@@ -148,7 +148,7 @@ class SnapshotFollower:
         if last is None or reading.whole or is_less:
             snapshot = snapshot_of(study, self._views.values())
         else:
-            snapshot = self._changed(replace(last, study=study), changes)
+            snapshot = self._apply(replace(last, study=study), changes)
 
         self._about = reading.about
         self._snapshot = replace(snapshot, changed=tuple(views), whole=reading.whole)
@@ -237,7 +237,7 @@ class SnapshotFollower:
             view == self._views.get(view.number) or (view.finished or 0) < now - 1000 * HALF_SECONDS
         )
 
-    def _changed(self, last: Snapshot, changes: Sequence[Change]) -> Snapshot:
+    def _apply(self, last: Snapshot, changes: Sequence[Change]) -> Snapshot:
         """Return the last snapshot with these changes."""
         if not changes:
             return last

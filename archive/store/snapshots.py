@@ -271,10 +271,10 @@ def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
     The order is by violation of the constraints, then whole trainings before partial ones, then
     results with a value of each objective before others, then by value in the first objective.
     """
-    return sorted(_known(views), key=partial(_rank, study))
+    return sorted(_with_number(views), key=partial(_rank, study))
 
 
-def _known(views: Iterable[ProposalView]) -> list[ProposalView]:
+def _with_number(views: Iterable[ProposalView]) -> list[ProposalView]:
     return [view for view in views if view.value is not None and math.isfinite(view.value)]
 
 
@@ -291,7 +291,7 @@ def _comparable(study: Study, views: Sequence[ProposalView]) -> list[ProposalVie
     Partial results are included only if there are no whole ones, with which they are not
     comparable.
     """
-    met = [view for view in _known(views) if not violation_of(study, view)]
+    met = [view for view in _with_number(views) if not violation_of(study, view)]
     return [view for view in met if view.state is State.COMPLETE] or met
 
 

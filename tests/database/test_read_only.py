@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from archive.database.read_only import WRITING_WORDS, require_read_only
 from archive.database.time_limit import QueryLimit
-from archive.database.user_query import _rolled_back, run_query
+from archive.database.user_query import _run_and_roll_back, run_query
 from archive.errors import ArchiveError, QueryError, ReadOnlyError
 
 pytestmark = pytest.mark.dialect
@@ -269,7 +269,7 @@ def test_a_write_past_the_guard_is_rolled_back(filled):
     before = contents(filled)
     for cypher in [cypher for cypher in WRITES[:31] if "TRANSACTIONS" not in cypher]:
         try:
-            _rolled_back(filled, cypher, {}, (0, None), QueryLimit(filled, None))
+            _run_and_roll_back(filled, cypher, {}, (0, None), QueryLimit(filled, None))
         except Exception as error:
             assert type(error).__module__.startswith("neo4j."), error
 

@@ -233,15 +233,15 @@ def check_same(requested: Study, stored: Study) -> None:
             )
 
     if requested.further != stored.further:
-        old, new = (", ".join(map(str, study.objectives)) for study in (stored, requested))
+        old = ", ".join(map(str, stored.objectives))
+        new = ", ".join(map(str, requested.objectives))
         raise StudyConflictError(
             f"study {requested.name!r} exists with the objectives {old}, got {new}: choose another name for the study"
         )
 
     if set(requested.constraints) != set(stored.constraints):
-        old, new = (
-            ", ".join(map(str, study.constraints)) or "none" for study in (stored, requested)
-        )
+        old = ", ".join(map(str, stored.constraints)) or "none"
+        new = ", ".join(map(str, requested.constraints)) or "none"
         raise StudyConflictError(
             f"study {requested.name!r} exists with the constraints {old}, got {new}: choose another name for the study"
         )
@@ -291,9 +291,8 @@ def _check_same_settings(
     name: str, stored: Mapping[str, Any], requested: Mapping[str, Any]
 ) -> None:
     for setting in sorted(stored.keys() | requested.keys()):
-        old, new = (
-            to_json(of[setting]) if setting in of else "its default" for of in (stored, requested)
-        )
+        old = to_json(stored[setting]) if setting in stored else "its default"
+        new = to_json(requested[setting]) if setting in requested else "its default"
         if old != new:
             raise StudyConflictError(
                 f"study {name!r} exists with the space setting {setting} = {old}, got {new}: "
