@@ -107,12 +107,12 @@ class Vectors:
         others = sorted(set().union(*features) - self._place.keys())
         y = self.columns
         if isinstance(y, l1_blocks.Entries):
-            place: dict[str, float] = dict(self._place)
+            positions: dict[str, float] = dict(self._place)
             for number, name in enumerate(others, start=1):
-                place[name] = self._before(name) + number / (len(others) + 1)
+                positions[name] = self._before(name) + number / (len(others) + 1)
 
             return l1_blocks.SparseRows(
-                l1_blocks.entries_of(features, place),
+                l1_blocks.entries_of(features, positions),
                 y,
                 self.euclidean,
             )

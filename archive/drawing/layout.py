@@ -190,7 +190,11 @@ def _bands(
         top += begins[rank] * FRAME_TOP
         height = max((sizes[u][1] for u in row if u < graph.nodes), default=0.0)
         bands.append((top, top + height))
-        aside = max((abs(x[u] - x[v]) for u in row for v in graph.below[u]), default=0.0)
+        aside = 0.0
+        for u in row:
+            for v in graph.below[u]:
+                aside = max(aside, abs(x[u] - x[v]))
+
         top += height + _BETWEEN_RANKS + min(aside / 8, _MOST_BEND) + ends[rank] * FRAME_PADDING
 
     return bands

@@ -112,10 +112,8 @@ def _tasks(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]
 
 
 def _studies(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
-    return {
-        study["name"]: study
-        for study in reading.studies(ask, [record["name"] for record in records])
-    }
+    names = [record["name"] for record in records]
+    return {study["name"]: study for study in reading.studies(ask, names)}
 
 
 def _warm_starts(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]:
@@ -239,11 +237,8 @@ def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     )
     nodes = {id_: row["properties"] for id_, row in rows.items()}
     new = [{**_settle(nodes.get(id_), record), "id": id_} for id_, record in changed.items()]
-    _run(
-        tx,
-        statements.REWRITTEN,
-        [{"study": name} for name in sorted({row["study"] for row in new})],
-    )
+    studies = sorted({row["study"] for row in new})
+    _run(tx, statements.REWRITTEN, [{"study": name} for name in studies])
     _run(tx, statements.PROPOSAL, new)
     _run(tx, statements.MADE, [row for row in new if row["agent"]])
     _run(tx, statements.RESULT, [row for row in new if row["result"]])

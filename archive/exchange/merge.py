@@ -251,10 +251,12 @@ _RULES: dict[str, Callable[[Record, Record], Record]] = {
 
 def _larger(ours: Record, theirs: Record) -> Record:
     """Return the properties of both records; of two values, the larger."""
-    return {
-        name: max((state[name] for state in (ours, theirs) if name in state), key=_order)
-        for name in sorted(ours.keys() | theirs.keys())
-    }
+    larger = {}
+    for name in sorted(ours.keys() | theirs.keys()):
+        values = [state[name] for state in (ours, theirs) if name in state]
+        larger[name] = max(values, key=_order)
+
+    return larger
 
 
 def _order(value: Any) -> tuple[Any, ...]:

@@ -255,9 +255,7 @@ def _type_of(name: str, values: Sequence[Any]) -> str:
 
 def _is_of_one_type(column: Sequence[Any]) -> bool:
     present = [value for value in column if value is not None]
-    return any(
-        all(check(value) for value in present) for check in (_is_number, _is_text, _is_truth)
-    )
+    return any(all(map(check, present)) for check in (_is_number, _is_text, _is_truth))
 
 
 def _is_number(value: Any) -> bool:

@@ -30,7 +30,7 @@ class Workspace(NamedTuple):
 
     Attributes:
         row: (layers + 1,) one row of A.
-        own: (2, skips) positions of the skips that only one of the networks has.
+        unshared: (2, skips) positions of the skips that only one of the networks has.
         cost: (skips, skips) d_s.
         potential: (2, skips + 1) of rows and columns.
         slack: (skips + 1,) reduced length of the shortest path to each column.
@@ -41,7 +41,7 @@ class Workspace(NamedTuple):
     """
 
     row: Floats
-    own: Integers
+    unshared: Integers
     cost: Floats
     potential: Floats
     slack: Floats
@@ -93,13 +93,13 @@ def solve_pairs(
         out: (q,), written.
     """
     for q in range(pairs.shape[0]):
-        one = pairs[q, 0]
-        two = pairs[q, 1]
+        left = pairs[q, 0]
+        right = pairs[q, 1]
         out[q] = _layers(
-            layer_starts[one],
-            layer_starts[one + 1],
-            layer_starts[two],
-            layer_starts[two + 1],
+            layer_starts[left],
+            layer_starts[left + 1],
+            layer_starts[right],
+            layer_starts[right + 1],
             kinds,
             scales,
             attributes,
@@ -107,10 +107,10 @@ def solve_pairs(
         )
         if lam > 0:
             out[q] += lam * _skips(
-                skip_starts[one],
-                skip_starts[one + 1],
-                skip_starts[two],
-                skip_starts[two + 1],
+                skip_starts[left],
+                skip_starts[left + 1],
+                skip_starts[right],
+                skip_starts[right + 1],
                 skips,
                 room,
             )
@@ -177,17 +177,17 @@ def _skips(start: int, stop: int, begin: int, end: int, skips: Integers, room: W
     if stop - start > end - begin:
         start, stop, begin, end = begin, end, start, stop
 
-    rows, columns = _differing(start, stop, begin, end, skips, room.own)
+    rows, columns = _differing(start, stop, begin, end, skips, room.unshared)
     for i in range(rows):
         for j in range(columns):
-            room.cost[i, j] = _skip(room.own[0, i], room.own[1, j], skips)
+            room.cost[i, j] = _skip(room.unshared[0, i], room.unshared[1, j], skips)
 
     return _assign(rows, columns, room) + columns - rows
 
 
 @compiled
 def _differing(
-    start: int, stop: int, begin: int, end: int, skips: Integers, own: Integers
+    start: int, stop: int, begin: int, end: int, skips: Integers, unshared: Integers
 ) -> tuple[int, int]:
     """List the skips that only the first, and only the second network has; return their numbers."""
     i = start
@@ -197,11 +197,11 @@ def _differing(
     while i < stop or j < end:
         order = 1 if i == stop else -1 if j == end else _compare(i, j, skips)
         if order < 0:
-            own[0, rows] = i
+            unshared[0, rows] = i
             rows += 1
 
         if order > 0:
-            own[1, columns] = j
+            unshared[1, columns] = j
             columns += 1
 
         i += order <= 0

@@ -200,10 +200,10 @@ def add_lookup(
     for i in range(begin, end):
         left = i if upper else 0
         source = table[rows[i]]
-        chosen = columns[left:]
+        selected = columns[left:]
         row = out[i, left:]
         for j in range(row.shape[0]):
-            row[j] += weight * source[chosen[j]]
+            row[j] += weight * source[selected[j]]
 
 
 @compiled

@@ -125,6 +125,11 @@ def tradeoff(
         [result.value[rows] for result, rows in zip(results, indices_of, strict=True)]
     )
     cost = np.concatenate([cost[rows] for cost, rows in zip(costs, indices_of, strict=True)])
+    architectures: list[str] = []
+    for result, rows in zip(results, indices_of, strict=True):
+        column = result.columns["architecture"]
+        architectures += [column[row] for row in rows.tolist()]
+
     return ValueAndCost(
         tuple(result.study.name for result in results),
         first.objective,
@@ -134,11 +139,7 @@ def tradeoff(
         np.concatenate(
             [result.number[rows] for result, rows in zip(results, indices_of, strict=True)]
         ),
-        tuple(
-            result.columns["architecture"][row]
-            for result, rows in zip(results, indices_of, strict=True)
-            for row in rows.tolist()
-        ),
+        tuple(architectures),
         value,
         cost,
         hypervolume.find_front(cost, sign(first.direction) * value),
