@@ -127,22 +127,21 @@ def evaluations(
     results = archive.studies.evaluations(
         names, task=task, space=space, protocol=protocol, curves=False
     )
-    rows = [
-        {
-            "evaluation": evaluation.id,
-            **{name: getattr(evaluation, name) for name in _EVALUATION},
-            "architecture": evaluation.architecture.key,
-            "space": evaluation.architecture.space,
-            "layers": len(evaluation.architecture.layers),
-            "edges": len(evaluation.architecture.edges),
-            **{f"metric_{name}": value for name, value in evaluation.metrics.items()},
-            **{
-                f"hyperparameter_{name}": value
-                for name, value in evaluation.hyperparameters.items()
-            },
-        }
-        for evaluation in results
-    ]
+    rows = []
+    for evaluation in results:
+        architecture = evaluation.architecture
+        row: dict[str, Any] = {"evaluation": evaluation.id}
+        row |= {name: getattr(evaluation, name) for name in _EVALUATION}
+        row |= {"architecture": architecture.key, "space": architecture.space}
+        row |= {"layers": len(architecture.layers), "edges": len(architecture.edges)}
+        for name, value in evaluation.metrics.items():
+            row[f"metric_{name}"] = value
+
+        for name, setting in evaluation.hyperparameters.items():
+            row[f"hyperparameter_{name}"] = setting
+
+        rows.append(row)
+
     return _frame(
         rows, "evaluation", [*_EVALUATION, "architecture", "space", "layers", "edges"], _WHOLE
     )
@@ -171,15 +170,13 @@ def proposals(archive: Archive, study: str) -> pd.DataFrame:
         UnknownNameError: There is no study of this name.
     """
     archive.studies.get(study)
-    rows = [
-        {
-            "proposal": proposal.id,
-            "state": proposal.state.value,
-            "architecture": proposal.architecture_key,
-            **{name: getattr(proposal, name) for name in _PROPOSAL},
-        }
-        for proposal in archive.proposals.list(study)
-    ]
+    rows = []
+    for proposal in archive.proposals.list(study):
+        row = {"proposal": proposal.id, "state": proposal.state.value}
+        row["architecture"] = proposal.architecture_key
+        row |= {name: getattr(proposal, name) for name in _PROPOSAL}
+        rows.append(row)
+
     return _frame(rows, "proposal", ["state", "architecture", *_PROPOSAL], ())
 
 
@@ -193,17 +190,13 @@ def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
     snapshot = archive.studies.snapshot(study)
     pareto = hypervolumes.pareto_set(snapshot)
     names = [objective.name for objective in snapshot.study.objectives]
-    rows = [
-        {
-            "proposal": view.id,
-            "number": view.number,
-            "architecture": view.architecture_key,
-            **dict(zip(names, values, strict=True)),
-        }
-        for view, values in (
-            () if pareto is None else zip(pareto.proposals, pareto.values, strict=True)
-        )
-    ]
+    rows: list[dict[str, Any]] = []
+    if pareto is not None:
+        for view, values in zip(pareto.proposals, pareto.values, strict=True):
+            row = {"proposal": view.id, "number": view.number}
+            row["architecture"] = view.architecture_key
+            rows.append(row | dict(zip(names, values, strict=True)))
+
     return _frame(rows, "proposal", ["number", "architecture", *names], ())
 
 
@@ -237,17 +230,15 @@ def _epochs(evaluation: Evaluation) -> list[dict[str, Any]]:
     epochs = evaluation.curve.get(EPOCH, [])
     others = {name: values for name, values in evaluation.curve.items() if name != EPOCH}
     # A user, or an earlier release, may have stored lists of different lengths.
-    return [
-        {
-            "evaluation": evaluation.id,
-            EPOCH: int(epoch),
-            **{
-                name: values[index] if index < len(values) else None
-                for name, values in others.items()
-            },
-        }
-        for index, epoch in enumerate(epochs)
-    ]
+    rows = []
+    for index, epoch in enumerate(epochs):
+        row: dict[str, Any] = {"evaluation": evaluation.id, EPOCH: int(epoch)}
+        for name, values in others.items():
+            row[name] = values[index] if index < len(values) else None
+
+        rows.append(row)
+
+    return rows
 
 
 def _frame(

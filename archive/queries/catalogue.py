@@ -111,16 +111,16 @@ def check(name: str, values: Mapping[str, Any]) -> None:
         UsageError: A parameter is missing, or its value is not of the type of its default.
     """
     parameters = get(name).parameters
-    for each, value in values.items():
-        if each not in parameters:
+    for key, value in values.items():
+        if key not in parameters:
             raise UnknownNameError(
-                "parameter", each, parameters, "it has none", owner=f"the saved query {name}"
+                "parameter", key, parameters, "it has none", owner=f"the saved query {name}"
             )
 
-        declared = parameters[each]
+        declared = parameters[key]
         is_default = value is None and declared.default is None
         if declared.type is not None and not is_default and _type(value) != declared.type:
-            raise UsageError(f"the parameter {each!r} must be {declared.type}, got {value!r:.60}")
+            raise UsageError(f"the parameter {key!r} must be {declared.type}, got {value!r:.60}")
 
     for parameter in parameters.values():
         if parameter.needed and values.get(parameter.name) is None:

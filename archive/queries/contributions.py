@@ -70,16 +70,12 @@ def contributions(rows: QueryResult) -> QueryResult:
             entry.known += len(points)
             entry.points |= points
 
-    counted = [
-        (
-            *names,
-            entry.proposals,
-            len(entry.points),
-            entry.known / entry.proposals,
-            _best(entry, recorded),
-        )
-        for names, entry in sorted(used.items())
-    ]
+    counted = []
+    for names, entry in sorted(used.items()):
+        share = entry.known / entry.proposals
+        counts = (entry.proposals, len(entry.points), share, _best(entry, recorded))
+        counted.append((*names, *counts))
+
     return QueryResult(COLUMNS, counted)
 
 

@@ -128,11 +128,10 @@ def why_empty(
 def _list_costs(connection: Connection, values: Mapping[str, Any]) -> str:
     properties: set[str] = set()
     for result, network in run_query(connection, COSTS, values).rows:
-        properties |= {
-            key.removeprefix(METRIC)
-            for key in result
-            if key.startswith(METRIC) or key in ("seconds", "epochs")
-        }
+        for key in result:
+            if key.startswith(METRIC) or key in ("seconds", "epochs"):
+                properties.add(key.removeprefix(METRIC))
+
         properties |= {"params", "flops", "mass"} & set(network)
 
     return f"; they have {', '.join(sorted(properties))}" if properties else ""
@@ -167,9 +166,11 @@ def _check_names(connection: Connection, values: Mapping[str, Any]) -> None:
             lambda tx: [row["objective"] for row in tx.run(OBJECTIVES, asked)]
         )
         if objective not in objectives:
-            of = "".join(
-                f" of the {kind} {value!r}" for kind, value in asked.items() if value is not None
-            )
+            of = ""
+            for kind, value in asked.items():
+                if value is not None:
+                    of += f" of the {kind} {value!r}"
+
             raise UnknownNameError(f"objective{of}", objective, objectives, "no study has one")
 
 

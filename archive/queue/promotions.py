@@ -162,18 +162,11 @@ def _wait(tx: ManagedTransaction, ids: Sequence[str]) -> None:
     if not ids:
         return
 
-    changes = [
-        Change(
-            id_,
-            {
-                "state": State.WAITING.value,
-                "rung": row["rung"] + 1,
-                "priority": row["priority"] + 1,
-                "attempts": 0,
-            },
-        )
-        for id_, row in sorted(leases.lock(tx, ids).items())
-    ]
+    changes = []
+    for id_, row in sorted(leases.lock(tx, ids).items()):
+        further = {"rung": row["rung"] + 1, "priority": row["priority"] + 1, "attempts": 0}
+        changes.append(Change(id_, {"state": State.WAITING.value, **further}))
+
     leases.apply(tx, changes)
     tx.run(PROMOTED, ids=ids).consume()
 

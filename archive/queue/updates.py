@@ -194,14 +194,12 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         notices: The notices.
         limit: Number of workers that may lose a proposal.
     """
-    rungs = promotions.lock(
-        tx,
-        [
-            _study(notice)
-            for notice in notices
-            if isinstance(notice, Completion) and notice.rung is not None
-        ],
-    )
+    at_rungs = []
+    for notice in notices:
+        if isinstance(notice, Completion) and notice.rung is not None:
+            at_rungs.append(_study(notice))
+
+    rungs = promotions.lock(tx, at_rungs)
     rows = leases.lock(tx, [notice.id for notice in notices])
     out_of_memory = any(
         isinstance(notice, Failure) and notice.memory is not None for notice in notices
@@ -244,16 +242,16 @@ def _renew_held(tx: ManagedTransaction, reports: Iterable[Report]) -> int:
     their number.
     """
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for one in sorted(reports, key=lambda report: report.id):
-        curve = {} if one.curve is None else curve_properties(one.curve, one.begin)
+    for report in sorted(reports, key=lambda report: report.id):
+        curve = {} if report.curve is None else curve_properties(report.curve, report.begin)
         row = {
-            "id": one.id,
-            "token": one.token,
-            "lease": milliseconds(one.lease_seconds),
+            "id": report.id,
+            "token": report.token,
+            "lease": milliseconds(report.lease_seconds),
             "curve": curve,
         }
-        names = tuple(sorted(curve)) if one.begin else ()
-        alike.setdefault(names, []).append({**row, "begin": one.begin})
+        names = tuple(sorted(curve)) if report.begin else ()
+        alike.setdefault(names, []).append({**row, "begin": report.begin})
 
     return sum(
         int(tx.run(_renewal(names), rows=rows).single(strict=True)["renewed"])

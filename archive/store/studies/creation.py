@@ -129,16 +129,17 @@ def check_objectives(objectives: Sequence[Objective]) -> None:
             f"a study has at most {MOST_OBJECTIVES} objectives, got {len(names)}: {', '.join(names)}"
         )
 
-    for each in objectives:
-        if not each.name or names.count(each.name) > 1:
+    for objective in objectives:
+        if not objective.name or names.count(objective.name) > 1:
             raise UsageError(
                 f"the objectives of a study need different names, got {', '.join(map(repr, names))}"
             )
 
-        check_length("the name of an objective", each.name)
-        if each.direction not in ("maximise", "minimise"):
+        check_length("the name of an objective", objective.name)
+        if objective.direction not in ("maximise", "minimise"):
             raise UsageError(
-                f"direction of {each.name} must be maximise or minimise, got {each.direction!r}"
+                f"direction of {objective.name} must be maximise or minimise, "
+                f"got {objective.direction!r}"
             )
 
 
@@ -149,19 +150,25 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
         UsageError: One quantity has two bounds of one kind, or a bound or an operator is invalid.
     """
     kinds = [(constraint.name, constraint.sign) for constraint in constraints]
-    for each in constraints:
-        if not each.name or each.operator not in OPERATORS or not math.isfinite(each.bound):
+    for constraint in constraints:
+        if (
+            not constraint.name
+            or constraint.operator not in OPERATORS
+            or not math.isfinite(constraint.bound)
+        ):
             raise UsageError(
-                f"a constraint is NAME<=NUMBER, with <=, <, >= or >, got {str(each)!r}"
+                f"a constraint is NAME<=NUMBER, with <=, <, >= or >, got {str(constraint)!r}"
             )
 
-        if kinds.count((each.name, each.sign)) > 1:
+        if kinds.count((constraint.name, constraint.sign)) > 1:
             both = ", ".join(
                 str(other)
                 for other in constraints
-                if (other.name, other.sign) == (each.name, each.sign)
+                if (other.name, other.sign) == (constraint.name, constraint.sign)
             )
-            raise UsageError(f"a study needs one bound of each kind on {each.name}, got {both}")
+            raise UsageError(
+                f"a study needs one bound of each kind on {constraint.name}, got {both}"
+            )
 
 
 def constraint_lists(study: Study) -> dict[str, Any]:
