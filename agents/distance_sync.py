@@ -1,8 +1,7 @@
 """Distances in the archive: each pair is computed once and shared by all studies.
 
-    evaluated networks ── read the rows of the new ones ──> stored by another agent or study: cached
-                                       └─────────────────> missing: computed in one block, stored,
-                                       cached
+    evaluated networks ── rows of new ones ──> stored by another agent or study: cached
+                                └─────────> missing: computed in one block, stored, cached
 
 The search loop calls this after every evaluation. Rows already complete are not read again, so that
 one more network costs one row: one read, one block of n - 1 pairs, n - 1 relationships added.

@@ -14,12 +14,12 @@ are no outliers.
 
 A history has noise if another evaluation of a network could give another score:
 
-| evaluations of one network, with equal hyperparameters   | the history                                              |
-|----------------------------------------------------------|----------------------------------------------------------|
-| two scores differ                                        | has noise                                                |
-| two seeds differ, and no two scores                      | has no noise                                             |
-| none of these                                            | has noise if a seed is on record: a training depends on  |
-|                                                          | it, and a table has none                                 |
+| evaluations of one network, with equal hyperparameters | the history                                             |
+|--------------------------------------------------------|---------------------------------------------------------|
+| two scores differ                                      | has noise                                               |
+| two seeds differ, and no two scores                    | has no noise                                            |
+| none of these                                          | has noise if a seed is on record: a training depends on |
+|                                                        | it, and a table has none                                |
 
 The rule says only that there may be noise. Its variance is a hyperparameter of the surrogates,
 which they fit to all evaluations.

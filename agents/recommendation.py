@@ -4,10 +4,10 @@ The best of n noisy values is the luckiest one: it exceeds the network's true va
 network may be better. A Gaussian process averages the evaluations of each network, and of similar
 ones, with the noise that it estimates.
 
-| symbol | meaning                                                                                    |
-|--------|--------------------------------------------------------------------------------------------|
-| mu, s  | posterior mean and standard deviation of a network's noise-free score                      |
-| 95 %   | mu - 1.96 s to mu + 1.96 s                                                                 |
+| symbol | meaning                                                               |
+|--------|-----------------------------------------------------------------------|
+| mu, s  | posterior mean and standard deviation of a network's noise-free score |
+| 95 %   | mu - 1.96 s to mu + 1.96 s                                            |
 
 The model is the stacked ensemble of `archive.agents.bayesopt.portfolio`, of its members with cheap
 distances. Its transform is linear near the best scores and compresses bad ones

@@ -27,15 +27,15 @@ without a length is NaN: the network counts as known, and no surrogate is fitted
 
 The regression of scores at one rung on scores at the rung below:
 
-| symbol  | meaning                                                                         | shape  |
-|---------|---------------------------------------------------------------------------------|--------|
-| x       | scores at the lower rung: of all n networks there, and of the p promoted ones   | (n,)   |
-| y       | scores of these p at the upper rung; pairs with an outlier are left out         | (p,)   |
-| c, s    | mean and standard deviation of the n scores x without outliers, the unit of z   | scalar |
-| z, w    | (x - c) / s of a network; (y - c) / s                                           | scalar |
-| a, b    | intercept and slope                                                             | scalar |
-| sigma2  | variance of the noise                                                           | scalar |
-| t       | how far z lies below the lowest z of the p networks, at least 0                 | scalar |
+| symbol | meaning                                                                       | shape  |
+|--------|-------------------------------------------------------------------------------|--------|
+| x      | scores at the lower rung: of all n networks there, and of the p promoted ones | (n,)   |
+| y      | scores of these p at the upper rung; pairs with an outlier are left out       | (p,)   |
+| c, s   | mean and standard deviation of the n scores x without outliers, the unit of z | scalar |
+| z, w   | (x - c) / s of a network; (y - c) / s                                         | scalar |
+| a, b   | intercept and slope                                                           | scalar |
+| sigma2 | variance of the noise                                                         | scalar |
+| t      | how far z lies below the lowest z of the p networks, at least 0               | scalar |
 
     w = a + b z + noise,    noise ~ N(0, sigma2),    b >= 0
     a ~ N(0, sigma2 / INTERCEPT),  b ~ N(SLOPE, sigma2 / PRECISION)

@@ -1,13 +1,13 @@
 """Candidate generators: the networks among which an acquisition chooses.
 
-| name        | candidates                                                                   | for                     |
-|-------------|------------------------------------------------------------------------------|-------------------------|
-| `members`   | every network of the space, ranked                                           | listed spaces with      |
-|             |                                                                              | cheap kernels           |
-| `part`      | 50,000 networks of the space, ranked, then local search from the best        | larger ones             |
-| `evolution` | NASBOT's evolution of the acquisition, then local search from its best       | any space               |
-| `mutations` | random mutations of the best observed networks, ranked (BANANAS, alg. 1)     | BANANAS as published    |
-| `pool`      | a pool of 100 by evolution, ranked (tree-Wasserstein, section 3)             | that paper as published |
+| name        | candidates                                                               | for                     |
+|-------------|--------------------------------------------------------------------------|-------------------------|
+| `members`   | every network of the space, ranked                                       | listed spaces with      |
+|             |                                                                          | cheap kernels           |
+| `part`      | 50,000 networks of the space, ranked, then local search from the best    | larger ones             |
+| `evolution` | NASBOT's evolution of the acquisition, then local search from its best   | any space               |
+| `mutations` | random mutations of the best observed networks, ranked (BANANAS, alg. 1) | BANANAS as published    |
+| `pool`      | a pool of 100 by evolution, ranked (tree-Wasserstein, section 3)         | that paper as published |
 
 All return a short list, best first: the cost of batch rules grows with the square or cube of its
 length. Candidates left out have a lower acquisition than all those returned.

@@ -11,12 +11,12 @@ component and known network (`archive.agents.surrogates.distance_cache`).
 
 Vectors are laid out for rows of distances from members and from other networks:
 
-| symbol | meaning                                                                      | shape               |
-|--------|------------------------------------------------------------------------------|---------------------|
-| M      | members                                                                      | scalar              |
-| p      | names of features of a component, or intervals between places on a line      | scalar              |
-| y      | the members' vectors of a component, whichever is smaller: transposed and    |                     |
-|        | dense, or their entries (`archive.kernels.features.l1_blocks.Entries`)        | (p, M) or (entries) |
+| symbol | meaning                                                                   | shape               |
+|--------|---------------------------------------------------------------------------|---------------------|
+| M      | members                                                                   | scalar              |
+| p      | names of features of a component, or intervals between places on a line   | scalar              |
+| y      | the members' vectors of a component, whichever is smaller: transposed and |                     |
+|        | dense, or their entries (`archive.kernels.features.l1_blocks.Entries`)    | (p, M) or (entries) |
 
 Terms of a distance are added in the order of the features' names. A feature that no member has is
 added at its place in that order, so that a row equals the one that the distance itself computes, to

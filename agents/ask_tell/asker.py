@@ -2,8 +2,7 @@
 
     ask ──> claim waiting proposals ──> room in the budget? ──> agent proposes ──> claim again
                                                               │
-                            other searches took the suggestions: repeat, with their proposals in the
-                            history
+           other searches took the suggestions: repeat, with their proposals in the history
 
 Threads that share a study propose in turns, so that each agent sees the proposals of the others.
 Searches in other processes propose concurrently: the store refuses a network that the study already

@@ -1,11 +1,11 @@
 """NSGA-II: evolution by Pareto rank and crowding distance (Deb et al., 2002).
 
-| symbol | meaning                                                                                      |
-|--------|----------------------------------------------------------------------------------------------|
-| N      | networks in the population                                                                   |
-| rank   | number of the nondominated front of a network, from 0: those without it, the next one, …     |
-| d      | crowding distance: mean side of the box between the neighbours of a network on its front,    |
-|        | in units of the range of each objective; infinite at the ends of a front (section III-B)     |
+| symbol | meaning                                                                                   |
+|--------|-------------------------------------------------------------------------------------------|
+| N      | networks in the population                                                                |
+| rank   | number of the nondominated front of a network, from 0: those without it, the next one, …  |
+| d      | crowding distance: mean side of the box between the neighbours of a network on its front, |
+|        | in units of the range of each objective; infinite at the ends of a front (section III-B)  |
 
 The population is the N best networks of all evaluated ones by (rank, -d), as after the paper's
 elitist replacement (section III-C) with one child a generation. A parent wins a binary tournament

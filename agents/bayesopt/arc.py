@@ -1,10 +1,10 @@
 """Arc: joint search of architecture and conditional hyperparameters (Swersky et al., 2014).
 
-| setting   | default                 | `preset="paper"` | why                                                      |
-|-----------|-------------------------|------------------|----------------------------------------------------------|
-| tied      | yes                     | no               | 60 observations do not identify 48 hyperparameters       |
-| burn_in   | 20 sweeps               | 100              | the chain starts from the best of 21 draws               |
-| transform | `compress-below-median` | `standardise`    | low scores carry little information about high ones      |
+| setting   | default                 | `preset="paper"` | why                                                 |
+|-----------|-------------------------|------------------|-----------------------------------------------------|
+| tied      | yes                     | no               | 60 observations do not identify 48 hyperparameters  |
+| burn_in   | 20 sweeps               | 100              | the chain starts from the best of 21 draws          |
+| transform | `compress-below-median` | `standardise`    | low scores carry little information about high ones |
 
 A sweep of slice sampling updates every hyperparameter once. The paper continues its chain by 25
 steps from one trial to the next; here a proposal is a function of the history alone, so that every

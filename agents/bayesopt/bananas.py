@@ -1,17 +1,17 @@
 """BANANAS: an ensemble of neural networks on path encodings (White et al.).
 
-| part        | paper (`preset="paper"`), algorithm 1                | default                                         |
-|-------------|------------------------------------------------------|-------------------------------------------------|
-| features    | paths, as 0 or 1                                     | counts of paths and of operations with their    |
-|             |                                                      | neighbours; on cells topology features too      |
-| ensemble    | five networks of 10 layers of 20 units               | five of 2 layers of 64                          |
-| learns from | scores                                               | scores compressed below the median              |
-| acquisition | UCB, beta 0.5                                        | the same                                        |
-| candidates  | 100 mutations of the 10 best                         | the whole space if it can be listed, else       |
-|             |                                                      | evolution                                       |
-| batch       | the best of one ranking (ten at a time in the paper) | one by one, each fantasised before the next     |
-| first       | the space's pool, as all agents; in the paper t0     | the same                                        |
-|             | random networks                                      |                                                 |
+| part        | paper (`preset="paper"`), algorithm 1                | default                                      |
+|-------------|------------------------------------------------------|----------------------------------------------|
+| features    | paths, as 0 or 1                                     | counts of paths and of operations with their |
+|             |                                                      | neighbours; on cells topology features too   |
+| ensemble    | five networks of 10 layers of 20 units               | five of 2 layers of 64                       |
+| learns from | scores                                               | scores compressed below the median           |
+| acquisition | UCB, beta 0.5                                        | the same                                     |
+| candidates  | 100 mutations of the 10 best                         | the whole space if it can be listed, else    |
+|             |                                                      | evolution                                    |
+| batch       | the best of one ranking (ten at a time in the paper) | one by one, each fantasised before the next  |
+| first       | the space's pool, as all agents; in the paper t0     | the same                                     |
+|             | random networks                                      |                                              |
 
 The default was chosen on NAS-Bench-201: comparisons with the preset there are biased in favour of
 the default.

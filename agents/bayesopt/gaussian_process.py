@@ -1,10 +1,10 @@
 """Gaussian process on any distance: `gp`, and the papers' baselines of fixed distances.
 
-| preset    | learns from       | hyperparameters                   | acquisition | candidates                        |
-|-----------|-------------------|-----------------------------------|-------------|-----------------------------------|
-| `default` | scores compressed | most probable a posteriori, the   | log EI      | the whole space if it can be      |
-|           | below the median  | prior shared by all components    |             | listed and ranked, else evolution |
-| `paper`   | scores            | greatest marginal likelihood      | UCB         | a pool of 100 by evolution        |
+| preset    | learns from       | hyperparameters                 | acquisition | candidates                        |
+|-----------|-------------------|---------------------------------|-------------|-----------------------------------|
+| `default` | scores compressed | most probable a posteriori, the | log EI      | the whole space if it can be      |
+|           | below the median  | prior shared by all components  |             | listed and ranked, else evolution |
+| `paper`   | scores            | greatest marginal likelihood    | UCB         | a pool of 100 by evolution        |
 
 `paper` is the comparison of distances in the tree-Wasserstein paper (section 4.1; its kappa is not
 given, here 2). Scores of bad networks differ by more than scores of good ones and dominate the

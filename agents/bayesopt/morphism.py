@@ -1,15 +1,15 @@
 """Bayesian optimisation of network morphisms (Jin, Song, Hu 2018; Auto-Keras).
 
-| setting                 | default                 | `preset="paper"`                 | why                   |
-|-------------------------|-------------------------|----------------------------------|-----------------------|
-| kernel                  | `edit`: exp(-gamma d)   | `bourgain`: exp(-rho^2), eq. (2) | ranks cells better    |
-| layers                  | `attributes`            | `width`, eq. (5)                 | conv3 is near conv5   |
-| alpha, gamma            | fitted, with the noise  | 1, 1, noise variance 1e-4        | no unit in the paper  |
-| transform               | `compress-below-median` | `standardise`                    | outliers score badly  |
-| lam                     | 1, eq. (3)              | the same                         | the authors' code     |
-| kappa                   | 2.576, eq. (9)          | the same                         | the authors' code     |
-| decay, lowest, children | 0.9, 1e-4, 8            | the same                         | the authors' code     |
-| n_initial               | 10                      | the same                         | see below             |
+| setting                 | default                 | `preset="paper"`                 | why                  |
+|-------------------------|-------------------------|----------------------------------|----------------------|
+| kernel                  | `edit`: exp(-gamma d)   | `bourgain`: exp(-rho^2), eq. (2) | ranks cells better   |
+| layers                  | `attributes`            | `width`, eq. (5)                 | conv3 is near conv5  |
+| alpha, gamma            | fitted, with the noise  | 1, 1, noise variance 1e-4        | no unit in the paper |
+| transform               | `compress-below-median` | `standardise`                    | outliers score badly |
+| lam                     | 1, eq. (3)              | the same                         | the authors' code    |
+| kappa                   | 2.576, eq. (9)          | the same                         | the authors' code    |
+| decay, lowest, children | 0.9, 1e-4, 8            | the same                         | the authors' code    |
+| n_initial               | 10                      | the same                         | see below            |
 
 The paper gives no numbers. The numbers of its preset are in the authors' code, except for the
 noise: the code adds 1e-10, a repair of rounding, but repeated evaluations need a real noise variance. The
@@ -18,10 +18,10 @@ preset, as with all agents.
 
 The surrogate is a Gaussian process on edit distances:
 
-| kernel     | covariance                       | validity                                                      |
-|------------|----------------------------------|---------------------------------------------------------------|
-| `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean                      |
-| `edit`     | alpha exp(-gamma d)              | indefinite: repaired at every fit                             |
+| kernel     | covariance                       | validity                                 |
+|------------|----------------------------------|------------------------------------------|
+| `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean |
+| `edit`     | alpha exp(-gamma d)              | indefinite: repaired at every fit        |
 
 The embedding is `archive.kernels.distances.bourgain`, the repair
 `archive.kernels.covariance.spectrum`. The reference sets of the Bourgain embedding are fitted

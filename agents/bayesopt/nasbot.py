@@ -1,13 +1,13 @@
 """NASBOT: Bayesian optimisation with optimal transport distances (Kandasamy et al., 2018).
 
-| part            | paper                                          | here                                          |
-|-----------------|------------------------------------------------|-----------------------------------------------|
-| distance d      | program (3), appendix A.3                      | `archive.kernels.distances.otmann`            |
-| covariance      | eq. (4)                                        | `kernels.covariance.base.nasbot_covariance`   |
-| hyperparameters | averaged over posterior samples, section 4.1   | `agents.surrogates.gp.slice_sampling`         |
-| acquisition     | expected improvement, eq. (2)                  | `agents.acquisition.functions`, its logarithm |
-| optimiser       | evolution, section 4.2 and appendix B.2        | `agents.acquisition.evolution`                |
-| pending         | hallucinated (Ginsbourger et al., 2011)        | at their posterior means, one by one          |
+| part            | paper                                        | here                                          |
+|-----------------|----------------------------------------------|-----------------------------------------------|
+| distance d      | program (3), appendix A.3                    | `archive.kernels.distances.otmann`            |
+| covariance      | eq. (4)                                      | `kernels.covariance.base.nasbot_covariance`   |
+| hyperparameters | averaged over posterior samples, section 4.1 | `agents.surrogates.gp.slice_sampling`         |
+| acquisition     | expected improvement, eq. (2)                | `agents.acquisition.functions`, its logarithm |
+| optimiser       | evolution, section 4.2 and appendix B.2      | `agents.acquisition.evolution`                |
+| pending         | hallucinated (Ginsbourger et al., 2011)      | at their posterior means, one by one          |
 """
 
 from __future__ import annotations

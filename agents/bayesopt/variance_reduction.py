@@ -1,10 +1,10 @@
 """Initial design by integrated variance reduction (active learning Cohn, ALC).
 
-| symbol | meaning                                                                              | shape  |
-|--------|--------------------------------------------------------------------------------------|--------|
-| R      | reference networks: members of the space or draws from it                            | (r,)   |
-| C      | covariance of their scores, given the scores of the known networks                   | (r, r) |
-| e      | noise of an evaluation: `NOISE` of the mean variance that the known networks leave   | scalar |
+| symbol | meaning                                                                            | shape  |
+|--------|------------------------------------------------------------------------------------|--------|
+| R      | reference networks: members of the space or draws from it                          | (r,)   |
+| C      | covariance of their scores, given the scores of the known networks                 | (r, r) |
+| e      | noise of an evaluation: `NOISE` of the mean variance that the known networks leave | scalar |
 
     the next of R = argmax_i  sum_j C_ij^2 / (C_ii + e),   then C <- C - C_i C_i^T / (C_ii + e)
 

@@ -1,18 +1,18 @@
 """Expected hypervolume improvement (EHVI) in closed form, for independent and for known objectives.
 
-| symbol   | meaning                                                                         | shape  |
-|----------|---------------------------------------------------------------------------------|--------|
-| M        | objectives, all maximised                                                       | scalar |
-| m        | candidates                                                                      | scalar |
-| Y        | scores of the points                                                            | (n, M) |
-| r        | reference point                                                                 | (M,)   |
-| l, u     | lower and upper corners of the boxes that partition the free region; u may be   | (B, M) |
-|          | infinite                                                                        |        |
-| y_j      | score of a candidate for objective j, random or known                           | (m,)   |
-| mu, s, w | means and standard deviations of y_j by member of a mixture, and their weights  | (S, m) |
-| EI_j(t)  | E[max(0, y_j - t)]: sum_s w_s s h((mu_s - t) / s); for a known y_j,             | (m,)   |
-|          | max(0, y_j - t)                                                                 |        |
-| h        | h(z) = phi(z) + z Phi(z)                                                        | any    |
+| symbol   | meaning                                                                        | shape  |
+|----------|--------------------------------------------------------------------------------|--------|
+| M        | objectives, all maximised                                                      | scalar |
+| m        | candidates                                                                     | scalar |
+| Y        | scores of the points                                                           | (n, M) |
+| r        | reference point                                                                | (M,)   |
+| l, u     | lower and upper corners of the boxes that partition the free region; u may be  | (B, M) |
+|          | infinite                                                                       |        |
+| y_j      | score of a candidate for objective j, random or known                          | (m,)   |
+| mu, s, w | means and standard deviations of y_j by member of a mixture, and their weights | (S, m) |
+| EI_j(t)  | E[max(0, y_j - t)]: sum_s w_s s h((mu_s - t) / s); for a known y_j,            | (m,)   |
+|          | max(0, y_j - t)                                                                |        |
+| h        | h(z) = phi(z) + z Phi(z)                                                       | any    |
 
 The boxes [l, u) partition the points above r that no row of Y dominates. The last objective cuts
 the region into slabs between the levels of the points; within a slab, only the points at or above

@@ -1,14 +1,14 @@
 """Front of a history with several objectives, made of estimated scores, so that no point is the
 result of luck.
 
-| symbol | meaning                                                                                     | shape  |
-|--------|---------------------------------------------------------------------------------------------|--------|
-| y_ij   | score of evaluation i for objective j, larger is better                                     | scalar |
-| E_n    | evaluations of network n with equal hyperparameters: its replicates                         | set    |
-| f_nj   | estimate of the noise-free score of network n for objective j                               | (k, M) |
-| r      | reference point of the volumes: the worst mean of each objective over replicates, without   | (M,)   |
+| symbol | meaning                                                                                         | shape  |
+|--------|-------------------------------------------------------------------------------------------------|--------|
+| y_ij   | score of evaluation i for objective j, larger is better                                         | scalar |
+| E_n    | evaluations of network n with equal hyperparameters: its replicates                             | set    |
+| f_nj   | estimate of the noise-free score of network n for objective j                                   | (k, M) |
+| r      | reference point of the volumes: the worst mean of each objective over replicates, without       | (M,)   |
 |        | outliers (`archive.agents.observations`), less a tenth of the range (as Ishibuchi et al., 2018, |        |
-|        | advise, so that the ends of the front count)                                                |        |
+|        | advise, so that the ends of the front count)                                                    |        |
 
 | objective j                                              | f_nj                                           |
 |----------------------------------------------------------|------------------------------------------------|

@@ -1,9 +1,9 @@
 """Goals: the objectives of a study with several, and the values of a history for them.
 
-| symbol | meaning                                                                            | shape  |
-|--------|------------------------------------------------------------------------------------|--------|
-| M      | objectives                                                                         | scalar |
-| Y      | scores: values of the objectives with their sign such that larger is better        | (n, M) |
+| symbol | meaning                                                                     | shape  |
+|--------|-----------------------------------------------------------------------------|--------|
+| M      | objectives                                                                  | scalar |
+| Y      | scores: values of the objectives with their sign such that larger is better | (n, M) |
 
 The first objective is the score of an observation, the others are its `further` scores. An
 objective is known if it is a function of the network that needs no training: it is then computed

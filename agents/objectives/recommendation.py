@@ -1,12 +1,12 @@
 """Recommended Pareto set of a study with noisy results, by posterior means.
 
-| symbol      | meaning                                                                         | shape  |
-|-------------|---------------------------------------------------------------------------------|--------|
-| k           | networks of the study that meet its constraints by their mean results           | scalar |
-| mu_nj, s_nj | posterior mean and standard deviation of the noise-free score of network n for  | (k, M) |
-|             | objective j                                                                     |        |
-| P           | networks with a mu that no other mu dominates                                   | (p, M) |
-| 95 %        | mu - 1.96 s to mu + 1.96 s, of each objective alone                             |        |
+| symbol      | meaning                                                                        | shape  |
+|-------------|--------------------------------------------------------------------------------|--------|
+| k           | networks of the study that meet its constraints by their mean results          | scalar |
+| mu_nj, s_nj | posterior mean and standard deviation of the noise-free score of network n for | (k, M) |
+|             | objective j                                                                    |        |
+| P           | networks with a mu that no other mu dominates                                  | (p, M) |
+| 95 %        | mu - 1.96 s to mu + 1.96 s, of each objective alone                            |        |
 
 Each objective has a separate model (`archive.agents.recommendation`). Known costs and objectives
 without noise keep their values, without uncertainty. Of more than `front.MOST` networks, the first

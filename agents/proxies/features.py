@@ -1,12 +1,12 @@
 """Features of networks from their zero-cost proxies, and distances by these features.
 
-| symbol | meaning                                                                           | shape   |
-|--------|-----------------------------------------------------------------------------------|---------|
-| n, p   | networks with scores; proxies that are not constant                               | scalars |
-| r      | rank of each network's score among the n, less a half, divided by their number:   | (n, p)  |
-|        | in (0, 1); 0.5 where a proxy is not defined                                       |         |
-| z      | normal scores, Phi^-1(r)                                                          | (n, p)  |
-| K, e   | covariance of networks by their structure, of variance 1; `NOISE`                 |         |
+| symbol | meaning                                                                         | shape   |
+|--------|---------------------------------------------------------------------------------|---------|
+| n, p   | networks with scores; proxies that are not constant                             | scalars |
+| r      | rank of each network's score among the n, less a half, divided by their number: | (n, p)  |
+|        | in (0, 1); 0.5 where a proxy is not defined                                     |         |
+| z      | normal scores, Phi^-1(r)                                                        | (n, p)  |
+| K, e   | covariance of networks by their structure, of variance 1; `NOISE`               |         |
 
 A network x without scores gets its normal scores from networks S that have scores:
 

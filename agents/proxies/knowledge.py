@@ -1,9 +1,9 @@
 """Use of zero-cost proxies by a stacked ensemble: further members, and an initial design.
 
-| member               | distances                                                                  |
-|----------------------|----------------------------------------------------------------------------|
-| scores               | squared differences of the normal scores of each proxy                     |
-| scores and structure | the same, with Weisfeiler-Lehman squared and topology features             |
+| member               | distances                                                      |
+|----------------------|----------------------------------------------------------------|
+| scores               | squared differences of the normal scores of each proxy         |
+| scores and structure | the same, with Weisfeiler-Lehman squared and topology features |
 
 The covariance of both is exp(-sum_i beta_i d_i).
 

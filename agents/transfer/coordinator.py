@@ -1,9 +1,8 @@
 """Transfer from studies of other tasks, for Bayesian agents.
 
-    source studies -> groups of equal task, protocol and space -> one GP a kernel for each group
-    (`source_model`)
-                   -> stacking of the agent's own model with coregionalised GPs, one for each source
-                   model
+    source studies -> groups of equal task, protocol and space
+                   -> one GP a kernel for each group (`source_model`)
+                   -> stacking of the agent's own model with coregionalised GPs, one a source model
 
 Stacking on the study's own evaluations sets the weights: by the leave-one-out predictive density of
 the agent's own model and of the coregionalised ones. The weight of an unrelated source decays after

@@ -1,11 +1,11 @@
 """Eligible source studies of a warm start.
 
-| the source has the study's    | its evaluations serve as                            | for agents                     |
-|-------------------------------|-----------------------------------------------------|--------------------------------|
-| task, protocol and space      | observations (`source_tasks.split`)                 | all                            |
-| space, or a comparable space  | data of a source task (`transfer.coordinator`)      | that transfer; others ignore   |
-|                               |                                                     | them (`Agent.transfers`)       |
-| neither                       | nothing: the source is refused                      | none                           |
+| the source has the study's   | its evaluations serve as                       | for agents                   |
+|------------------------------|------------------------------------------------|------------------------------|
+| task, protocol and space     | observations (`source_tasks.split`)            | all                          |
+| space, or a comparable space | data of a source task (`transfer.coordinator`) | that transfer; others ignore |
+|                              |                                                | them (`Agent.transfers`)     |
+| neither                      | nothing: the source is refused                 | none                         |
 
 A source on `choices` with other options behind the same labels is refused
 (`archive.architecture.choice_operations`).

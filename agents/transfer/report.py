@@ -1,16 +1,16 @@
 """A report of the contribution of each source to a warm-started study.
 
-| column       | meaning                                                                                   |
-|--------------|-------------------------------------------------------------------------------------------|
-| same_task    | whether its evaluations are observations of the study, rather than of a source task       |
-| evaluations  | its evaluations of finite value; for another task, of whole trainings alone               |
-| proposals    | the study's proposals that were based on it: those before there is enough evidence for a  |
-|              | source of another task, and those after evidence against it, are not                      |
-| coupling     | correlation of the study's task with it, in [-1, 1], as last estimated by the agent; None |
-|              | for the same task, and before the first estimate                                          |
-| couplings    | all of these estimates: number of a proposal to the correlation that it is based on       |
-| best_rank    | rank of its best network among the study's own evaluations, 1 is best; None where the     |
-|              | study has not evaluated it                                                                |
+| column      | meaning                                                                                   |
+|-------------|-------------------------------------------------------------------------------------------|
+| same_task   | whether its evaluations are observations of the study, rather than of a source task       |
+| evaluations | its evaluations of finite value; for another task, of whole trainings alone               |
+| proposals   | the study's proposals that were based on it: those before there is enough evidence for a  |
+|             | source of another task, and those after evidence against it, are not                      |
+| coupling    | correlation of the study's task with it, in [-1, 1], as last estimated by the agent; None |
+|             | for the same task, and before the first estimate                                          |
+| couplings   | all of these estimates: number of a proposal to the correlation that it is based on       |
+| best_rank   | rank of its best network among the study's own evaluations, 1 is best; None where the     |
+|             | study has not evaluated it                                                                |
 """
 
 from __future__ import annotations

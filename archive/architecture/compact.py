@@ -1,9 +1,10 @@
 """Compact text of a network: one property of its node, from which whole networks are read.
 
-    [["ip",["conv3",16],["conv3",16,2],"op"],[[0,1],[1,2],[2,3]]]       layers: op, or op, units and stride; then edges
-    [[["ip",null,1,{"input":"8"}],…],[0,1,1,2],[[0,1,0],…]]             with attributes: the distinct layers, then the
-                                                                        number of each layer; edges
-                                                                        with arguments
+    [["ip",["conv3",16],["conv3",16,2],"op"],[[0,1],[1,2],[2,3]]]
+        layers: op, or op, units and stride; then edges
+
+    [[["ip",null,1,{"input":"8"}],…],[0,1,1,2],[[0,1,0],…]]
+        with attributes: the distinct layers, then the number of each layer; edges with arguments
 
 Layers and edges are stored as nodes and relationships as well, for queries. Collecting those took
 ArcadeDB 0.2 ms per network; the text takes a tenth of that. Layers are in canonical order.

@@ -1,12 +1,12 @@
 """Prometheus metrics of an archive, one collection a scrape.
 
-| metric `archive_…`                  | labels       | meaning                                                 |
-|-------------------------------------|--------------|---------------------------------------------------------|
-| `up`                                |              | 1 while the database answers; without it, nothing below |
-| `proposals`                         | study, state | open proposals: `waiting` or `running`                  |
-| `oldest_waiting_proposal_seconds`   | study        | age of the oldest waiting proposal                      |
-| `trainers`                          | state        | trainers: `working`, `idle`, `resting` or `stale`       |
-| `trainer_capacity`                  |              | trials that live trainers can run at a time             |
+| metric `archive_…`                | labels       | meaning                                                 |
+|-----------------------------------|--------------|---------------------------------------------------------|
+| `up`                              |              | 1 while the database answers; without it, nothing below |
+| `proposals`                       | study, state | open proposals: `waiting` or `running`                  |
+| `oldest_waiting_proposal_seconds` | study        | age of the oldest waiting proposal                      |
+| `trainers`                        | state        | trainers: `working`, `idle`, `resting` or `stale`       |
+| `trainer_capacity`                |              | trials that live trainers can run at a time             |
 """
 
 from __future__ import annotations

@@ -5,16 +5,16 @@
     plots.best_so_far(store, ["one", "two"], against="seconds").savefig("progress.png")
     plots.network_map(store, ["one", "two"])
 
-| function               | figure                                                                                  |
-|------------------------|-----------------------------------------------------------------------------------------|
-| `best_so_far`          | best value against evaluations, seconds or epochs, of one study or several              |
-| `value_and_cost`       | value against a cost, with the Pareto front                                             |
-| `learning_curves`      | curves of the best trainings, of others, and of running ones                            |
-| `parallel_coordinates` | hyperparameters, decisions or sizes of the networks, beside the value                   |
-| `predictions`          | predicted against observed values, and the coverage of the predictions' intervals       |
-| `operation_gains`      | children compared with their parents and with the best before, by operation             |
-| `worker_timeline`      | which worker held which proposal, when, and how the attempt ended                       |
-| `network_map`          | all networks on a plane, searches as paths                                              |
+| function               | figure                                                                            |
+|------------------------|-----------------------------------------------------------------------------------|
+| `best_so_far`          | best value against evaluations, seconds or epochs, of one study or several        |
+| `value_and_cost`       | value against a cost, with the Pareto front                                       |
+| `learning_curves`      | curves of the best trainings, of others, and of running ones                      |
+| `parallel_coordinates` | hyperparameters, decisions or sizes of the networks, beside the value             |
+| `predictions`          | predicted against observed values, and the coverage of the predictions' intervals |
+| `operation_gains`      | children compared with their parents and with the best before, by operation       |
+| `worker_timeline`      | which worker held which proposal, when, and how the attempt ended                 |
+| `network_map`          | all networks on a plane, searches as paths                                        |
 
 `data` has the same as arrays, without matplotlib; `figures` draws them. matplotlib is loaded by the
 first figure. No function changes matplotlib's settings or uses pyplot. Imports the store, the

@@ -1,10 +1,10 @@
 """Pareto set and hypervolume of the results of a study with several objectives.
 
-| symbol | meaning                                                                              | shape  |
-|--------|--------------------------------------------------------------------------------------|--------|
-| Y, P   | scores of the results, and their Pareto set (`archive.store.ranking`)   | (n, M) |
-| r      | reference point                                                                      | (M,)   |
-| H      | hypervolume: volume of the union over P of the boxes between r and a row of P        | scalar |
+| symbol | meaning                                                                       | shape  |
+|--------|-------------------------------------------------------------------------------|--------|
+| Y, P   | scores of the results, and their Pareto set (`archive.store.ranking`)         | (n, M) |
+| r      | reference point                                                               | (M,)   |
+| H      | hypervolume: volume of the union over P of the boxes between r and a row of P | scalar |
 
 H = vol(union of [r, p], p in P), in the product of the objectives' units (Zitzler and Thiele,
 1998). Reports have the worst value of each objective among the results as r, so that no result is

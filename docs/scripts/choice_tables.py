@@ -3,13 +3,13 @@ differently.
 
     python docs/scripts/choice_tables.py FOLDER
 
-| table          | decisions    | value                                                                             |
-|----------------|--------------|-----------------------------------------------------------------------------------|
-| `interactions` | 14 of 2      | four effects of single decisions, eight of two together, three of three           |
-| `rugged`       | 9 of 3       | an NK landscape (Kauffman, 1993): each decision acts with two others              |
-| `grid`         | 7 of 3 to 6  | a quadratic bowl over ordered options, as of hyperparameters, with a bad border   |
-| `widths`       | chain of 5   | as of a network of five layers: diminishing returns of width, loss at bottlenecks |
-| `bigrams`      | chain of 8   | the sum over runs of two and three operations                                     |
+| table          | decisions   | value                                                                             |
+|----------------|-------------|-----------------------------------------------------------------------------------|
+| `interactions` | 14 of 2     | four effects of single decisions, eight of two together, three of three           |
+| `rugged`       | 9 of 3      | an NK landscape (Kauffman, 1993): each decision acts with two others              |
+| `grid`         | 7 of 3 to 6 | a quadratic bowl over ordered options, as of hyperparameters, with a bad border   |
+| `widths`       | chain of 5  | as of a network of five layers: diminishing returns of width, loss at bottlenecks |
+| `bigrams`      | chain of 8  | the sum over runs of two and three operations                                     |
 
 Every value has a normal error of standard deviation 0.1 to 0.2 that never changes, as the luck of
 one training does.

@@ -4,12 +4,12 @@ scores.
     python docs/scripts/evidence.py --source transnas-scene --target transnas-object --seeds 20
     --after 5 10 20
 
-| column     | meaning                                                                                        |
-|------------|------------------------------------------------------------------------------------------------|
-| nats       | Bayes factor of a correlation of the tasks (`archive.agents.transfer.evidence`), median        |
-| takes part | share of the searches in which a source with as many nats takes part                           |
-| loo        | gain of the source's models in leave-one-out log density of the stacked models, in nats,       |
-|            | median                                                                                         |
+| column     | meaning                                                                                  |
+|------------|------------------------------------------------------------------------------------------|
+| nats       | Bayes factor of a correlation of the tasks (`archive.agents.transfer.evidence`), median  |
+| takes part | share of the searches in which a source with as many nats takes part                     |
+| loo        | gain of the source's models in leave-one-out log density of the stacked models, in nats, |
+|            | median                                                                                   |
 
 The evaluations are those of `portfolio` on the target without a source. Sources are searches by
 regularized evolution, as of `python -m tests.benchmarks transfer --matrix`.

@@ -3,14 +3,14 @@ member.
 
     python docs/scripts/misfit.py --task transnas-object --seeds 5 --after 20 40 60
 
-| column | meaning                                                                                          |
-|--------|--------------------------------------------------------------------------------------------------|
-| rho    | Spearman's correlation of posterior mean and value, over all networks that were not evaluated    |
-| top    | the same over the best tenth of them                                                             |
-| z      | root mean square of (value - mean) / standard deviation of a prediction with noise; 1 is right   |
-| loo    | the same of the evaluated networks, each left out in turn                                        |
-| noise  | fitted standard deviation of the noise, in standard deviations of the transformed values         |
-| weight | stacking weight among the members of the row's block                                             |
+| column | meaning                                                                                        |
+|--------|------------------------------------------------------------------------------------------------|
+| rho    | Spearman's correlation of posterior mean and value, over all networks that were not evaluated  |
+| top    | the same over the best tenth of them                                                           |
+| z      | root mean square of (value - mean) / standard deviation of a prediction with noise; 1 is right |
+| loo    | the same of the evaluated networks, each left out in turn                                      |
+| noise  | fitted standard deviation of the noise, in standard deviations of the transformed values       |
+| weight | stacking weight among the members of the row's block                                           |
 
 Histories are those of `portfolio` itself, or of random search with `--agent random`. Last, for a
 table with several rows of one network, the standard deviation of their values beside that of all

@@ -3,11 +3,11 @@ is trained.
 
     python docs/scripts/trained_tables.py FOLDER
 
-| table      | decisions    | value                                                                            |
-|------------|--------------|----------------------------------------------------------------------------------|
-| `boosting` | 7 of 2 to 5  | R2 of gradient boosting, one training of each of 4,320 settings; a column for    |
-|            |              | each of the data sets `protein`, `diabetes` and `friedman` (synthetic)           |
-| `layers`   | chain of 5   | accuracy of 16,807 networks of five layers on `digits`, mean of three trainings  |
+| table      | decisions   | value                                                                           |
+|------------|-------------|---------------------------------------------------------------------------------|
+| `boosting` | 7 of 2 to 5 | R2 of gradient boosting, one training of each of 4,320 settings; a column for   |
+|            |             | each of the data sets `protein`, `diabetes` and `friedman` (synthetic)          |
+| `layers`   | chain of 5  | accuracy of 16,807 networks of five layers on `digits`, mean of three trainings |
 
 `boosting` takes six minutes of processor time, and `layers` ten. The data of `protein` are fetched
 where they are missing. Networks with the same first two layers are trained together, as one batch

@@ -4,11 +4,11 @@ Memoli: Gromov-Wasserstein distances and the metric approach to object matching 
 the baseline BO-GW of Nguyen, Le, Yamada, Osborne (2021), section 4.1. Fused with labels: Vayer,
 Chapel, Flamary, Tavenard, Courty: Optimal transport for structured data (2019).
 
-| symbol | meaning                                                                                 | shape    |
-|--------|-----------------------------------------------------------------------------------------|----------|
-| C      | hops on the shortest path between two layers, along edges in either direction           | (n, n)   |
-| Z      | coupling: weight of each pair of layers; rows add up to 1/n1, columns to 1/n2           | (n1, n2) |
-| M      | 0 for layers of equal operation, stride included, else 1                                | (n1, n2) |
+| symbol | meaning                                                                       | shape    |
+|--------|-------------------------------------------------------------------------------|----------|
+| C      | hops on the shortest path between two layers, along edges in either direction | (n, n)   |
+| Z      | coupling: weight of each pair of layers; rows add up to 1/n1, columns to 1/n2 | (n1, n2) |
+| M      | 0 for layers of equal operation, stride included, else 1                      | (n1, n2) |
 
     d(G1, G2)^2 = min over Z of  alpha sum_ijkl (C1_ik - C2_jl)^2 Z_ij Z_kl + (1 - alpha) <Z, M>
 

@@ -4,11 +4,11 @@ NASBOT, section 3 and appendix A.3, algorithm 1. A length is the number of a gro
 path, with the layer itself and without the path's end (ip or op). With the group of all layers it
 is the number of hops.
 
-| symbol        | meaning                                                       | shape             |
-|---------------|---------------------------------------------------------------|-------------------|
-| weights       | 1 where the layer belongs to the group, else 0                | (n, groups)       |
-| delta_ip      | least, greatest and mean (random walk) length from the input  | (n, 3 * groups)   |
-| delta_op      | the same to the output                                        | (n, 3 * groups)   |
+| symbol   | meaning                                                      | shape           |
+|----------|--------------------------------------------------------------|-----------------|
+| weights  | 1 where the layer belongs to the group, else 0               | (n, groups)     |
+| delta_ip | least, greatest and mean (random walk) length from the input | (n, 3 * groups) |
+| delta_op | the same to the output                                       | (n, 3 * groups) |
 
 Columns are ordered by group, then shortest, longest, random walk. A random walk hops to a child
 (towards the output) or a parent (towards the input) chosen uniformly. The length of a layer without

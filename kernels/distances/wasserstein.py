@@ -4,12 +4,12 @@ Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parall
 Architecture Search (2021), section 4.1: the baseline BO-OT, optimal transport with the cost of
 NASBOT (Kandasamy et al., 2018).
 
-| symbol | meaning                                                                            | shape    |
-|--------|------------------------------------------------------------------------------------|----------|
-| a, b   | weights of the layers, positive, adding up to 1                                    | (n,)     |
-| M      | label penalties of NASBOT, at most 1 (`distances.penalties`)                       | (n1, n2) |
-| C_str  | structural cost of NASBOT: mean difference of path lengths from ip and to op       | (n1, n2) |
-| Z      | weight moved from layer to layer                                                   | (n1, n2) |
+| symbol | meaning                                                                      | shape    |
+|--------|------------------------------------------------------------------------------|----------|
+| a, b   | weights of the layers, positive, adding up to 1                              | (n,)     |
+| M      | label penalties of NASBOT, at most 1 (`distances.penalties`)                 | (n1, n2) |
+| C_str  | structural cost of NASBOT: mean difference of path lengths from ip and to op | (n1, n2) |
+| Z      | weight moved from layer to layer                                             | (n1, n2) |
 
     W(G1, G2) = min over Z >= 0 of <Z, min(M, 1) + nu_str C_str>     with  Z 1 = a,  Z^T 1 = b
 

@@ -4,13 +4,13 @@ Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (201
 `archive.kernels.covariance.arc` has the kernel on configurations, its notation and its formulas;
 here the parameters are the settings of a network's layers.
 
-| symbol  | meaning                                                                                    |
-|---------|--------------------------------------------------------------------------------------------|
-| place   | (p, s): layers whose longest path from the input has p hops; s counts them                 |
-| op      | categorical parameter of a place: operation and stride of its layer                        |
-| units   | real parameter of a place: log of the units, between the logs of least and greatest        |
-| omega   | cost of a layer at a place in one network only                                             |
-| rho     | relative cost of different layers at one place                                             |
+| symbol | meaning                                                                             |
+|--------|-------------------------------------------------------------------------------------|
+| place  | (p, s): layers whose longest path from the input has p hops; s counts them          |
+| op     | categorical parameter of a place: operation and stride of its layer                 |
+| units  | real parameter of a place: log of the units, between the logs of least and greatest |
+| omega  | cost of a layer at a place in one network only                                      |
+| rho    | relative cost of different layers at one place                                      |
 
 The paper names general graphs as future work; this convention is the archive's. Layers with the
 same p are ordered by operation, stride and units. The order is invariant under relabelling, and

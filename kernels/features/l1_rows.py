@@ -1,11 +1,11 @@
 """Compiled rows of L1 and Euclidean distances: dense, sparse, step functions, look-up.
 
-| symbol | meaning                                                                                | shape          |
-|--------|----------------------------------------------------------------------------------------|----------------|
-| x, y   | of the rows' and the columns' networks: dense vectors, the latter transposed           | (m, p), (p, n) |
-|        | or entries of sparse vectors or step functions (`features.l1.parts.Entries`):          |                |
-|        | `starts`, `places`, `values`, for the columns with `_y`                                |                |
-| out    | to each entry, `weight` times a distance is added                                      | (m, n)         |
+| symbol | meaning                                                                       | shape          |
+|--------|-------------------------------------------------------------------------------|----------------|
+| x, y   | of the rows' and the columns' networks: dense vectors, the latter transposed  | (m, p), (p, n) |
+|        | or entries of sparse vectors or step functions (`features.l1.parts.Entries`): |                |
+|        | `starts`, `places`, `values`, for the columns with `_y`                       |                |
+| out    | to each entry, `weight` times a distance is added                             | (m, n)         |
 
 Every function fills the rows `begin` to `end`, so that threads can share a block. With `upper`,
 entries left of the diagonal may be left out; `mirror` fills them in. Terms are added in the order

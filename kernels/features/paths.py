@@ -3,12 +3,12 @@
 White, Neiswanger, Savani: BANANAS: Bayesian Optimization with Neural Architectures for Neural
 Architecture Search, section 4.
 
-| symbol | meaning                                                              | value                             |
-|--------|----------------------------------------------------------------------|-----------------------------------|
-| q      | operations of a cell, input and output not counted                   | 3 (NB101), 8 (DARTS, zero too)    |
-| n      | most operations on a path                                            | 5 (NB101), 4 (DARTS)              |
-| sum    | possible paths, q^0 + ... + q^n, for each entry of each cell         | 364 (NB101), 4 * 4681 = 18724     |
-| x_s    | 1 if some path has the label sequence s (or how many paths have it)  | by name, `ip→conv3→op`            |
+| symbol | meaning                                                             | value                          |
+|--------|---------------------------------------------------------------------|--------------------------------|
+| q      | operations of a cell, input and output not counted                  | 3 (NB101), 8 (DARTS, zero too) |
+| n      | most operations on a path                                           | 5 (NB101), 4 (DARTS)           |
+| sum    | possible paths, q^0 + ... + q^n, for each entry of each cell        | 364 (NB101), 4 * 4681 = 18724  |
+| x_s    | 1 if some path has the label sequence s (or how many paths have it) | by name, `ip→conv3→op`         |
 
 Features are sparse and named, so that the encoding is defined in spaces without a largest network,
 and a sequence that no network has costs nothing. `every_path` names all features of a cell space in

@@ -1,13 +1,13 @@
 """Topology features of networks: the depth of their paths, the number of paths, and the size.
 
-| symbol | meaning                                                                                     |
-|--------|---------------------------------------------------------------------------------------------|
-| p      | a path from input to output                                                                 |
-| f      | a family of layers: `trained` (with weights), `windows` (look at neighbouring pixels),      |
-|        | `trained-windows` (both)                                                                    |
-| n_f(p) | layers of f on p                                                                            |
-| k, c   | side of a layer's window, at least 1; its units times those that reach it, 1 where there    |
-|        | are none                                                                                    |
+| symbol | meaning                                                                                  |
+|--------|------------------------------------------------------------------------------------------|
+| p      | a path from input to output                                                              |
+| f      | a family of layers: `trained` (with weights), `windows` (look at neighbouring pixels),   |
+|        | `trained-windows` (both)                                                                 |
+| n_f(p) | layers of f on p                                                                         |
+| k, c   | side of a layer's window, at least 1; its units times those that reach it, 1 where there |
+|        | are none                                                                                 |
 
     paths    max_p n_f(p), min_p n_f(p), mean_p n_f(p) for each f; log2 of the number of paths;
              1 if some path has no layer of any family (an identity, or nothing but skips)

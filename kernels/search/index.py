@@ -1,11 +1,11 @@
 """Index of prepared networks for nearest-neighbour queries.
 
-| kind of distance           | data kept                 | search                                               |
-|----------------------------|---------------------------|------------------------------------------------------|
-| `FeatureDistance`          | sparse features           | all distances, at memory speed                       |
-| `PairDistance` with a      | prepared layers, sketches | in order of a lower bound, until it exceeds the k-th |
-| `lower_bound`              |                           |                                                      |
-| any other `PairDistance`   | prepared networks         | all distances, one by one                            |
+| kind of distance         | data kept                 | search                                               |
+|--------------------------|---------------------------|------------------------------------------------------|
+| `FeatureDistance`        | sparse features           | all distances, at memory speed                       |
+| `PairDistance` with a    | prepared layers, sketches | in order of a lower bound, until it exceeds the k-th |
+| `lower_bound`            |                           |                                                      |
+| any other `PairDistance` | prepared networks         | all distances, one by one                            |
 
 The second search is exact: the lower bound (`PairDistance.lower_bound`) of every network that was
 not compared is larger than the distance of the k-th nearest. It compares at most `MOST` networks,

@@ -1,11 +1,11 @@
 """Label-histogram lower bounds, a hundred times as fast as a transport.
 
-| symbol | meaning                                                                                 | shape   |
-|--------|-----------------------------------------------------------------------------------------|---------|
-| a, b   | label histograms of two networks: weight, or number, of the layers of each label        | (L,)    |
-| s      | a - b; P_f, N_f: sums of its positive and of its negative entries over the family f     | scalars |
-| mu_f   | the smallest cost of matching two different labels of the family f; at most c           | scalar  |
-| u      | cost of a unit of weight without a partner in its family: 1 a side (OTMANN), or 1/2     | scalar  |
+| symbol | meaning                                                                             | shape   |
+|--------|-------------------------------------------------------------------------------------|---------|
+| a, b   | label histograms of two networks: weight, or number, of the layers of each label    | (L,)    |
+| s      | a - b; P_f, N_f: sums of its positive and of its negative entries over the family f | scalars |
+| mu_f   | the smallest cost of matching two different labels of the family f; at most c       | scalar  |
+| u      | cost of a unit of weight without a partner in its family: 1 a side (OTMANN), or 1/2 | scalar  |
 
     otmann, wasserstein    d >= sum over f of  u |P_f - N_f| + min(mu_f, 2 u) min(P_f, N_f)                         (1)
     edit                   d >= max(sum of all P, sum of all N) + lambda | |S| - |S'| |                             (2)

@@ -1,8 +1,8 @@
 """Trials on a Ray cluster: one daemon with many slots claims, and actors on the nodes train.
 
     claim ──> RayExecutor.start ──> actor of the requested resources ──> trial on its node
-                pending actors make Ray's autoscaler add nodes; an actor serves several trials, one
-                after the other
+                pending actors make Ray's autoscaler add nodes;
+                an actor serves several trials, one after the other
     node is lost ──> its trials fail, and return to the queue until their attempts are used up
     daemon ends  ──> its actors end, and with them their trials
 

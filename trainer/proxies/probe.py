@@ -1,13 +1,13 @@
 """An untrained network with one batch, and the passes that proxies share.
 
-| symbol    | meaning                                                                            | shape         |
-|-----------|------------------------------------------------------------------------------------|---------------|
-| B         | inputs of the batch                                                                | scalar        |
-| x, f(x)   | inputs; outputs of the network in training mode                                    | (B, ...)      |
-| L         | loss: cross entropy, or the mean square in a regression; the mean over the batch   | scalar        |
-| W_l, G_l  | weights of layer l, a matrix or kernel, without offsets; dL / dW_l                 |               |
-| h_r       | whether each unit of rectifier r has a positive input, 0 or 1                      | (B, units)    |
-| a, g      | outputs of a convolution or linear layer; dL / da                                  | (B, c, ...)   |
+| symbol   | meaning                                                                          | shape       |
+|----------|----------------------------------------------------------------------------------|-------------|
+| B        | inputs of the batch                                                              | scalar      |
+| x, f(x)  | inputs; outputs of the network in training mode                                  | (B, ...)    |
+| L        | loss: cross entropy, or the mean square in a regression; the mean over the batch | scalar      |
+| W_l, G_l | weights of layer l, a matrix or kernel, without offsets; dL / dW_l               |             |
+| h_r      | whether each unit of rectifier r has a positive input, 0 or 1                    | (B, units)  |
+| a, g     | outputs of a convolution or linear layer; dL / da                                | (B, c, ...) |
 
 One forward pass and two backward passes give what the proxies of activations and gradients need. In
 training mode, batch normalisation uses the statistics of the batch, as published values do.

@@ -1,16 +1,17 @@
 """Model of the first evaluations of a history: trees, or a process that ranks clearly better.
 
-| symbol | meaning                                                                                      | shape  |
-|--------|----------------------------------------------------------------------------------------------|--------|
-| N      | evaluations of the history                                                                   | scalar |
-| n0     | evaluations of the prefix: see `prefix_size`                                                 | scalar |
-| n      | distinct networks among them; the score of a network is the mean of its evaluations          | scalar |
-| y      | transformed, standardised scores                                                             | (n,)   |
-| e      | out-of-fold predictions by trees (`trees`)                                                   | (n,)   |
+| symbol | meaning                                                                             | shape  |
+|--------|-------------------------------------------------------------------------------------|--------|
+| N      | evaluations of the history                                                          | scalar |
+| n0     | evaluations of the prefix: see `prefix_size`                                        | scalar |
+| n      | distinct networks among them; the score of a network is the mean of its evaluations | scalar |
+| y      | transformed, standardised scores                                                    | (n,)   |
+| e      | out-of-fold predictions by trees (`trees`)                                          | (n,)   |
 
 The trees are compared with a rival, a Gaussian process of at most `FIRST` networks of the other
 folds, by predictions of networks of fold 0 (`trees`). The comparison leaves out the Gaussian
-process of the errors, because the models of the other folds were fitted to fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is clearly better; after 2,500 it is not.
+process of the errors, because the models of the other folds were fitted to fold 0. After 1,000
+evaluations of NAS-Bench-101 the rival is clearly better; after 2,500 it is not.
 
 A history consists of a prefix and the later evaluations. Prefixes grow by a tenth, so that one
 model is used for many steps. The model is a function of the prefix alone, and the same in every

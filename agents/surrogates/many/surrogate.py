@@ -1,19 +1,19 @@
 """A surrogate of any number of evaluations.
 
-    up to 1,000 networks        the surrogate of few evaluations, unchanged, however often each was evaluated
-    more                        prefix of the history -> boosted trees of all its evaluations (`prefix`, `trees`)
-                                errors of the trees on the relevant networks -> Gaussian process
-                                near them or, where it ranks held-out networks clearly better, a
-                                rival: a Gaussian process of 1,000 of the networks (`trees`)
+    up to 1,000 networks    the surrogate of few evaluations, unchanged, with any number of repeats
+    more                    prefix of the history -> boosted trees of all its evaluations (`prefix`)
+                            errors of the trees on the relevant networks -> Gaussian process near them
+                            or, where it ranks held-out networks clearly better, a rival: a Gaussian
+                            process of 1,000 of the networks (`prefix`)
 
-| symbol | meaning                                                                                    | shape |
-|--------|--------------------------------------------------------------------------------------------|-------|
-| f, s2  | prediction of the trees, and the variance of the models of all folds (`trees`)             | (m,)  |
-| c      | standard deviation of the errors y - e of the prefix                                       | scalar|
-| A      | relevant networks: the best, the latest, and some others (`prefix.relevant`)               | scalar|
-| r      | (y - e) / c of those in the prefix, (y - f) / c of those evaluated since                   | (A,)  |
-| mu, v  | posterior mean and variance of a Gaussian process of r                                     | (m,)  |
-| a      | its prior variance                                                                         | scalar|
+| symbol | meaning                                                                        | shape  |
+|--------|--------------------------------------------------------------------------------|--------|
+| f, s2  | prediction of the trees, and the variance of the models of all folds (`trees`) | (m,)   |
+| c      | standard deviation of the errors y - e of the prefix                           | scalar |
+| A      | relevant networks: the best, the latest, and some others (`prefix.relevant`)   | scalar |
+| r      | (y - e) / c of those in the prefix, (y - f) / c of those evaluated since       | (A,)   |
+| mu, v  | posterior mean and variance of a Gaussian process of r                         | (m,)   |
+| a      | its prior variance                                                             | scalar |
 
     g(score) ~ f + c mu, with variance v (c^2 + s2 / a)
 

@@ -16,15 +16,15 @@ so that equal data give equal trees.
 `RankComparison` compares two models by their ranking of held-out networks, to which neither was
 fitted:
 
-| symbol     | meaning                                                                              | shape  |
-|------------|--------------------------------------------------------------------------------------|--------|
-| h          | held-out networks: a sample of fold 0                                                | scalar |
-| y          | their scores                                                                         | (h,)   |
-| f, g       | predictions by the usual model and by its rival                                      | (h,)   |
-| rho_f,     | Spearman correlations with y                                                         | scalar |
-| rho_g      |                                                                                      |        |
-| sd         | standard deviation of rho_g - rho_f over `RESAMPLES` draws of h networks from the    | scalar |
-|            | h, with replacement (the bootstrap: Efron, 1979)                                     |        |
+| symbol | meaning                                                                           | shape  |
+|--------|-----------------------------------------------------------------------------------|--------|
+| h      | held-out networks: a sample of fold 0                                             | scalar |
+| y      | their scores                                                                      | (h,)   |
+| f, g   | predictions by the usual model and by its rival                                   | (h,)   |
+| rho_f, | Spearman correlations with y                                                      | scalar |
+| rho_g  |                                                                                   |        |
+| sd     | standard deviation of rho_g - rho_f over `RESAMPLES` draws of h networks from the | scalar |
+|        | h, with replacement (the bootstrap: Efron, 1979)                                  |        |
 
 Both models predict the same networks, so that luck with the sample mostly cancels in the
 difference.

@@ -1,11 +1,11 @@
 """Imported models as architectures, with or without results.
 
-| result | study | stored                                                                            |
-|--------|-------|-----------------------------------------------------------------------------------|
-| no     | no    | the architecture with its costs                                                   |
-| yes    | no    | an evaluation of the task as well                                                 |
-| yes    | yes   | a proposal of the study with its evaluation                                       |
-| no     | yes   | a proposal of the study that waits for a trainer                                  |
+| result | study | stored                                           |
+|--------|-------|--------------------------------------------------|
+| no     | no    | the architecture with its costs                  |
+| yes    | no    | an evaluation of the task as well                |
+| yes    | yes   | a proposal of the study with its evaluation      |
+| no     | yes   | a proposal of the study that waits for a trainer |
 
 Importing the same model with the same result again changes nothing. A study has one proposal of a
 network at most.

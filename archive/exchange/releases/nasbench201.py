@@ -5,8 +5,8 @@
     cell          {"less" or "12": trainings of 12 epochs, "full" or "200": trainings of 200 epochs}
     trainings     {"arch_str": cell, "all_results": {(data set, seed): result}, …}
     result        {"train_acc1es": {epoch: percent}, "train_losses", "train_times",
-                   "eval_acc1es": {"x-valid@199": percent}, "flop", "params": millions, "latency":
-                   seconds, …}
+                   "eval_acc1es": {"x-valid@199": percent}, "flop", "params": millions,
+                   "latency": seconds, …}
 
 Sources: Dong & Yang, "NAS-Bench-201" (2020), `nas_201_api/api_201.py` of
 https://github.com/D-X-Y/NAS-Bench-201; Dong et al., "NATS-Bench" (2021),

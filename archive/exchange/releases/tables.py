@@ -1,12 +1,12 @@
 """Releases as tables of `archive.spaces.tables`: a row a network, means over the trainings.
 
-| table            | columns of numbers                                                                            |
-|------------------|-----------------------------------------------------------------------------------------------|
-| `nb101`          | `val_acc_108ep`, `test_acc_108ep`, likewise of other lengths; `train_time_108ep_s`, `params`  |
-| `nb201`          | `cifar10_valid_12ep`, `cifar10_test_12ep`, likewise of 200 epochs, `cifar100` and             |
-|                  | `imagenet16`; `train_seconds_200ep`, `params_millions`, `flops_millions`, `latency_ms`        |
-| `nbmacro`        | `mean_acc`, `std`, `acc1` to `acc3`, `params`, `flops`                                        |
-| `transnas-micro` | the tasks: `class_scene`, `class_object`, `autoencoder`, …                                    |
+| table            | columns of numbers                                                                           |
+|------------------|----------------------------------------------------------------------------------------------|
+| `nb101`          | `val_acc_108ep`, `test_acc_108ep`, likewise of other lengths; `train_time_108ep_s`, `params` |
+| `nb201`          | `cifar10_valid_12ep`, `cifar10_test_12ep`, likewise of 200 epochs, `cifar100` and            |
+|                  | `imagenet16`; `train_seconds_200ep`, `params_millions`, `flops_millions`, `latency_ms`       |
+| `nbmacro`        | `mean_acc`, `std`, `acc1` to `acc3`, `params`, `flops`                                       |
+| `transnas-micro` | the tasks: `class_scene`, `class_object`, `autoencoder`, …                                   |
 
 Numbers keep the unit of the release. For `cifar10`, networks of the validation accuracy were
 trained without the validation part, and networks of the test accuracy with it, as the authors of

@@ -1,11 +1,11 @@
 """Gains of the agents' operations: children compared with parents, and with the best before.
 
-| symbol   | meaning                                                                                         |
-|----------|-------------------------------------------------------------------------------------------------|
-| c, p     | a network with a result in the study, and a parent of it that the study proposed before         |
-| O(c, p)  | the different operations on the relationship `MORPHED_INTO` from p to c; `?` where there is none|
-| gain     | score(c) - score(p); counted for each operation of O(c, p), in full                             |
-| raise    | max(0, score(c) - best score of all earlier numbers); divided evenly over the operations of c   |
+| symbol  | meaning                                                                                          |
+|---------|--------------------------------------------------------------------------------------------------|
+| c, p    | a network with a result in the study, and a parent of it that the study proposed before          |
+| O(c, p) | the different operations on the relationship `MORPHED_INTO` from p to c; `?` where there is none |
+| gain    | score(c) - score(p); counted for each operation of O(c, p), in full                              |
+| raise   | max(0, score(c) - best score of all earlier numbers); divided evenly over the operations of c    |
 
 Both are descriptive. A gain in full says how children with the operation compare with their
 parents. The raises of all operations add up to how far children raised the study's best score;

@@ -1,8 +1,8 @@
 """Parallel coordinates of hyperparameters, decisions or sizes of the networks, and the value.
 
-| symbol   | meaning                                                                       | shape  |
-|----------|-------------------------------------------------------------------------------|--------|
-| p_ij     | place of result i on axis j, from 0 at the bottom to 1 at the top             | (n, k) |
+| symbol | meaning                                                           | shape  |
+|--------|-------------------------------------------------------------------|--------|
+| p_ij   | place of result i on axis j, from 0 at the bottom to 1 at the top | (n, k) |
 
 The place is linear in the number, or in its logarithm where all numbers are positive and span a
 factor of 100. Texts and truth values have evenly spaced places, in their order; options of a

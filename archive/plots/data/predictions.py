@@ -1,10 +1,10 @@
 """Predictions of surrogates beside observed values, and the coverage of their intervals.
 
-| symbol   | meaning                                                                                 | shape |
-|----------|-----------------------------------------------------------------------------------------|-------|
-| m_i, s_i | median of the prediction of value i, and half the width of its central 68 %             | (n,)  |
-| y_i      | the observed value                                                                      | (n,)  |
-| c(q)     | share of the results with abs(y_i - m_i) <= z_q s_i, z_q the normal quantile (1 + q)/2  | (k,)  |
+| symbol   | meaning                                                                                | shape |
+|----------|----------------------------------------------------------------------------------------|-------|
+| m_i, s_i | median of the prediction of value i, and half the width of its central 68 %            | (n,)  |
+| y_i      | the observed value                                                                     | (n,)  |
+| c(q)     | share of the results with abs(y_i - m_i) <= z_q s_i, z_q the normal quantile (1 + q)/2 | (k,)  |
 
 c(q) = q for all q is ideal for a normal prediction. A prediction is made before the result is
 known, each by a surrogate fitted to the results at that time.

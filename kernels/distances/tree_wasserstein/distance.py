@@ -3,13 +3,13 @@
 Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural
 Architecture Search (2021), section 2 and appendix F.
 
-| symbol  | meaning                                                                                        |
-|---------|------------------------------------------------------------------------------------------------|
-| omega   | measure of one network: shares of its n-grams (3), or of its degrees by place (4)              |
-| w_e     | length of an edge e of the tree of n-grams, or of the line of places                           |
-| Gamma_e | the nodes below e                                                                              |
-| alpha   | weights of the components, >= 0 and of sum 1                                                   |
-| lambda  | alpha / sigma_l^2 (25), the hyperparameters of a covariance exp(-sum_i lambda_i W_i)           |
+| symbol  | meaning                                                                              |
+|---------|--------------------------------------------------------------------------------------|
+| omega   | measure of one network: shares of its n-grams (3), or of its degrees by place (4)    |
+| w_e     | length of an edge e of the tree of n-grams, or of the line of places                 |
+| Gamma_e | the nodes below e                                                                    |
+| alpha   | weights of the components, >= 0 and of sum 1                                         |
+| lambda  | alpha / sigma_l^2 (25), the hyperparameters of a covariance exp(-sum_i lambda_i W_i) |
 
     W(omega, nu) = sum over e of  w_e |omega(Gamma_e) - nu(Gamma_e)|      (2)
     d_NN         = sum over i of  alpha_i W_i                             (5)

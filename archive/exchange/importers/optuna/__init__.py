@@ -1,18 +1,18 @@
 """Importer of Optuna's studies with architectures in their trials.
 
-| Optuna                            | archive                                                                        |
-|-----------------------------------|--------------------------------------------------------------------------------|
-| study, directions, metric names   | study with its objectives; an agent of the kind `optuna` made its proposals    |
-| trial, complete                   | proposal with its evaluation; values, intermediate values as the curve         |
-| trial, pruned                     | proposal PRUNED with its last value and curve; FAILED without a value          |
-| trial, failed, or NaN or infinite | proposal FAILED, with the reason                                               |
-| trial, running or waiting         | left out until it has finished                                                 |
-| constraints                       | metrics `constraint_…`; the study is constrained by `constraint_violation<=0`  |
-| start, end and duration           | times of the proposal, seconds of the evaluation                               |
-| parameters of the architecture    | the architecture                                                               |
-| other parameters                  | hyperparameters of the proposal                                                |
-| numbers among the user attributes | metrics                                                                        |
-| other user attributes             | `user_attributes` in the environment of the evaluation, or the study's config  |
+| Optuna                            | archive                                                                       |
+|-----------------------------------|-------------------------------------------------------------------------------|
+| study, directions, metric names   | study with its objectives; an agent of the kind `optuna` made its proposals   |
+| trial, complete                   | proposal with its evaluation; values, intermediate values as the curve        |
+| trial, pruned                     | proposal PRUNED with its last value and curve; FAILED without a value         |
+| trial, failed, or NaN or infinite | proposal FAILED, with the reason                                              |
+| trial, running or waiting         | left out until it has finished                                                |
+| constraints                       | metrics `constraint_…`; the study is constrained by `constraint_violation<=0` |
+| start, end and duration           | times of the proposal, seconds of the evaluation                              |
+| parameters of the architecture    | the architecture                                                              |
+| other parameters                  | hyperparameters of the proposal                                               |
+| numbers among the user attributes | metrics                                                                       |
+| other user attributes             | `user_attributes` in the environment of the evaluation, or the study's config |
 
 The caller passes a function that reads a trial's architecture. A trial is added once: importing
 again adds the trials that have finished since. The storage's address is not recorded, because it
