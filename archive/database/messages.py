@@ -26,13 +26,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import neo4j
-
 from archive.errors import MessageTooLargeError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import neo4j
     from neo4j import ManagedTransaction, Result
 
 SWITCH = "_pipelined_begin"

@@ -298,7 +298,7 @@ def test_a_source_of_choices_says_which_options_are_best():
     ranked = spaces.get("choices", decisions={name: list("01234") for name in "abcde"}, form="set")
 
     def value(network):
-        a, b, *_ = ranked.chosen(network)
+        a, b, *_ = ranked.vector_of(network)
         return -float((a - 3) ** 2 + abs(b - 1))
 
     drawn = np.random.default_rng(1).permutation(len(ranked.members()))[:30]
