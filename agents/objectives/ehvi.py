@@ -10,8 +10,8 @@
 |          | infinite                                                                       |        |
 | y_j      | score of a candidate for objective j, random or known                          | (m,)   |
 | mu, s, w | means and standard deviations of y_j by member of a mixture, and their weights | (S, m) |
-| EI_j(t)  | E[max(0, y_j - t)]: sum_s w_s s h((mu_s - t) / s); for a known y_j,            | (m,)   |
-|          | max(0, y_j - t)                                                                |        |
+| EI_j(t)  | E[max(0, y_j - t)]: sum_i w_i s_i h((mu_i - t) / s_i) over the members i; for  | (m,)   |
+|          | a known y_j, max(0, y_j - t)                                                   |        |
 | h        | h(z) = phi(z) + z Phi(z)                                                       | any    |
 
 The boxes [l, u) partition the points above r that no row of Y dominates. The last objective cuts

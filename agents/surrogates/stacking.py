@@ -46,8 +46,9 @@ LEAST_WEIGHT = 0.01
 """Least weight of a member that is kept: one of smaller weight changes no decision, and costs as
 much as any other."""
 MOST_STEPS = 2000
-"""Limit of EM steps, and the change of the weights at which EM stops."""
+"""Limit of EM steps."""
 SMALLEST_STEP = 1e-6
+"""Change of the weights below which EM stops."""
 
 
 @final

@@ -56,10 +56,10 @@ class DashboardServer:
     ) -> None:
         """Bind the socket; `run` serves."""
         self._socket = _bound(host, port)
-        cookies = {} if token is None else {"token": token}
+        login = {} if token is None else {"token": token}
         try:
             self.access = Access(
-                host=host, port=self._socket.getsockname()[1], names=names, **cookies
+                host=host, port=self._socket.getsockname()[1], names=names, **login
             )
         except BaseException:
             self._socket.close()

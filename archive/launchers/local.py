@@ -153,14 +153,20 @@ class LocalLauncher(Launcher):
         places = sorted((int(path.stem), path) for path in _records(fleet))
         for number, path in places:
             try:
-                content = json.loads(path.read_text(encoding="utf-8"))
+                text = path.read_text(encoding="utf-8")
+            except OSError:
+                # Another command may have removed the record; one that cannot be read stays.
+                continue
+
+            try:
+                content = json.loads(text)
                 if content["host"] != platform.node():
                     continue
 
                 if process_alive(content["pid"], content["created"], ("trainer", *fleet.arguments)):
                     yield number, str(content["pid"]), psutil.Process(content["pid"])
                     continue
-            except (psutil.NoSuchProcess, OSError, ValueError, KeyError):
+            except (psutil.NoSuchProcess, ValueError, KeyError):
                 pass
 
             path.unlink(missing_ok=True)

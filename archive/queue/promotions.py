@@ -1,23 +1,19 @@
-"""Promotions in the store: the transaction of a result at a rung decides which proposals of its
-study continue.
+"""Promotions in the store: after a result at a rung, choose the proposals that continue.
 
     lock the study -> lock its proposals -> store the results -> pause -> promote
 
-The choice is arithmetic, with the rule in `archive.queue.successive_halving` and borders.
-
-
-Borders between the best of a rung and its other results, by which a result costs the same in a
-study of any size.
+`archive.queue.successive_halving` has the rule. Each rung has a border between its best results and
+the others: with it, a result costs the same in a study of any size.
 
     best ─── 1,200 better ───┤  the nearest on both sides  ├─── 2,400 worse ─── worst
                                           │
                                         border: floor(n / reduction) of n results are above it
 
 A further result moves the border by one place at most, so only the results beside it decide about
-promotions. A study keeps these and the numbers of the others. They are chosen from all results of
-the study if none are kept, which is so after a load or a user's write, and if the border has left
-them, which takes many results in a row that are better than all kept ones, or worse. Both give the
-promotions of `archive.queue.successive_halving.promotable`.
+promotions. A study keeps these results, and the number of the others. They are chosen again from
+all results where none are kept (after a load, or a user's write), or where the border has left them
+(after many results in a row on one side). Either way, the promotions equal
+`archive.queue.successive_halving.promotable`.
 """
 
 from __future__ import annotations
@@ -177,9 +173,10 @@ def _study(row: Mapping[str, Any]) -> RungStudy | None:
     if rungs is None:
         return None
 
-    constraints = map(
-        Constraint, *(row[name] or () for name in ("constrained", "operators", "bounds"))
-    )
+    names = row["constrained"] or ()
+    operators = row["operators"] or ()
+    bounds = row["bounds"] or ()
+    constraints = map(Constraint, names, operators, bounds)
     maximise = row["direction"] == "maximise"
     objective = row["objective"]
     return RungStudy(rungs, maximise, objective, tuple(constraints), borders=row["borders"])

@@ -73,7 +73,10 @@ class DecisionFeatures(EmbeddedDistance):
         )
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return half of the operation of each place, then the ranks; nothing for absent places.
+        """Return one mapping for each place, then one for each ranked place.
+
+        The operation at a place is a coordinate of 0.5: two networks that differ there differ in
+        two coordinates, so that their L1 distance is 1. The mapping of an absent place is empty.
 
         Raises:
             InvalidArchitectureError: The network has no slots.
@@ -107,7 +110,7 @@ class ChoiceFeatures(EmbeddedDistance):
         return ("choices:places", "choices:ranks", "choices:counts")
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return half of each operation at its place, the ranks, and the counts.
+        """Return a coordinate of 0.5 for each place and operation, the ranks, and the counts.
 
         Raises:
             InvalidArchitectureError: The space has slots, and the network is not a member of it.

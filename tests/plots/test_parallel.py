@@ -23,10 +23,12 @@ def size(*values):
 
 def shown(settings, decisions=None, names=(), **sizes):
     """Return the axes of results with these hyperparameters as columns by name."""
-    columns = hyperparameters._together(hyperparameters._own(settings), decisions or {}, sizes)
+    columns = hyperparameters._together(
+        hyperparameters._hyperparameter_columns(settings), decisions or {}, sizes
+    )
     return {
         name: list(column.values)
-        for name, column in hyperparameters._shown("study", columns, names).items()
+        for name, column in hyperparameters._select("study", columns, names).items()
     }
 
 
@@ -61,7 +63,7 @@ def test_equal_names_are_told_apart():
         name: AxisColumn("decision", ["a", "b"], ["a", "b"]) for name in ("width", "depth")
     }
     columns = hyperparameters._together(
-        hyperparameters._own([{"width": 4}]), decisions, {"depth": size(1, 2)}
+        hyperparameters._hyperparameter_columns([{"width": 4}]), decisions, {"depth": size(1, 2)}
     )
     assert list(columns) == ["width", "width (decision)", "depth", "depth (size)"]
 

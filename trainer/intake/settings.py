@@ -31,7 +31,7 @@ class AttributeConversion:
         self._symbol = symbol
 
     def of(self, node: fx.Node, parameter: OperationParameter, value: Any) -> Any:
-        """Return the attribute of one argument; None if it says nothing.
+        """Return the attribute of one argument.
 
         Raises:
             UsageError: It depends on a size that is not the batch, or is of a kind that no
@@ -145,7 +145,8 @@ def _write(expression: Any, symbol: str) -> str | None:
     name = type(expression).__name__
     if not expression.args:
         text = str(expression).replace(symbol, BATCH)
-        return f"({text})" if text.startswith("-") else text
+        # A fraction binds less than a power or a further division.
+        return f"({text})" if text.startswith("-") or "/" in text else text
 
     parts = [_write(part, symbol) for part in expression.args]
     if any(part is None for part in parts):

@@ -65,12 +65,15 @@ class BestSoFar:
 
     @property
     def steps(self) -> tuple[Floats, Floats]:
-        """Corners (s,), (s,) of the step line of `best`: as many as improvements, and the end."""
+        """Corners (s,), (s,) of the step line of `best`: the improvements, then the last result.
+
+        Empty where no result is comparable.
+        """
         rows = self.improvements
-        ends = slice(len(self.best) - 1, len(self.best) if len(rows) else len(self.best) - 1)
-        return np.concatenate([self.x[rows], self.x[ends]]), np.concatenate(
-            [self.best[rows], self.best[ends]]
-        )
+        if len(rows):
+            rows = np.append(rows, len(self.best) - 1)
+
+        return self.x[rows], self.best[rows]
 
     @property
     def improvements(self) -> Integers:

@@ -144,12 +144,14 @@ def check_feasible(results: Sequence[RecordedResults]) -> None:
     """Check that some result with a value meets the constraints of its study.
 
     Raises:
-        UsageError: It is so; the message names the constraints.
+        UsageError: There are values, and no result with one meets them; the message names them.
     """
     valued = [~np.isnan(result.value) for result in results]
-    if any(values.any() for values in valued) and not any(
+    has_value = any(values.any() for values in valued)
+    has_feasible = any(
         (values & result.feasible).any() for values, result in zip(valued, results, strict=True)
-    ):
+    )
+    if has_value and not has_feasible:
         names = ", ".join(repr(result.study.name) for result in results)
         limits: dict[str, None] = {}
         for result in results:

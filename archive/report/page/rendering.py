@@ -82,7 +82,7 @@ def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
         numeric=len(columns) - 3,
         rows=list(_rows(report)),
         results=len(report.results),
-        environment=list(_load_templates(report)),
+        environment=list(_environment_facts(report)),
         failures=report.failures,
         commands=report.commands,
     )
@@ -282,7 +282,8 @@ def _number(value: Any, form: str = "") -> Cell:
     return Cell(form.format(value) if form else short(value), f"{value:.7g}")
 
 
-def _load_templates(report: StudyReport) -> Iterator[tuple[str, str]]:
+def _environment_facts(report: StudyReport) -> Iterator[tuple[str, str]]:
+    """Yield each property of the environment with its values, and counts if it has several."""
     for name, values in report.environment.items():
         shown = []
         for value, count in values[:MOST_VALUES]:
