@@ -502,7 +502,8 @@ def test_ranges_are_short():
 
 @pytest.mark.whole
 def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
-    plot = pytest.importorskip("archive.searches.comparison.plot")
+    from archive.searches.comparison import plot
+
     pytest.importorskip("matplotlib")
     other = replace(job, contestant=plan.contestant("random"))
     rows = standings.standings(
