@@ -51,7 +51,7 @@ Statistical analysis with missing data, 2002, section 7.4.)
 The posterior is the conjugate one (normal inverse gamma), its prediction a Student t of which mean
 and variance are returned. Networks that are never promoted are below the ones that the line is
 fitted to, where its slope may differ: the standard deviation TURN t s is added there. The constants
-were chosen on NAS-Bench-101 and NAS-Bench-201 (`docs/benchmarks.md`).
+were chosen on NAS-Bench-101 and NAS-Bench-201 (`docs/benchmarks-log.md`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ The scores are standardised, not transformed by the models' `log-regret`. Few sc
 best one, where `log-regret` resolves most: unrelated sources have evidence by chance more often,
 and related ones have it later. Evidence under both transforms delays related sources as well.
 Without it, sources are hardly more behind a cold start than a cold start with other draws is
-(docs/benchmarks.md).
+(docs/benchmarks-log.md).
 
 The Bayes factor tells sources apart better than the leave-one-out density of the stacked models
 does. After ten evaluations of TransNAS-Bench-101, E has a median of 4.4 nats from scene to object
