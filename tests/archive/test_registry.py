@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -117,3 +119,55 @@ def test_the_list_reports_a_taken_name_and_a_class_that_is_no_agent(install, mon
     assert "'nasbot' of r_wrong 1.0 is not used: a built-in agent has this name" in shown.stderr
     rows = {row["agent"]: row for row in json.loads(shown.stdout)["agents"]}
     assert "the agent 'wrong' of r_wrong 1.0 must be an Agent, got" in rows["wrong"]["summary"]
+
+
+WITHOUT_EXTRAS = """
+import sys
+for name in sys.argv[1].split():
+    sys.modules[name] = None
+
+import click
+from click.testing import CliRunner
+
+from archive import agents, kernels, spaces
+from archive.cli.main import archive
+from archive.errors import ArchiveError
+
+space = spaces.get("nasbench201")
+for name in agents.names():
+    try:
+        agents.get(name, space)
+    except ArchiveError as error:
+        print(name, error)
+
+for name in kernels.names():
+    kernels.get(name)
+
+
+def helps(command, words):
+    result = CliRunner().invoke(archive, [*words, "--help"])
+    assert result.exit_code == 0, (words, result.exception)
+    if isinstance(command, click.Group):
+        with click.Context(command) as context:
+            for name in command.list_commands(context):
+                helps(command.get_command(context, name), [*words, name])
+
+
+helps(archive, [])
+"""
+EXTRAS = (
+    "accelerate lightning matplotlib mcp mlflow onnx onnxscript optuna pandas py2neo "
+    "pytorch_lightning ray resvg_py starlette tensorboard timm transformers uvicorn wandb yaml"
+)
+
+
+def test_without_the_extras_agents_and_commands_load_or_name_their_extra() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, EXTRAS], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    refused = dict(line.split(" ", 1) for line in run.stdout.splitlines())
+    for name in ("tpe", "gp-optuna"):
+        assert "pip install 'nas-archive[bench]'" in refused.pop(name)
+
+    assert all("space" in message for message in refused.values()), refused
