@@ -16,11 +16,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
-from archive.store.records import StateName
+from archive.store.properties import METRIC, from_json, with_prefix
+from archive.store.records import State, StateName, is_cancelled
+from archive.store.studies.rows import Row, read_rows
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.store.records import Evaluation, Proposal
 
 FlatRow = dict[str, Any]
 """A row with a column for each metric and hyperparameter."""
@@ -140,10 +141,9 @@ def rows_of(archive: Archive, study: str) -> list[ExportItem]:
         UnknownNameError: There is no study of this name.
     """
     name = archive.studies.get(study).name
-    results = {
-        evaluation.id: evaluation for evaluation in archive.studies.evaluations(name, curves=False)
-    }
-    return [_row(proposal, results.get(proposal.id)) for proposal in archive.proposals.list(name)]
+    rows = archive.connection.read(lambda tx: read_rows(tx, _COLUMNS, study=name))
+    items = [_item(name, row) for row in rows]
+    return sorted(items, key=lambda item: item.number)
 
 
 def flat(rows: Sequence[ExportItem]) -> list[FlatRow]:
@@ -273,47 +273,63 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _row(proposal: Proposal, result: Evaluation | None) -> ExportItem:
+_AS_STORED = (
+    "proposal",
+    "number",
+    "architecture",
+    "agent",
+    "acquisition",
+    "mean",
+    "std",
+    "fidelity",
+    "worker",
+    "reason",
+    "value",
+    "epochs",
+    "seconds",
+    "seed",
+    "device",
+    "hardware",
+    "answered_from",
+)
+_COLUMNS = (
+    *_AS_STORED,
+    "state",
+    "priority",
+    "attempts",
+    "proposed",
+    "started",
+    "finished",
+    "partial",
+    "metrics",
+    "hyperparameters",
+)
+"""Columns of a row (`archive.store.studies.rows`)."""
+
+
+def _item(study: str, row: Row) -> ExportItem:
     # A promoted proposal has the result of its last rung.
+    values = dict(zip(_COLUMNS, row, strict=True))
+    state = State(values["state"])
     return ExportItem(
-        study=proposal.study,
-        proposal=proposal.id,
-        number=proposal.number,
-        state=proposal.state.label,
-        cancelled=proposal.cancelled,
-        architecture=proposal.architecture_key,
-        agent=proposal.agent,
-        acquisition=proposal.acquisition,
-        mean=proposal.mean,
-        std=proposal.std,
-        priority=proposal.priority,
-        fidelity=proposal.fidelity,
-        attempts=proposal.attempts,
-        worker=proposal.worker,
-        reason=proposal.reason,
-        created=_time(proposal.created),
-        started=_time(proposal.started),
-        finished=_time(proposal.finished),
-        value=None if result is None else result.value,
-        epochs=None if result is None else result.epochs,
-        seconds=None if result is None else result.seconds,
-        seed=None if result is None else result.seed,
-        device=None if result is None else result.device,
-        hardware=None if result is None else result.hardware,
-        answered_from=None if result is None else result.answered_from,
-        partial=result is not None and result.partial,
-        metrics={} if result is None else _sort_names(result.metrics),
-        hyperparameters=_sort_names(proposal.hyperparameters),
+        study=study,
+        **{name: values[name] for name in _AS_STORED},
+        state=state.label,
+        cancelled=is_cancelled(state, values["reason"]),
+        priority=values["priority"] or 0.0,
+        attempts=values["attempts"] or 0,
+        created=_time(values["proposed"]),
+        started=_time(values["started"]),
+        finished=_time(values["finished"]),
+        partial=bool(values["partial"]),
+        metrics=with_prefix(METRIC, dict(values["metrics"] or ())),
+        hyperparameters=dict(sorted(from_json(values["hyperparameters"]).items())),
     )
 
 
 def row_names() -> list[str]:
     """Return the columns of a row but metrics and hyperparameters."""
     return [field.name for field in fields(ExportItem) if field.name not in MAPS]
-
-
-def _sort_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: values[name] for name in sorted(values)}
 
 
 def _time(milliseconds: int | None) -> str | None:

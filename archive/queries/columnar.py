@@ -29,6 +29,7 @@ from archive.store import result_columns
 from archive.store.properties import METRIC
 from archive.store.result_columns import StudyResults
 from archive.store.studies import studies
+from archive.store.studies.rows import NETWORK
 from archive.values import is_duration
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def frontier(
     connection: Connection, params: Parameters, deadline: float = math.inf
 ) -> QueryResult | None:
     """Answer `frontier`."""
-    names = [result_columns.NETWORK + params["cost"], METRIC + params["cost"]]
+    names = [NETWORK + params["cost"], METRIC + params["cost"]]
     names += [params["cost"]] if params["cost"] in ("value", "seconds", "epochs") else []
     every = connection.read(studies.within)
     trained = params["cost"] == "seconds"

@@ -18,13 +18,6 @@ WITH p.number / 1000 AS part, collect([p.number, parent.key, m.operations]) AS r
 RETURN rows
 """
 
-CURVES_OF_PROPOSALS = """
-UNWIND $ids AS id
-MATCH (p:Proposal {id: id})-[:RESULTED_IN]->(e:Evaluation)
-RETURN p.number AS number, [name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]] AS curve
-ORDER BY number
-"""
-
 DETAILS_OF_PROPOSAL = """
 MATCH (p:Proposal {id: $id})
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)

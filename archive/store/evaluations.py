@@ -28,6 +28,7 @@ from archive.store.properties import (
 )
 from archive.store.records import Direction, Evaluation, Result, State, sign
 from archive.store.result_columns import StudyResults
+from archive.store.studies.rows import COLUMNS
 from archive.values import whole_number
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class Evaluations:
         Without `curves`, theirs are empty.
         """
         query = OF_TASK.format(
-            evaluation="properties(e)" if curves else result_columns.WITHOUT_CURVES
+            evaluation=COLUMNS["evaluation" if curves else "evaluation_without_curves"]
         )
         evaluations = self._read(query, task=task, space=space, protocol=protocol)
         return sorted(

@@ -1,15 +1,9 @@
-"""Results of studies as columns, read from their nodes at each call.
-
-    number, agent, architecture, mean, …          of the proposals
-    value, seconds, metric_accuracy, …            of the evaluations
-    space, network_params, operations, motifs     of the networks
-    evaluation, hyperparameters, code             whole evaluations and networks, as stored on their nodes
-    evaluation_without_curves                     evaluations without their learning curves, which are most of them
+"""Results of studies as columns of the read model (`archive.store.studies.rows`), and the texts
+`operations` and `motifs` of their networks.
 
 Nothing is cached: the next call returns a value that any client has changed in the database. Only
-the requested columns are read, a thousand proposals in one list, because both servers and the
-driver spend more time on a row than on its
-content: about 10 µs a result for a few numbers, 30 µs for a whole evaluation.
+the requested columns are read, in about 10 µs a result for a few numbers, 30 µs for a whole
+evaluation.
 """
 
 from __future__ import annotations
@@ -19,13 +13,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture import compact
 from archive.architecture.graph import Architecture
 from archive.errors import QueryError
-from archive.store.properties import METRIC, plain, quoted
+from archive.store.properties import METRIC, plain
+from archive.store.studies.rows import OF_PROPOSALS, read_rows
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -37,19 +32,9 @@ Row = dict[str, Any]
 Column = list[Any]
 Columns = dict[str, Column]
 
-OF_PROPOSALS = (
-    "number",
-    "agent",
-    "architecture",
-    "functional_key",
-    "mean",
-    "std",
-    "based_on",
-    "hyperparameters",
-    "rung_constrained",
-)
-NETWORK = "network_"
-"""Prefix of the columns that are properties of networks."""
+_ALWAYS = ("number", "id", "agent", "functional_key", "based_on", "resultless_state")
+_NUMBER = _ALWAYS.index("number")
+_ID = _ALWAYS.index("id")
 
 STUDIES = """
 UNWIND $studies AS name
@@ -59,26 +44,6 @@ MATCH (s)-[:ON]->(t:Task)
 RETURN name AS study, s.objective AS objective, s.direction AS direction, t.name AS task, t.protocol AS protocol
 ORDER BY study
 """
-
-# Proposals are found by a property, not through the study node: ArcadeDB may see no relationships
-# of a node for an instant while another transaction commits a write to it, and all searches write
-# to the node of their study.
-ROWS = """
-MATCH (p:Proposal {{study: $study}})
-USING INDEX SEEK p:Proposal(study)
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-{network}WITH p.number / 1000 AS part,
-     collect([p.number, e.id, p.agent, p.functional_key, p.based_on, {state}, {columns}]) AS rows
-RETURN rows
-"""
-# Columns that are missing after a minute do not come: see `archive.store.snapshots`.
-STATE_WITHOUT_RESULT = """
-CASE WHEN e IS NULL AND (p.state IN ['WAITING', 'RUNNING', 'FAILED'] OR p.finished > timestamp() - 60000)
-     THEN p.state END
-"""
-WITHOUT_CURVES = "[name IN keys(e) WHERE NOT name STARTS WITH 'curve_' | [name, e[name]]]"
-"""Names and values of the properties of an evaluation `e`; of a curve, the server sends nothing."""
-OF_NETWORK = "MATCH (p)-[:OF]->(a:Architecture)\n"
 
 AT_ONCE = 100
 """Studies that one transaction reads.
@@ -164,67 +129,27 @@ def read_within(
 
 
 def _study_results(tx: ManagedTransaction, about: Row, names: Sequence[str]) -> StudyResults:
-    parts = tx.run(_query(names), study=about["study"])
-    unsorted = chain.from_iterable(part["rows"] for part in parts)
-    rows = sorted(unsorted, key=lambda row: int(row[0]))
-    done = [row for row in rows if row[1] is not None]
-    columns = {"number": [row[0] for row in done]}
-    for position, name in enumerate(names, 6):
-        convert = _CONVERSIONS.get(name)
-        columns[name] = (
-            [row[position] for row in done]
-            if convert is None
-            else [convert(row[position]) for row in done]
-        )
+    selected = list(dict.fromkeys([*_ALWAYS, *names]))
+    stored = [_OF_CODE.get(name, (name, None)) for name in selected]
+    rows = read_rows(tx, [column for column, _ in stored], study=about["study"])
+    rows.sort(key=itemgetter(_NUMBER))
+    done = [row for row in rows if row[_ID] is not None]
+    columns: Columns = {}
+    for name in ("number", *names):
+        position = selected.index(name)
+        _, convert = stored[position]
+        columns[name] = [row[position] for row in done]
+        if convert is not None:
+            columns[name] = list(map(convert, columns[name]))
 
-    of_proposals = [
-        (position, name) for position, name in enumerate(names, 6) if name in OF_PROPOSALS
-    ]
     others = []
     for row in rows:
-        if row[1] is None:
-            _, _, agent, key, basis, state, *_ = row
-            about_proposal = {
-                "agent": agent,
-                "functional_key": key,
-                "based_on": basis,
-                "state": state,
-            }
-            others.append(
-                {
-                    "number": row[0],
-                    **{name: row[position] for position, name in of_proposals},
-                    **about_proposal,
-                }
-            )
+        if row[_ID] is None:
+            every = dict(zip(selected, row, strict=True))
+            other = {name: every[name] for name in selected if name in OF_PROPOSALS}
+            others.append({**other, "state": every["resultless_state"]})
 
     return StudyResults(**about, columns=columns, others=others)
-
-
-def _query(names: Sequence[str]) -> str:
-    """Return the query that reads these columns."""
-    expressions = [_expression(name) for name in names]
-    of_network = any(expression.startswith("a.") for expression in expressions)
-    network = OF_NETWORK if of_network else ""
-    return ROWS.format(
-        network=network, state=STATE_WITHOUT_RESULT, columns=", ".join([*expressions, "null"])
-    )
-
-
-def _expression(name: str) -> str:
-    if name in OF_PROPOSALS:
-        return f"p.{name}"
-
-    if name in ("operations", "motifs"):
-        return "a.code"
-
-    if name in ("space", "code"):
-        return f"a.{name}"
-
-    if name.startswith(NETWORK):
-        return f"a.{quoted(name.removeprefix(NETWORK))}"
-
-    return _OF_EVALUATION.get(name) or f"e.{quoted(name)}"
 
 
 @lru_cache(maxsize=2**18)
@@ -237,12 +162,12 @@ def _motifs_text(code: str) -> str:
     return _SEPARATOR.join(motifs(compact.decode("", "", "", code)))
 
 
-_OF_EVALUATION = {"evaluation": "properties(e)", "evaluation_without_curves": WITHOUT_CURVES}
-_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
-    "operations": _operations_text,
-    "motifs": _motifs_text,
-    "evaluation_without_curves": dict,
+_OF_CODE: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
+    "operations": ("code", _operations_text),
+    "motifs": ("code", _motifs_text),
+    "evaluation_without_curves": ("evaluation_without_curves", dict),
 }
+"""Columns that are computed from another column."""
 
 
 def operations(network: Architecture) -> list[str]:

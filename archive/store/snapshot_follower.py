@@ -21,69 +21,63 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive.store.properties import plain, proposal_id
+from archive.store.properties import proposal_id
 from archive.store.records import State, Study
 from archive.store.snapshots import (
     COLUMNS,
-    HALF,
-    HALF_SECONDS,
-    SNAPSHOT,
-    VIEW,
     ProposalView,
     Snapshot,
     incumbent_of,
+    read_views,
     snapshot_of,
     view_of,
 )
+from archive.store.studies.rows import HALF_SECONDS, RESULT, SOME, columns_of
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
     from archive.database.connection import Connection
 
-# One row for each open proposal, or one without a proposal. The next free number is null after a
-# load or a user's query (`archive.queue.admission`).
+# Without open proposals, one row of nulls. The next free number is null after a load or a user's
+# query (`archive.queue.admission`).
 POLL = f"""
 MATCH (s:Study {{name: $name}})
 USING INDEX SEEK s:Study(name)
 OPTIONAL MATCH (p:Proposal {{open: $name}})
 USING INDEX SEEK p:Proposal(open)
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH s, p, e, {HALF} AS half
-RETURN s.budget AS budget, s.created AS study_created, s.config AS config, s.next_number AS next,
-       s.rewritten AS rewritten, timestamp() AS now, {COLUMNS}
+{RESULT}
+WITH s, collect({columns_of(COLUMNS)}) AS rows
+RETURN s.budget AS budget, s.created AS created, s.config AS config, s.next_number AS next,
+       s.rewritten AS rewritten, timestamp() AS now, rows
 """
 
-SOME = f"""
-UNWIND $ids AS id
-MATCH (p:Proposal {{id: id}})
-USING INDEX SEEK p:Proposal(id)
-{VIEW}
-"""
+_ID = COLUMNS.index("proposal")
 
 REREAD_SECONDS = 5.0
 """Minimum time between two reads of the whole study by a follower."""
 REREAD_SHARE = 0.02
 """Largest share of the time that these reads take."""
 
-Row = Mapping[str, Any]
+About = Mapping[str, Any]
+"""Columns of the study."""
 Change = tuple[ProposalView | None, ProposalView]
 """A view as it was, None for a new proposal, and as it is."""
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """Rows of one read.
+    """Views of one read.
 
     Attributes:
         about: Columns of the study.
-        rows: Rows of proposals: all, or those that may have changed.
-        asked: Numbers of the proposals that were read by id, and have no row if they do not exist.
+        views: Views of proposals: all, or those that may have changed.
+        asked: Numbers of the proposals that were read by id, and have no view if they do not exist.
         whole: Whether all proposals were read.
     """
 
-    about: Row
-    rows: Sequence[Row]
+    about: About
+    views: Sequence[ProposalView]
     asked: frozenset[int] = frozenset()
     whole: bool = False
 
@@ -118,7 +112,7 @@ class SnapshotFollower:
         self._unsettled: set[int] = set()
         self._absent: set[int] = set()  # unsettled numbers that had no proposal at the last read
         self._next = 0  # number after the last one that may exist
-        self._about: Row | None = None
+        self._about: About | None = None
         self._snapshot: Snapshot | None = None
         self._due = -math.inf
 
@@ -155,24 +149,27 @@ class SnapshotFollower:
         return self._snapshot
 
     def _read(self, tx: ManagedTransaction, whole: bool) -> _Reading | None:
-        """Return the rows that the next snapshot needs; None without the study."""
-        rows = plain(tx.run(POLL, name=self._name))
-        if not rows:
+        """Return the views that the next snapshot needs; None without the study."""
+        record = tx.run(POLL, name=self._name).single()
+        if record is None:
             return None
 
-        about = rows[0]
-        free = rows[0]["next"]
+        about = dict(record)
+        rows = about.pop("rows")
+        free = about["next"]
         if whole or self._is_stale(about):
-            return _Reading(about, plain(tx.run(SNAPSHOT, name=self._name)), whole=True)
+            return _Reading(about, read_views(tx, study=self._name), whole=True)
 
-        opened = [row for row in rows if row["id"] is not None]
+        views = [view_of(row) for row in rows if row[_ID] is not None]
         new = range(self._next, self._next if free is None else free)
-        asked = (self._unsettled | {*new}) - {row["number"] for row in opened}
+        asked = (self._unsettled | {*new}) - {view.number for view in views}
         ids = [proposal_id(self._name, number) for number in sorted(asked)]
-        some = plain(tx.run(SOME, ids=ids)) if ids else []
-        return _Reading(about, [*opened, *some], frozenset(asked))
+        if ids:
+            views += read_views(tx, SOME, ids=ids)
 
-    def _is_stale(self, about: Row) -> bool:
+        return _Reading(about, views, frozenset(asked))
+
+    def _is_stale(self, about: About) -> bool:
         """Return whether the views are not those of the study any more, or are due to be read
         again.
         """
@@ -184,9 +181,9 @@ class SnapshotFollower:
         if free is not None and free < self._next:
             return True
 
-        return any(about[name] != last[name] for name in ("study_created", "rewritten"))
+        return any(about[name] != last[name] for name in ("created", "rewritten"))
 
-    def _study(self, about: Row) -> Study:
+    def _study(self, about: About) -> Study:
         """Return the record of the study, which is read again where more than its budget has
         changed.
         """
@@ -194,7 +191,7 @@ class SnapshotFollower:
         if last is None or self._snapshot is None:
             return self._get()
 
-        if any(about[name] != last[name] for name in ("study_created", "config")):
+        if any(about[name] != last[name] for name in ("created", "config")):
             return self._get()
 
         study = self._snapshot.study
@@ -204,7 +201,7 @@ class SnapshotFollower:
         """Update the views, and return those that are new or have changed, and whether some exist
         no longer.
         """
-        views = {view.number: view for view in map(view_of, reading.rows)}
+        views = {view.number: view for view in reading.views}
         free = reading.about["next"] or 0
         expected = range(free) if reading.whole else reading.asked
         absent = set(expected) - views.keys()

@@ -16,52 +16,39 @@ from typing import TYPE_CHECKING, Any
 
 from archive.constraints import violation
 from archive.errors import UnknownNameError
-from archive.store.properties import CURVE, EPOCH, METRIC, from_json, latest, plain, with_prefix
+from archive.store.properties import CURVE, EPOCH, METRIC, from_json, latest, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
+from archive.store.studies.rows import ALL, SOME, Row, read_rows
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
     from archive.database.connection import Connection
 
-# A reader may see a part of a commit: the state of a proposal without its evaluation. Such a
-# proposal counts as running. If the evaluation is still missing a minute later, a user's query has
-# deleted it.
-HALF_SECONDS = 60
-HALF = (
-    "e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - "
-    f"{1000 * HALF_SECONDS}"
+COLUMNS = (
+    "proposal",
+    "number",
+    "settled_state",
+    "architecture",
+    "functional_key",
+    "agent",
+    "hyperparameters",
+    "acquisition",
+    "mean",
+    "std",
+    "attempts",
+    "rung",
+    "worker",
+    "reason",
+    "started",
+    "finished",
+    "value",
+    "epochs",
+    "seconds",
+    "metrics",
+    "curve",
 )
-
-COLUMNS = """
-p.id AS id, p.number AS number, CASE WHEN half THEN 'RUNNING' ELSE p.state END AS state,
-p.architecture AS architecture, p.functional_key AS functional_key, p.agent AS agent,
-p.hyperparameters AS hyperparameters,
-p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.rung AS rung,
-p.worker AS worker, p.reason AS reason, p.started AS started, p.finished AS finished,
-e.value AS value, e.epochs AS epochs, e.seconds AS seconds,
-[name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics,
-[name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
-"""
-
-VIEW = f"""
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p, e, {HALF} AS half
-RETURN {COLUMNS}
-ORDER BY number
-"""
-
-SNAPSHOT = f"""
-MATCH (p:Proposal {{study: $name}})
-USING INDEX SEEK p:Proposal(study)
-{VIEW}
-"""
-
-ONE = f"""
-MATCH (p:Proposal {{id: $id}})
-USING INDEX SEEK p:Proposal(id)
-{VIEW}
-"""
+"""Columns of a view (`archive.store.studies.rows`)."""
 
 
 @dataclass(frozen=True)
@@ -190,11 +177,11 @@ def read_view(connection: Connection, id_: str) -> ProposalView:
     Raises:
         UnknownNameError: There is no such proposal.
     """
-    rows = connection.read(lambda tx: tx.run(ONE, id=id_).data())
-    if not rows:
+    views = connection.read(lambda tx: read_views(tx, SOME, ids=[id_]))
+    if not views:
         raise UnknownNameError("proposal", id_, (), "archive study show lists those of a study")
 
-    return view_of(rows[0])
+    return views[0]
 
 
 def read_snapshot(connection: Connection, study: Study) -> Snapshot:
@@ -204,7 +191,15 @@ def read_snapshot(connection: Connection, study: Study) -> Snapshot:
 
 def snapshot_within(tx: ManagedTransaction, study: Study) -> Snapshot:
     """Read the proposals of a study within a transaction."""
-    return snapshot_of(study, map(view_of, plain(tx.run(SNAPSHOT, name=study.name))))
+    return snapshot_of(study, read_views(tx, study=study.name))
+
+
+def read_views(tx: ManagedTransaction, choice: str = ALL, **parameters: Any) -> list[ProposalView]:
+    """Return the views of proposals within a transaction, by number; arguments as for
+    `read_rows`.
+    """
+    views = map(view_of, read_rows(tx, COLUMNS, choice, **parameters))
+    return sorted(views, key=lambda view: view.number)
 
 
 def snapshot_of(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
@@ -219,7 +214,6 @@ def snapshot_of(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
 
 
 _AS_READ = (
-    "id",
     "number",
     "agent",
     "acquisition",
@@ -235,11 +229,12 @@ _AS_READ = (
 )
 
 
-def view_of(row: Mapping[str, Any]) -> ProposalView:
+def view_of(values: Row) -> ProposalView:
     """Return the view of a proposal from a row of `COLUMNS`."""
+    row = dict(zip(COLUMNS, values, strict=True))
     curve = with_prefix(CURVE, dict(row["curve"]))
     epochs = curve.pop(EPOCH, [])
-    state = State(row["state"])
+    state = State(row["settled_state"])
     last = latest(curve)
     # A promoted proposal has the result of its last rung, and a longer curve, which stays where it
     # is given up.
@@ -249,6 +244,7 @@ def view_of(row: Mapping[str, Any]) -> ProposalView:
     recorded = [] if row["epochs"] is None else [row["epochs"]]
     return ProposalView(
         **{name: row[name] for name in _AS_READ},
+        id=row["proposal"],
         state=state,
         rung=row["rung"] or 0,
         hyperparameters=from_json(row["hyperparameters"]),

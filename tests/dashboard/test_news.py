@@ -9,10 +9,10 @@ import pytest
 
 from archive.dashboard import news as module
 from archive.dashboard.feeds.studies import StudiesFeed
+from archive.dashboard.feeds.study import NUMBER, STATE, VALUE
 from archive.dashboard.news import News
 from archive.errors import UnknownNameError
 from archive.store.records import Objective, Result
-from archive.store.studies.rows import NUMBER, STATE, VALUE
 from tests.support.stores import cells, evaluate, propose, suggest
 
 pytestmark = pytest.mark.every_server

@@ -33,12 +33,11 @@ from archive.store import (
     evaluations,
     lineage,
     metric_names,
-    result_columns,
     snapshot_follower,
     snapshots,
     weights,
 )
-from archive.store.studies import deletion, studies
+from archive.store.studies import deletion, rows, studies
 from tests.archive.test_layout import MODULES
 from tests.support import ROOT
 from tests.support.stores import cells, propose
@@ -80,10 +79,10 @@ STATEMENTS = {
     **{f"lock: {label.lower()}": statements.lock_statement(label) for label in statements.KEYS},
     "weights": completion.WEIGHTS,
     "imported results": evaluations.IMPORT,
-    "results of a study": result_columns._query(["value", "space"]),
-    "snapshot of a study": snapshots.SNAPSHOT,
+    "results of a study": rows.select(["value", "space"]),
+    "snapshot of a study": rows.select(snapshots.COLUMNS),
     "a look at a study": snapshot_follower.POLL,
-    "changed proposals": snapshot_follower.SOME,
+    "changed proposals": rows.select(snapshots.COLUMNS, rows.SOME),
     "a study": studies.READ_ONE,
     "a study and its sources": evaluations.WITH_SOURCES,
     "delete proposals of a study": deletion.BATCH_OF_PROPOSALS,
@@ -99,7 +98,7 @@ STATEMENTS = {
     "paused trainings": promotions.PAUSED,
     "promoted proposals": promotions.PROMOTED,
     "a worker": workers.BEAT,
-    "trainings on the page": study.RUNNING,
+    "trainings on the page": rows.select(study.RUN, rows.RUNNING),
     "curves of trainings": curves.CURVES_IN_TRAINING,
     **{f"load: {name.lower()}": getattr(dump_statements, name) for name in LOADED},
 }

@@ -18,6 +18,7 @@ from archive.store import result_columns
 from archive.store.evaluations import Evaluations
 from archive.store.properties import evaluation_from
 from archive.store.records import Result, State
+from archive.store.studies import rows
 from tests.support.stores import Suggestion, answer, cells, study, suggest
 
 COLUMNS = ["value", "architecture", "metric_accuracy", "motifs"]
@@ -116,13 +117,13 @@ def test_tables_of_evaluations_read_no_curves(archive, monkeypatch):
         return built[-1]
 
     monkeypatch.setattr("archive.store.evaluations.evaluation_from", building)
-    for read in (frames.evaluations, study_rows.rows_of):
-        assert len(read(archive, "one")) in (24, 25)
+    for names in ("one", None):
+        assert len(frames.evaluations(archive, names)) == 24
         assert len(built) == 24 and not any(each.curve for each in built)
         built.clear()
 
-    frames.evaluations(archive)
-    assert len(built) == 24 and not any(each.curve for each in built)
+    assert len(study_rows.rows_of(archive, "one")) == 25
+    assert "curve_" not in rows.select(study_rows._COLUMNS) and not built
 
 
 @pytest.mark.every_server

@@ -197,10 +197,17 @@ def test_a_look_reads_what_is_open_or_has_changed(archive, monkeypatch):
     read = []
 
     def view_of(row):
-        read.append(row["number"])
-        return snapshots.view_of(row)
+        view = snapshots.view_of(row)
+        read.append(view.number)
+        return view
+
+    def read_views(*choice, **parameters):
+        views = snapshots.read_views(*choice, **parameters)
+        read.extend(view.number for view in views)
+        return views
 
     monkeypatch.setattr(snapshot_follower, "view_of", view_of)
+    monkeypatch.setattr(snapshot_follower, "read_views", read_views)
 
     def numbers():
         read.clear()

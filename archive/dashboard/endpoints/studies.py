@@ -14,36 +14,33 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.dashboard.endpoints.inputs import archive_of, choice, integer, named_study, news_of
-from archive.dashboard.feeds.study import ABOUT, RUNS, StudyFeed
-from archive.dashboard.wire import binary_response, json_response, table
-from archive.errors import UsageError
-from archive.queries.proposals import (
-    CURVES_OF_PROPOSALS,
-    DETAILS_OF_PROPOSAL,
-    FAILED,
-    VALUES_OF_NETWORKS,
-    WAITING,
-)
-from archive.queue import backlog, event_log, workers
-from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
-from archive.store.records import sign
-from archive.store.snapshots import read_view
-from archive.store.studies.rows import (
+from archive.dashboard.feeds.study import (
+    ABOUT,
+    COSTS,
     FEASIBLE_AT,
     FIELDS,
     NUMBER,
     OF_OBJECTIVES,
+    RUNS,
     STATE,
     VALUE,
-    Row,
+    StudyFeed,
 )
+from archive.dashboard.wire import binary_response, json_response, table
+from archive.errors import UsageError
+from archive.queries.proposals import DETAILS_OF_PROPOSAL, FAILED, VALUES_OF_NETWORKS, WAITING
+from archive.queue import backlog, event_log, workers
+from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
+from archive.store.records import sign
+from archive.store.snapshots import read_view
+from archive.store.studies.rows import SOME, Row, read_rows
 
 STATES = ("WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAILED")
 """States in the order of their numbers in the column `state`."""
 NUMBERS = {
     **dict.fromkeys(("value", "finished"), "f8"),
     **dict.fromkeys(
-        ("mean", "std", "epochs", "seconds", "params", "flops", "latency_ms", "peak_memory_bytes"),
+        ("mean", "std", "epochs", "seconds", *COSTS),
         "f4",
     ),
     "feasible": "f4",
@@ -73,17 +70,15 @@ def _points(request: Request) -> Response:
 
 def _table_of(feed: StudyFeed, version: str) -> bytes:
     rows = list(feed.rows.values())
-    places = {name: index for index, name in enumerate(FIELDS)}
 
     def column(name: str) -> list[Any]:
-        index = places[name]
-        return [row[index] for row in rows]
+        return list(map(itemgetter(FIELDS.index(name)), rows))
 
     of_agents = column("agent")
     agents = sorted({name for name in of_agents if name is not None})
     numbers = {name: index for index, name in enumerate(agents)} | {None: 0}
     states = {name: index for index, name in enumerate(STATES)}
-    kinds = {**NUMBERS, **dict.fromkeys([*OF_OBJECTIVES][: len(feed.study.further)], "f8")}
+    kinds = {**NUMBERS, **dict.fromkeys(OF_OBJECTIVES[: len(feed.study.further)], "f8")}
     return table(
         {
             "version": version,
@@ -108,7 +103,7 @@ def _table_of(feed: StudyFeed, version: str) -> bytes:
 def _proposals(request: Request) -> Response:
     """Return a page of the table of proposals, sorted and chosen by the server."""
     order = choice(request, "order", ("asc", "desc"), "asc")
-    by = choice(request, "sort", tuple(FIELDS), "number")
+    by = choice(request, "sort", FIELDS, "number")
     offset = integer(request, "offset", 0)
     limit = integer(request, "limit", PAGE, least=1, most=LARGEST_PAGE)
     state = choice(request, "state", ("", *STATES), "")
@@ -126,9 +121,7 @@ def _proposals(request: Request) -> Response:
     )
 
 
-_SEARCHED = [
-    list(FIELDS).index(name) for name in ("number", "architecture", "agent", "worker", "reason")
-]
+_SEARCHED = list(map(FIELDS.index, ("number", "architecture", "agent", "worker", "reason")))
 
 
 def _found(rows: Iterable[Row], state: str, find: str) -> list[Row]:
@@ -150,7 +143,7 @@ def _part(
 
     Rows without a value come last in either order.
     """
-    column = list(FIELDS).index(by)
+    column = FIELDS.index(by)
     present = [row for row in rows if row[column] is not None and row[column] == row[column]]
     if 10 * end < len(present):
         # The first rows of many are found in a fraction of the time that it takes to sort all.
@@ -176,17 +169,18 @@ def _curves(request: Request) -> Response:
         numbers = _numbers(asked) if asked else _best(feed, count)
 
     ids = [proposal_id(study.name, number) for number in numbers[:MOST_CURVES]]
-    rows = (
-        archive_of(request).connection.read(lambda tx: tx.run(CURVES_OF_PROPOSALS, ids=ids).data())
-        if ids
-        else []
-    )
+    rows: list[Row] = []
+    if ids:
+        rows = archive_of(request).connection.read(
+            lambda tx: read_rows(tx, ("number", "result_curve"), SOME, evaluated=True, ids=ids)
+        )
+
     curves = []
-    for row in rows:
-        curve = with_prefix(CURVE, dict(row["curve"]))
+    for number, lists in sorted(rows, key=itemgetter(0)):
+        curve = with_prefix(CURVE, dict(lists))
         epochs = curve.pop(EPOCH, [])
         if epochs:
-            curves.append({"number": row["number"], "epochs": epochs, "curve": curve})
+            curves.append({"number": number, "epochs": epochs, "curve": curve})
 
     return json_response({"objective": study.objective, "curves": curves})
 

@@ -1,8 +1,7 @@
 """Feed of one study: its proposals as rows, what runs, and how far it is.
 
-The first look reads all proposals with results, a thousand in one list (as
-`archive.store.result_columns`, and for the same reason), and then the others, which are the missing
-numbers. Later ones read what may have changed only, whatever the size of the study:
+The first look reads all proposals with results, and then the others, which are the missing numbers.
+Later ones read what may have changed only, whatever the size of the study:
 
 - the open proposals, by the index of claims;
 - new ones, by their numbers, which have no gaps;
@@ -20,32 +19,27 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from itertools import chain, islice
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.metric_names import units_of
-from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
+from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
 from archive.store.studies import studies
-from archive.store.studies.creation import constraint_lists, objective_names
+from archive.store.studies.creation import MOST_OBJECTIVES
 from archive.store.studies.registered_agents import agent_names
 from archive.store.studies.rows import (
-    AGENT,
+    ALL,
     COUNT,
     EXTENT,
-    FEASIBLE_AT,
-    FIELDS,
-    NUMBER,
-    REASON,
+    OPEN,
     RUNNING,
-    STATE,
-    VALUE,
-    WHOLE_AT,
+    SOME,
     Row,
-    select_all,
-    select_open,
-    select_some,
+    parameters_of,
+    read_rows,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +48,49 @@ if TYPE_CHECKING:
 ABOUT = "about"
 RUNS = "running"
 """Keys of the two entries that are no rows."""
+
+OF_OBJECTIVES = tuple(f"objective_{index + 1}" for index in range(1, MOST_OBJECTIVES))
+"""Fields of the objectives beside the first one, whose field is `value`."""
+FIELDS = (
+    "number",
+    "state",
+    "value",
+    "mean",
+    "std",
+    "agent",
+    "architecture",
+    "epochs",
+    "seconds",
+    "finished",
+    "params",
+    "flops",
+    "latency_ms",
+    "peak_memory_bytes",
+    "rung",
+    "worker",
+    "reason",
+    "answered_from",
+    *OF_OBJECTIVES,
+    "feasible",
+    "whole",
+)
+"""Fields of a row, in their order."""
+NUMBER, STATE, VALUE = map(FIELDS.index, ("number", "state", "value"))
+AGENT, REASON, FEASIBLE_AT, WHOLE_AT = map(FIELDS.index, ("agent", "reason", "feasible", "whole"))
+COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
+"""Fields that are metrics of these names."""
+RUN = (
+    "number",
+    "architecture",
+    "agent",
+    "worker",
+    "started",
+    "attempts",
+    "mean",
+    "std",
+    "curve",
+)
+"""Columns of a running proposal (`archive.store.studies.rows`)."""
 
 AT_ONCE = 10_000
 """Number of proposals without a result that one statement reads."""
@@ -124,7 +161,7 @@ class StudyFeed(Feed):
             whole = whole or count != len(self.rows)
 
         self._study, start = study, self._extent.get("next") or 0
-        running = self._connection.read(lambda tx: tx.run(RUNNING, study=self.name).data())
+        running = self._connection.read(lambda tx: read_rows(tx, RUN, RUNNING, study=self.name))
         rows = (
             self._read_all(extent.get("next"))
             if whole
@@ -136,7 +173,7 @@ class StudyFeed(Feed):
                 self._agents[row[AGENT]] = None
 
         entries: dict[Any, Any] = dict(rows)
-        entries[RUNS] = [_run(row) for row in running]
+        entries[RUNS] = list(map(_run, sorted(running, key=itemgetter(0))))
         entries[ABOUT] = self._about()
         return entries
 
@@ -165,27 +202,22 @@ class StudyFeed(Feed):
 
     def _read_all(self, free: int | None) -> dict[int, Row | None]:
         begin = time.monotonic()
-        further = len(self.study.further)
-        read = {}
-        for row in self._rows(select_all(further, evaluated=free is not None), study=self.name):
-            read[row[NUMBER]] = row
+        rows = self._rows(ALL, evaluated=free is not None, study=self.name)
+        read = {row[NUMBER]: row for row in rows}
 
         missing = [
             proposal_id(self.name, number) for number in range(free or 0) if number not in read
         ]
         for index in range(0, len(missing), AT_ONCE):
-            read |= {
-                row[NUMBER]: row
-                for row in self._rows(select_some(further), ids=missing[index : index + AT_ONCE])
-            }
+            for row in self._rows(SOME, ids=missing[index : index + AT_ONCE]):
+                read[row[NUMBER]] = row
 
         changed: dict[int, Row | None] = {}
-        changed |= (
-            {number: row for number, row in read.items() if self.rows.get(number) != row}
-            if self.rows
-            else read
-        )
-        changed |= {number: None for number in self.rows if number not in read}
+        for number, row in read.items():
+            if self.rows.get(number) != row:
+                changed[number] = row
+
+        changed |= dict.fromkeys(number for number in self.rows if number not in read)
         self.rows = dict(sorted(read.items()))
         others = [row for row in self.rows.values() if row[STATE] != "COMPLETE"]
         self._counts = Counter(map(_kind, others)) + Counter(complete=len(read) - len(others))
@@ -196,15 +228,14 @@ class StudyFeed(Feed):
         return changed
 
     def _read_some(self, free: int | None, start: int) -> dict[int, Row | None]:
-        further = len(self.study.further)
-        rows = self._rows(select_open(further), study=self.name)
+        rows = self._rows(OPEN, study=self.name)
         now = {int(row[NUMBER]) for row in rows}
         numbers = (
             set().union(*self._lately, range(start, free or start), self._some_doubtful()) - now
         )
         self._lately.append(now | set(range(start, free or start)))
         ids = [proposal_id(self.name, number) for number in sorted(numbers)]
-        rows += self._rows(select_some(further), ids=ids) if ids else []
+        rows += self._rows(SOME, ids=ids) if ids else []
         changed: dict[int, Row | None] = {}
         for row in rows:
             number = int(row[NUMBER])
@@ -229,12 +260,17 @@ class StudyFeed(Feed):
         self._recheck.rotate(-len(some))
         return some
 
-    def _rows(self, query: str, **parameters: Any) -> list[Row]:
-        parameters |= {**constraint_lists(self.study), "objectives": objective_names(self.study)}
-        read = self._connection.read(
-            lambda tx: [part["rows"] for part in tx.run(query, **parameters)]
+    def _rows(self, choice: str, *, evaluated: bool = False, **parameters: Any) -> list[Row]:
+        """Return rows of `FIELDS`; objectives that the study lacks are None."""
+        columns = dict.fromkeys(OF_OBJECTIVES, "nothing") | {name: METRIC + name for name in COSTS}
+        for field, objective in zip(OF_OBJECTIVES, self.study.further, strict=False):
+            columns[field] = METRIC + objective.name
+
+        names = [columns.get(field, field) for field in FIELDS]
+        parameters |= parameters_of(self.study)
+        return self._connection.read(
+            lambda tx: read_rows(tx, names, choice, evaluated=evaluated, **parameters)
         )
-        return [tuple(row) for row in chain.from_iterable(read)]
 
     def _improve(self, rows: Iterable[Row]) -> None:
         better = sign(self.study.direction)
@@ -289,10 +325,11 @@ class StudyFeed(Feed):
         }
 
 
-def _run(row: Mapping[str, Any]) -> dict[str, Any]:
-    curve = with_prefix(CURVE, dict(row["curve"]))
+def _run(row: Row) -> dict[str, Any]:
+    run = dict(zip(RUN, row, strict=True))
+    curve = with_prefix(CURVE, dict(run["curve"]))
     epochs = curve.pop(EPOCH, [])
-    return {**row, "curve": curve, "epochs": epochs}
+    return {**run, "curve": curve, "epochs": epochs}
 
 
 def _kind(row: Row) -> str:

@@ -41,7 +41,7 @@ from archive.plots.data.results import (
 from archive.spaces.choices import Choices
 from archive.store.properties import from_json
 from archive.store.records import Direction, Study
-from archive.store.result_columns import NETWORK
+from archive.store.studies.rows import NETWORK
 from archive.values import is_number
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from archive.queries.hypervolume import find_front
 from archive.store.metric_names import COST_METRICS
 from archive.store.properties import METRIC
 from archive.store.records import Direction, sign
-from archive.store.result_columns import NETWORK
+from archive.store.studies.rows import NETWORK
 from archive.values import is_number
 
 if TYPE_CHECKING:

@@ -1,55 +1,204 @@
-"""Rows of a study: one row a proposal with its result, the read model of live tables and plots.
+"""Read model of a study: one row a proposal, with the result that it led to.
 
-A statement returns a thousand rows in one list, as `archive.store.result_columns` does, because both
-servers and the driver spend more time on a row than on its content.
+Snapshots, columns of results, exports, data frames and the page select columns of it by name
+(`COLUMNS`; the others are properties of evaluations and networks, see `select`):
+
+    read_rows(tx, ("number", "state", "value"), study=name)      all proposals of a study
+    read_rows(tx, ("number", "value"), SOME, ids=ids)            some of any studies
+
+Rows come in no order: their readers sort them by `number`, because ArcadeDB sorts in its heap. A
+row without a result has None in the columns of results. Times are milliseconds since 1970 by the
+server's clock, durations seconds, values in the task's own unit; `mean` and `std` are of the score,
+which is larger for better networks.
+
+A statement returns a thousand rows in one list, because both servers and the driver spend more time
+on a row than on its content: about 10 µs a row of a few numbers. Proposals are found by a property,
+not through the study's node: ArcadeDB may see no relationships of a node for an instant while
+another transaction commits a write to it, and all searches write to the node of their study.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, LiteralString
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, LiteralString
 
-from archive.store.studies.creation import MOST_OBJECTIVES, feasible_in, whole_in
+from archive.store.properties import quoted
+from archive.store.studies.creation import (
+    constraint_lists,
+    feasible_in,
+    objective_names,
+    whole_in,
+)
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.store.records import Study
 
 Row = tuple[Any, ...]
 
-OF_OBJECTIVES: Mapping[str, LiteralString] = {
-    f"objective_{index + 1}": f"e['metric_' + $objectives[{index}]]"
-    for index in range(1, MOST_OBJECTIVES)
-}
-"""Values of the objectives beside the first one, whose value is `value`."""
+ALL = """
+MATCH (p:Proposal {study: $study})
+USING INDEX SEEK p:Proposal(study)
+"""
+SOME = """
+UNWIND $ids AS id
+MATCH (p:Proposal {id: id})
+USING INDEX SEEK p:Proposal(id)
+"""
+# States in a list, because ArcadeDB would seek by state, through the entries of all studies
+# (`archive.queue.claims`).
+OPEN = """
+MATCH (p:Proposal {open: $study})
+USING INDEX SEEK p:Proposal(open)
+WHERE p.state IN ['WAITING', 'RUNNING']
+"""
+RUNNING = """
+MATCH (p:Proposal {open: $study})
+USING INDEX SEEK p:Proposal(open)
+WHERE p.state IN ['RUNNING']
+"""
+"""Choices of proposals: all of `$study`, those with `$ids`, the open and the running ones."""
 
-FIELDS: Mapping[str, LiteralString] = {
-    "number": "p.number",
-    "state": "p.state",
-    "value": "e.value",
-    "mean": "p.mean",
-    "std": "p.std",
-    "agent": "p.agent",
-    "architecture": "p.architecture",
-    "epochs": "e.epochs",
-    "seconds": "e.seconds",
-    "finished": "p.finished",
-    "params": "e.metric_params",
-    "flops": "e.metric_flops",
-    "latency_ms": "e.metric_latency_ms",
-    "peak_memory_bytes": "e.metric_peak_memory_bytes",
-    "rung": "p.rung",
-    "worker": "p.worker",
-    "reason": "p.reason",
-    "answered_from": "e.answered_from",
-    **OF_OBJECTIVES,
-    # Parameters stand for the study's node: these queries start from proposals, and it would cost a
-    # look-up each.
-    "feasible": f"coalesce({feasible_in('$')}, false)",
-    "whole": f"coalesce({whole_in('$')}, false)",
-}
-"""Fields of a row with their places in the database."""
+RESULT = "OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)"
 
-NUMBER, STATE, VALUE = (list(FIELDS).index(name) for name in ("number", "state", "value"))
-AGENT, REASON, FEASIBLE_AT, WHOLE_AT = (
-    list(FIELDS).index(name) for name in ("agent", "reason", "feasible", "whole")
+# A reader may see a part of a commit: the state of a proposal without its evaluation. If the
+# evaluation is still missing a minute later, a user's query has deleted it.
+HALF_SECONDS = 60
+_LATELY = f"p.finished > timestamp() - {1000 * HALF_SECONDS}"
+
+OF_PROPOSALS = (
+    "number",
+    "state",
+    "architecture",
+    "functional_key",
+    "agent",
+    "request",
+    "based_on",
+    "acquisition",
+    "mean",
+    "std",
+    "priority",
+    "fidelity",
+    "hyperparameters",
+    "rung",
+    "rung_constrained",
+    "attempts",
+    "worker",
+    "reason",
+    "started",
+    "finished",
 )
+"""Columns that are properties of proposals."""
+
+COLUMNS: Mapping[str, LiteralString] = MappingProxyType(
+    {
+        "proposal": "p.id",
+        "proposed": "p.created",
+        "agent_seconds": "p.seconds",
+        # The lists of a training so far, and the lists of a result.
+        "curve": "[name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]]",
+        "result_curve": "[name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]]",
+        "metrics": "[name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]]",
+        "evaluation": "properties(e)",
+        "evaluation_without_curves": (
+            "[name IN keys(e) WHERE NOT name STARTS WITH 'curve_' | [name, e[name]]]"
+        ),
+        # The state; a proposal that lacks its result for an instant is still running.
+        "settled_state": (
+            f"CASE WHEN e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND {_LATELY} "
+            "THEN 'RUNNING' ELSE p.state END"
+        ),
+        # The state of a proposal without a result; None where a user has deleted the result.
+        "resultless_state": (
+            "CASE WHEN e IS NULL AND "
+            f"(p.state IN ['WAITING', 'RUNNING', 'FAILED'] OR {_LATELY}) THEN p.state END"
+        ),
+        # Whether the result meets the constraints, and has a finite value of each objective.
+        # Parameters (`parameters_of`) stand for the study's node, which would cost a look-up each.
+        "feasible": f"coalesce({feasible_in('$')}, false)",
+        "whole": f"coalesce({whole_in('$')}, false)",
+        "space": "a.space",
+        "code": "a.code",
+        "nothing": "null",
+    }
+)
+"""Columns that are computed, or have another name than their property, in Cypher."""
+
+NETWORK = "network_"
+"""Prefix of the columns that are properties of networks."""
+
+
+def select(names: Sequence[str], choice: str = ALL, *, evaluated: bool = False) -> str:
+    """Return the statement of rows.
+
+    Args:
+        names: Columns of a row: names in `COLUMNS` or `OF_PROPOSALS`, `network_` and a property of
+            the network, or any other property of the evaluation (`value`, `metric_accuracy`).
+            Columns of networks leave out proposals whose networks a user has deleted.
+        choice: Choice of proposals.
+        evaluated: Whether to leave out proposals without a result: ArcadeDB needs half the time
+            without OPTIONAL.
+    """
+    result = RESULT.removeprefix("OPTIONAL ") if evaluated else RESULT
+    of_network = any(_expression(name).startswith("a.") for name in names)
+    network = "MATCH (p)-[:OF]->(a:Architecture)\n" if of_network else ""
+    return f"""{choice}{result}
+{network}WITH p.number / 1000 AS part, collect({columns_of(names)}) AS rows
+RETURN rows
+"""
+
+
+def columns_of(names: Sequence[str]) -> str:
+    """Return the expression of a row in Cypher: columns of a proposal `p`, its evaluation `e` and
+    its network `a`.
+    """
+    return f"[{', '.join(map(_expression, names))}]"
+
+
+def read_rows(
+    tx: ManagedTransaction,
+    names: Sequence[str],
+    choice: str = ALL,
+    *,
+    evaluated: bool = False,
+    **parameters: Any,
+) -> list[Row]:
+    """Return rows within a transaction, each in the order of `names`.
+
+    Args:
+        tx: Transaction.
+        names: As for `select`, as are `choice` and `evaluated`.
+        choice: Choice of proposals.
+        evaluated: Whether to leave out proposals without a result.
+        parameters: `study` or `ids`, as the choice needs, and `parameters_of` for the columns
+            `feasible` and `whole`.
+    """
+    rows: list[Row] = []
+    for part in tx.run(select(names, choice, evaluated=evaluated), parameters):
+        rows += map(tuple, part["rows"])
+
+    return rows
+
+
+def parameters_of(study: Study) -> dict[str, Any]:
+    """Return the parameters of the columns `feasible` and `whole`."""
+    return {**constraint_lists(study), "objectives": objective_names(study)}
+
+
+def _expression(name: str) -> str:
+    if name in COLUMNS:
+        return COLUMNS[name]
+
+    if name in OF_PROPOSALS:
+        return f"p.{name}"
+
+    if name.startswith(NETWORK):
+        return f"a.{quoted(name.removeprefix(NETWORK))}"
+
+    return f"e.{quoted(name)}"
+
 
 EXTENT = """
 MATCH (s:Study {name: $study})
@@ -61,66 +210,3 @@ RETURN s.created AS created, s.budget AS budget, s.next_number AS next, s.rewrit
 COUNT = (
     "MATCH (p:Proposal {study: $study}) USING INDEX SEEK p:Proposal(study) RETURN count(p) AS count"
 )
-
-# In a list, because ArcadeDB would seek by state, through the entries of all studies
-# (`archive.queue.claims`).
-RUNNING = """
-MATCH (p:Proposal {open: $study})
-USING INDEX SEEK p:Proposal(open)
-WHERE p.state IN ['RUNNING']
-RETURN p.number AS number, p.architecture AS architecture, p.agent AS agent, p.worker AS worker,
-       p.started AS started, p.attempts AS attempts, p.mean AS mean, p.std AS std,
-       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
-ORDER BY number
-"""
-
-
-def select_all(further: int, *, evaluated: bool) -> LiteralString:
-    """Return the statement of all rows of `$study`.
-
-    Args:
-        further: Number of objectives beside the first one; reading three properties by a computed
-            name adds a sixth to the time of all others.
-        evaluated: Whether to leave out proposals without a result: ArcadeDB needs half the time
-            without OPTIONAL.
-    """
-    match: LiteralString = "MATCH" if evaluated else "OPTIONAL MATCH"
-    return f"""
-MATCH (p:Proposal {{study: $study}})
-USING INDEX SEEK p:Proposal(study)
-{match} (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p.number / 1000 AS part, {_collect(further)} AS rows
-RETURN rows
-"""
-
-
-def select_some(further: int) -> LiteralString:
-    """Return the statement of the rows with `$ids`."""
-    return f"""
-UNWIND $ids AS id
-MATCH (p:Proposal {{id: id}})
-USING INDEX SEEK p:Proposal(id)
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN {_collect(further)} AS rows
-"""
-
-
-def select_open(further: int) -> LiteralString:
-    """Return the statement of the waiting and running rows of `$study`."""
-    return f"""
-MATCH (p:Proposal {{open: $study}})
-USING INDEX SEEK p:Proposal(open)
-WHERE p.state IN ['WAITING', 'RUNNING']
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN {_collect(further)} AS rows
-"""
-
-
-def _collect(further: int) -> LiteralString:
-    """Return the expression of a list of rows; objectives that the study lacks are null."""
-    unused = list(OF_OBJECTIVES)[further:]
-    values: list[LiteralString] = []
-    for name, value in FIELDS.items():
-        values.append("null" if name in unused else value)
-
-    return f"collect([{', '.join(values)}])"
