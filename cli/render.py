@@ -51,8 +51,8 @@ GAP = 3
 LONG_WORD = 8
 """Length of a word up to which it is never folded; words of the first column, which names the rows,
 never are."""
-_PLACE = re.compile(r"[a-z][a-z0-9+.-]*://|~?/|\.{1,2}/", re.IGNORECASE)
-"""Beginning of an address or a path, which is copied as a whole and never folded."""
+_COPIED = re.compile(r"[a-z][a-z0-9+.-]*://|~?/|\.{1,2}/|[0-9a-f]{32}$", re.IGNORECASE)
+"""Beginning of an address or a path, or a whole key, which is copied and never folded."""
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Write JSON to stdout instead of text."
@@ -389,7 +389,7 @@ def _print(to: Console, parts: Sequence[Part], wrap: bool, lines: bool = False) 
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
     """Return the width of each column in cells; None if the table is too wide.
 
-    Every column gets the width of its longest word, addresses and paths included. The rest is
+    Every column gets the width of its longest word; keys, addresses and paths count. The rest is
     shared equally, but no column gets more than it lacks: the columns of the longest texts are
     folded first.
 
@@ -435,7 +435,7 @@ def _least(column: Sequence[str], named: bool) -> int:
     widths = [1]
     for text in column:
         for word in text.split():
-            whole = named or _PLACE.match(word)
+            whole = named or _COPIED.match(word)
             widths.append(cell_len(word) if whole else min(cell_len(word), LONG_WORD))
 
     return max(widths)

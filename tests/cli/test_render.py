@@ -117,6 +117,27 @@ def test_an_address_is_on_one_line_of_any_terminal(capsys, monkeypatch, show, wi
     assert PATH in capsys.readouterr().out
 
 
+KEY = "fedcba9876543210" * 2
+
+
+@pytest.mark.parametrize(
+    ("width", "address"),
+    [
+        (80, "~/weights/digits.safetensors"),
+        (120, "file:///home/somebody/.archive/weights/digits.safetensors"),
+        (120, PATH),
+    ],
+)
+def test_a_key_is_on_one_line_beside_an_address(capsys, monkeypatch, width, address):
+    monkeypatch.setattr(
+        render, "console", lambda file: render.Console(file=file, width=width, force_terminal=True)
+    )
+    columns = ("number", "architecture", "accuracy", "epochs", "seconds", "weights")
+    print_table(columns, [(1, KEY, 0.912, 9, 12.5, address), (2, KEY, 0.9, 9, 12.5, None)])
+    out = capsys.readouterr().out
+    assert out.count(KEY) == 2 and address in out
+
+
 def test_lines_of_a_long_value_begin_below_each_other(capsys, monkeypatch):
     monkeypatch.setattr(
         render, "console", lambda file: render.Console(file=file, width=30, force_terminal=True)
