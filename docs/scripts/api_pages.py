@@ -8,6 +8,7 @@ the build needs neither torch nor a database.
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[2]
 SECTION = "API"
 FOLDER = "api"
+PART = os.environ.get("ARCHIVE_DOCS_PART", "archive")
+"""The package whose pages are made, with the packages below it; all by default."""
 
 
 def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
@@ -42,8 +45,9 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def packages() -> list[str]:
-    """Return the dotted names of the package and of all packages below it, in order."""
-    return sorted(_dotted(file.parent) for file in _sources() if file.name == "__init__.py")
+    """Return the dotted names of `PART` and of all packages below it, in order."""
+    names = sorted(_dotted(file.parent) for file in _sources() if file.name == "__init__.py")
+    return [name for name in names if f"{name}.".startswith(f"{PART}.")]
 
 
 def modules(package: str) -> list[str]:
