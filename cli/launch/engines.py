@@ -30,6 +30,9 @@ else:
     # Generic from click 8.4 on.
     BoundsType = ValueType = click.ParamType
 
+LOOK_SECONDS = 1.0
+"""Shortest time between two looks at the queue that a fleet follows."""
+
 _METAVARS = {
     "text": "TEXT",
     "texts": "TEXT",
@@ -420,7 +423,7 @@ def _follow(archive: Archive, keeper: FleetKeeper, fleet: TrainerFleet) -> None:
                     print_message(line)
 
             shown = lines
-            interruption.wait(max(1.0, keeper.launcher.poll_seconds))
+            interruption.wait(max(LOOK_SECONDS, keeper.launcher.poll_seconds))
             interruption.check()
 
 

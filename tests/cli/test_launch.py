@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from archive.cli.launch import engines
 from archive.cli.launch.engines import plan_fleet
 from archive.errors import LaunchError
 from archive.launchers import keeper, records, registry
@@ -23,6 +24,7 @@ from tests.support.stores import cells, propose
 @pytest.fixture
 def user(archive, store_settings, tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path / "stand-in")
+    monkeypatch.setattr(engines, "LOOK_SECONDS", 0.1)
     with shell(store_settings, tmp_path) as opened:
         yield opened
         opened.types("launch", "stop", "--all")

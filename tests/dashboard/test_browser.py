@@ -11,7 +11,7 @@ from archive import report
 from archive.store.records import Objective, Result
 from tests.dashboard.conftest import TOKEN
 from tests.support import wait_until
-from tests.support.chromium import needs_chromium
+from tests.support.chromium import SHORT_WAITS, needs_chromium
 from tests.support.stores import Suggestion, cells, evaluate, propose, study
 
 EVIL = "<img src=x onerror=document.title=1>"
@@ -63,7 +63,7 @@ def test_several_objectives_are_shown_and_grow(visit, archive):
     for value, loss in ((0.5, 3.0), (0.25, 4.0)):
         tell(value, loss)
 
-    page = visit("/study?study=study")
+    page = visit("/study?study=study", script=SHORT_WAITS)
     page.locator("#hypervolume", has_text="0.25").wait_for()
     page.get_by_text("loss (minimise)").first.wait_for()
     page.get_by_role("img", name="Results in two objectives, with the Pareto set").wait_for()

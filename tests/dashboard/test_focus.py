@@ -4,7 +4,7 @@ row."""
 import pytest
 
 from archive.store.records import Objective, Result
-from tests.support.chromium import needs_chromium
+from tests.support.chromium import SHORT_WAITS, needs_chromium
 from tests.support.stores import cells, evaluate, propose
 
 pytestmark = [pytest.mark.lasts(20), needs_chromium]
@@ -44,7 +44,7 @@ def test_a_choice_stays_open_while_results_arrive(visit, archive):
     trainer = Trainer(archive)
     trainer.report()
     trainer.complete()
-    page = visit("/study?study=study")
+    page = visit("/study?study=study", script=SHORT_WAITS)
     controls = [
         ("Curves", "select >> nth=0"),
         ("Value against cost", "select"),
@@ -59,9 +59,8 @@ def test_a_choice_stays_open_while_results_arrive(visit, archive):
         page.evaluate(MARK)
         page.get_by_text(trainer.report()).wait_for()
         page.locator("#best", has_text=trainer.complete()).wait_for()
-        # The parts in sight are drawn again one after another, those of several objectives after
-        # five seconds.
-        page.wait_for_timeout(6000 if heading == "Pareto set" else 500)
+        # The parts in sight are drawn again one after another, those of several objectives last.
+        page.wait_for_timeout(2000 if heading == "Pareto set" else 500)
         assert page.evaluate(IS_MARKED), heading
 
     # A choice changes the plot without a new control.
@@ -73,6 +72,7 @@ def test_a_choice_stays_open_while_results_arrive(visit, archive):
     assert page.get_by_label("metric", exact=True).input_value() == "train_loss"
 
 
+@pytest.mark.whole
 def test_a_button_of_a_row_keeps_the_focus_while_its_row_changes(visit, archive):
     propose(archive, cells(3))
     trainer = Trainer(archive)

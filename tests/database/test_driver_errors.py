@@ -14,6 +14,8 @@ from archive.database.connection import Connection
 from archive.errors import DamagedError, StoreUnavailableError
 from archive.settings import Settings
 
+pytestmark = pytest.mark.usefixtures("impatient_driver")
+
 
 @pytest.mark.parametrize(
     ("error", "passing"),

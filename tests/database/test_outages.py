@@ -23,9 +23,8 @@ from tests.support import whole
 from tests.support.faults.counters import add_once, count
 from tests.support.faults.proxy import relayed
 
-pytestmark = pytest.mark.dialect
 
-
+@pytest.mark.dialect
 def test_work_survives_an_outage(connection, address):
     with relayed(address) as (proxy, connected):
         connected.write(add_once("before"))
@@ -35,6 +34,7 @@ def test_work_survives_an_outage(connection, address):
         assert connected.read(count) == {"n": 2, "total": 2}
 
 
+@pytest.mark.dialect
 def test_a_line_cut_in_the_middle_of_work(connection, address):
     with relayed(address) as (proxy, connected):
         cut = []
@@ -52,6 +52,7 @@ def test_a_line_cut_in_the_middle_of_work(connection, address):
         assert connected.read(count) == {"n": 2, "total": 2}
 
 
+@pytest.mark.usefixtures("impatient_driver")
 def test_patience_has_an_end(connection, address):
     with relayed(address, patience=0.5) as (proxy, connected):
         proxy.end()
@@ -107,6 +108,7 @@ def test_the_embedded_server_stopped_under_many_threads(home):
 # Errors that name the way out
 
 
+@pytest.mark.usefixtures("impatient_driver")
 def test_no_server_answers(tmp_path):
     own = settings.load(home=tmp_path, uri="neo4j://127.0.0.1:1", password="p")
     with pytest.raises(StoreUnavailableError, match=r"neo4j://127.0.0.1:1.*ARCHIVE_DB") as caught:
@@ -115,6 +117,7 @@ def test_no_server_answers(tmp_path):
     assert caught.value.address == "neo4j://127.0.0.1:1"
 
 
+@pytest.mark.usefixtures("impatient_driver")
 def test_the_address_of_something_else(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -134,7 +137,7 @@ def test_the_address_of_something_else(tmp_path):
             )
 
 
-@pytest.mark.parametrize("scheme", ["bolt", "neo4j", "bolt+ssc"])
+@pytest.mark.parametrize("scheme", ["bolt", whole("neo4j"), whole("bolt+ssc")])
 def test_an_address_that_accepts_connections_and_never_answers(tmp_path, monkeypatch, scheme):
     monkeypatch.setattr(connections, "_CONNECT_SECONDS", 0.3)
     # The system accepts the connections of a listener that nothing reads.
@@ -156,6 +159,7 @@ def test_an_address_that_accepts_connections_and_never_answers(tmp_path, monkeyp
         assert time.monotonic() - begin < 10.0
 
 
+@pytest.mark.usefixtures("impatient_driver")
 def test_encryption_that_the_server_does_not_offer(address, tmp_path):
     host, port, user, password = address
     with pytest.raises(StoreUnavailableError):

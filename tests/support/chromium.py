@@ -18,6 +18,12 @@ needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"
 )
 
+SHORT_WAITS = """
+const original = window.setTimeout;
+window.setTimeout = (work, wait, ...rest) => original(work, Math.min(wait, 1000), ...rest);
+"""
+"""A script before those of a page: what is drawn every five seconds is drawn every second."""
+
 
 @contextmanager
 def chromium() -> Iterator[Any]:
