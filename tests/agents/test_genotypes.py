@@ -66,6 +66,7 @@ def test_any_history_leads_to_new_members(kind, cells, seed):
     check(agent, history, propose(agent, history, seed=seed), 2)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "settings", [{"preset": "paper"}, {"preset": "paper", "acquisition": "its"}, {}]
 )

@@ -126,7 +126,6 @@ def test_an_agent_that_had_no_proposal_is_asked_again_once_more_is_known(archive
     assert list(looks)[-1].counts[State.COMPLETE] == 6
 
 
-@pytest.mark.every_server
 def test_two_loops_share_one_budget(archive):
     study = open_study(archive, asked(), budget=6)
     with ThreadPoolExecutor(2) as pool:

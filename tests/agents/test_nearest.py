@@ -175,7 +175,6 @@ def test_what_cannot_be_asked(filled):
         similar(filled, "0" * 32)
 
 
-@pytest.mark.every_server
 def test_networks_that_the_kernel_refuses_are_counted(archive, home):
     chain = [Layer("ip"), *(Layer("relu", 8) for _ in range(400)), Layer("linear"), Layer("op")]
     long = Architecture("mlp", chain, [(at, at + 1) for at in range(len(chain) - 1)])

@@ -259,7 +259,6 @@ def test_queries_only_read_and_end_by_themselves(archive, served):
     assert client.post("/api/query", content=b"[1]").status_code == 400
 
 
-@pytest.mark.every_server
 def test_changes_exist_only_with_write(archive, served):
     propose(archive, cells(3))
     for action in ("stop", "cancel", "retry", "prioritise", "enqueue", "annotate"):

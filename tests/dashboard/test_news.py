@@ -15,8 +15,6 @@ from archive.errors import UnknownNameError
 from archive.store.records import Objective, Result
 from tests.support.stores import cells, evaluate, propose, suggest
 
-pytestmark = pytest.mark.every_server
-
 
 @pytest.fixture
 def news(archive):
@@ -75,6 +73,7 @@ def test_a_browser_is_told_each_change_once_in_its_last_form(archive, news):
     assert {row[NUMBER] for row in told(news, seen)[1]["rows"]} == {0, 1, 2}
 
 
+@pytest.mark.every_server
 def test_every_way_of_a_proposal_is_followed(archive, news):
     propose(archive, cells(2))
     seen, _ = told(news, 0)
@@ -178,6 +177,7 @@ def test_partial_results_are_the_best_until_there_is_a_whole_one(archive, news):
     assert best() == (2, 0.25)
 
 
+@pytest.mark.every_server
 def test_another_study_of_the_same_name_and_another_process_are_loaded_again(archive, news):
     evaluate(archive, [0.25, 0.75])
     seen, _ = told(news, 0)
@@ -194,6 +194,7 @@ def test_another_study_of_the_same_name_and_another_process_are_loaded_again(arc
     assert news.troubles(["study:study"]) == {}
 
 
+@pytest.mark.every_server
 def test_studies_and_workers_come_as_a_whole_first(archive, news):
     evaluate(archive, [0.25, 0.75])
     archive.proposals.register_worker("trainer", "host", "cpu")

@@ -41,6 +41,7 @@ def test_marks_of_direction_are_named(visit, archive):
     page.get_by_role("heading", name=r"left\u202eright\u2028below", exact=True).wait_for()
 
 
+@pytest.mark.whole
 def test_more_studies_than_a_comparison_has_are_refused_in_words(visit, archive):
     for at in range(8):
         evaluate(archive, [0.1 * at], f"study {at}")

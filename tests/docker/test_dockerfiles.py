@@ -117,6 +117,7 @@ def wheels(tmp_path_factory) -> Path:
     return folder / "wheels"
 
 
+@pytest.mark.whole
 def test_the_wheel_that_is_built_has_all_parts(wheels):
     (wheel,) = wheels.glob("*.whl")
     assert wheel.name.startswith(f"nas_archive-{__version__}-")
@@ -132,6 +133,7 @@ def test_the_wheel_that_is_built_has_all_parts(wheels):
     ]
 
 
+@pytest.mark.whole
 @each_file
 def test_the_wheel_is_installed_as_the_image_installs_it(path, wheels):
     (command,) = (command for command in commands(path) if command.startswith("pip install"))

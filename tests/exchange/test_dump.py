@@ -170,7 +170,6 @@ def test_from_one_server_to_the_other_and_back(archive, connection, home, tmp_pa
     assert dumped(archive, tmp_path / "third") == first
 
 
-@pytest.mark.every_server
 def test_a_study_brings_all_that_it_refers_to_and_no_more(archive, connection, file):
     fill(archive, "one", 0)
     fill(archive, "two", 3, agent="evolution")
@@ -231,7 +230,6 @@ def test_a_load_that_was_cut_off_is_healed_by_the_next(
     assert dumped(archive, file) == first
 
 
-@pytest.mark.every_server
 def test_a_load_that_was_cut_off_leaves_no_result_in_a_trainer_s_way(
     archive, connection, tmp_path, monkeypatch
 ):

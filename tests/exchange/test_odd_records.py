@@ -51,7 +51,6 @@ def promoted(archive):
     return "study#00002"
 
 
-@pytest.mark.every_server
 def test_the_result_of_a_later_rung_replaces_the_earlier_one(
     archive, connection, promoted, tmp_path
 ):

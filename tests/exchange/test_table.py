@@ -94,7 +94,6 @@ def test_every_network_is_an_evaluation_with_the_means_of_its_rows(archive, task
         assert details["flops"] == round(1e6 * mean("flops_millions"))
 
 
-@pytest.mark.every_server
 def test_an_import_goes_on_where_it_stopped(archive, connection, task, rows):
     assert imported(archive, task, 150) == 150
     imported(Archive(Forgetful(connection)), task)
@@ -146,6 +145,7 @@ def tables(draw):
     return "\n".join(map(",".join, lines)) + draw(st.sampled_from(["", "\n", "\n\n"]))
 
 
+@pytest.mark.whole
 @examples(4)
 @given(tables())
 @example("\n\narch_str,acc,params\n\n" + f"{codec.to_nasbench201(cells(1)[0])},1,-1\n,,\n")

@@ -10,6 +10,7 @@ from tests.support import WHOLE
 from tests.support.faults.chaos import STORES, Plan, run
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(16)
 @pytest.mark.parametrize("server", ["embedded"])
 def test_nothing_is_lost_or_doubled(tmp_path, server):

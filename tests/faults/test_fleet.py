@@ -30,6 +30,7 @@ from tests.support.faults.proxy import Proxy
 from tests.support.stores import cells, propose
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(12)
 def test_a_node_that_is_stopped_and_continued_doubles_nothing(archive, store_settings, tmp_path):
     """The node continues after its lease has ended, and another worker has the result."""
@@ -123,7 +124,6 @@ def test_a_frozen_database_keeps_no_trainer_from_stopping(
     assert archive.proposals.get(proposal.id).state in (State.RUNNING, State.WAITING)
 
 
-@pytest.mark.every_server
 @pytest.mark.parametrize(
     ("trainers", "seconds"),
     [

@@ -63,6 +63,7 @@ def complete(archive, study: str) -> int:
     return archive.studies.counts(study)[State.COMPLETE]
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(40)
 def test_a_node_that_dies_loses_and_doubles_nothing(user, archive, store_settings, tmp_path):
     queued(archive, tmp_path, 14)

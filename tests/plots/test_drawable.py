@@ -14,6 +14,7 @@ from archive.plots.data import hyperparameters
 from archive.plots.data.results import LARGEST, describe_undrawable
 from archive.plots.figures import files, style
 from archive.store.records import Objective, Result
+from tests.support import whole
 from tests.support.stores import Suggestion, cells, study
 
 KINDS = {
@@ -73,7 +74,7 @@ def notes(figure):
     return figure.get_supxlabel()
 
 
-@pytest.mark.parametrize("large", [1e308, LARGEST])
+@pytest.mark.parametrize("large", [1e308, whole(LARGEST)])
 def test_plots_leave_out_what_cannot_be_drawn(filled, large):
     archive = filled(large)
     for kind, count in KINDS.items():

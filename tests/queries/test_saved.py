@@ -19,8 +19,6 @@ from archive.store.evaluations import Evaluations
 from archive.store.records import Result
 from tests.support.stores import Repeat, Suggestion, answer, cells, study
 
-pytestmark = pytest.mark.every_server
-
 COUNT = 24
 CONV = "nor_conv_3x3"
 SKIP = "skip_connect"
@@ -65,6 +63,7 @@ def evaluate(archive, name, *steps, **settings):
         archive.proposals.complete(claim.id, claim.token, Result(value, seconds=100.0))
 
 
+@pytest.mark.every_server
 def test_best_per_operation(archive, table):
     found = rows(archive.named("best-per-operation", task="table"))
     operations = {layer.op for network, _, _ in table for layer in network.layers} - {"ip", "op"}
@@ -86,6 +85,7 @@ def test_best_per_operation(archive, table):
     )
 
 
+@pytest.mark.every_server
 @pytest.mark.parametrize("direction", ["maximise", "minimise"])
 def test_the_best_value_follows_the_direction_of_the_studies(archive, networks, direction):
     values = [0.5, 0.25, 0.75, 0.125]
@@ -157,6 +157,7 @@ def has_motif(network):
     )  # fmt: skip
 
 
+@pytest.mark.every_server
 def test_motif(archive):
     pool = cells(900)
     with_it = [network for network in pool if has_motif(network)][:6]
@@ -178,6 +179,7 @@ def test_motif(archive):
     assert (everything["motif"], everything["networks"]) == (False, 15)
 
 
+@pytest.mark.every_server
 @pytest.mark.parametrize(("direction", "sign"), [("maximise", 1), ("minimise", -1)])
 def test_lineage_and_operators(archive, networks, direction, sign):
     a, b, c, d, e = networks[:5]
@@ -385,12 +387,14 @@ def test_studies_of_different_objectives_on_one_task_are_separate(archive, netwo
     )
 
 
+@pytest.mark.every_server
 def test_the_lineage_of_a_network_without_parents(archive, networks):
     evaluate(archive, "one", ("random", Suggestion(networks[0]), 0.5, {}))
     (only,) = rows(archive.named("lineage", study="one"))
     assert (only["step"], only["architecture"], only["gain"]) == (0, networks[0].key, None)
 
 
+@pytest.mark.every_server
 def test_contributions(archive, networks):
     evaluate(
         archive,
@@ -439,6 +443,7 @@ def test_contributions(archive, networks):
     assert found == {"random": None, "nasbot": 0.5}
 
 
+@pytest.mark.every_server
 def test_duplicates(archive, networks):
     evaluate(
         archive, "one", *(("random", Suggestion(network), 0.5, {}) for network in networks[:3])
@@ -456,6 +461,7 @@ def test_duplicates(archive, networks):
     assert (row["answered"], row["seconds_saved"], row["trained_again"]) == (1, 100.0, 1)
 
 
+@pytest.mark.every_server
 def test_network_costs(archive, networks):
     costs = {"params": 5, "flops": 7, "latency_ms": 0.5, "latency_iqr_ms": 0.25, "latency_batch": 1}
     archive.studies.create(study("costs", direction="minimise"))
@@ -493,6 +499,7 @@ def test_network_costs(archive, networks):
     ]
 
 
+@pytest.mark.every_server
 @pytest.mark.parametrize(("direction", "sign"), [("maximise", 1), ("minimise", -1)])
 def test_calibration(archive, networks, direction, sign):
     errors = [0.05, -0.15, 0.25, 0.0]
@@ -511,6 +518,7 @@ def test_calibration(archive, networks, direction, sign):
     assert (row["mean_std"], row["within_1_std"], row["within_2_std"]) == (std, 0.5, 1.0)
 
 
+@pytest.mark.every_server
 def test_cost(archive, table, networks):
     evaluate(
         archive, "one", *(("random", Suggestion(network), 0.5, {}) for network in networks[:2])
@@ -574,6 +582,7 @@ def test_the_gain_of_an_operation_counts_each_child_once(archive, networks):
     assert mean == largest == pytest.approx(0.875 - 0.5)
 
 
+@pytest.mark.every_server
 def test_stale_workers(archive, connection, networks):
     evaluate(archive, "one", ("random", Suggestion(networks[0]), 0.5, {}))
     archive.proposals.create(
@@ -590,6 +599,7 @@ def test_stale_workers(archive, connection, networks):
     assert archive.named("stale-workers", seconds=1000).rows == []
 
 
+@pytest.mark.every_server
 @pytest.mark.parametrize("minimise", [False, True])
 def test_frontier(archive, table, minimise):
     better = (lambda a, b: a < b) if minimise else (lambda a, b: a > b)

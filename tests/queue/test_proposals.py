@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from archive.database import messages
 from archive.errors import UnknownNameError
 from archive.queue import workers
 from archive.queue.proposals import Proposals
@@ -13,7 +14,7 @@ from archive.queue.updates import Completion, Report
 from archive.store.architectures import Architectures
 from archive.store.records import Result, State, Study
 from tests.conftest import wipe
-from tests.support import examples
+from tests.support import WHOLE, examples
 from tests.support.stores import (
     Forgetful,
     Suggestion,
@@ -232,12 +233,17 @@ def test_a_study_that_was_made_again_under_its_name_is_claimed_by_its_new_rules(
         assert (claim.study.protocol, claim.study.budget) == (protocol, 5)
 
 
-@pytest.mark.every_server
-def test_results_and_reports_of_any_total_size_are_stored(archive):
+def test_results_and_reports_of_any_total_size_are_stored(archive, monkeypatch):
+    length = 110_000
+    if not WHOLE:
+        length //= 100
+        for name in ("LARGEST_BYTES", "PART_BYTES"):
+            monkeypatch.setattr(messages, name, getattr(messages, name) // 100)
+
     propose(archive, cells(8))
     claims = archive.proposals.claim_many("w", 8, study="study", lease_seconds=600.0, whole=True)
     # 8 x 3 MB: no server takes all of it in one message.
-    curve = {name: [index + 0.5 for index in range(110_000)] for name in ("loss", "accuracy")}
+    curve = {name: [index + 0.5 for index in range(length)] for name in ("loss", "accuracy")}
     assert (
         archive.proposals.settle([Report(each.id, each.token, curve) for each in claims])
         == [True] * 8

@@ -86,7 +86,6 @@ def filled(archive):
     return archive
 
 
-@pytest.mark.every_server
 def test_a_report_is_one_file_that_loads_nothing(filled):
     text = report.html(filled, ODD)
     page = Page(text)

@@ -298,6 +298,7 @@ def test_a_server_is_known_again_after_the_clock_was_set(standing, monkeypatch, 
     assert embedded.find(standing) is not None
 
 
+@pytest.mark.whole
 def test_a_copy_of_a_folder_has_a_server_of_its_own(running, home, tmp_path):
     remember(home, 1)
     copied = settings.load(home=tmp_path / "copy", environment=java_only())

@@ -239,8 +239,9 @@ SET s.constrained = ['flips', 'accuracy'], s.operators = ['<', '<='], s.bounds =
 """
 
 
-@pytest.mark.every_server
-@pytest.mark.parametrize("change", ["", PARTIAL, LIMITED])
+@pytest.mark.parametrize(
+    "change", [pytest.param("", marks=pytest.mark.every_server), PARTIAL, LIMITED]
+)
 def test_every_question_has_the_answer_of_its_text(archive, monkeypatch, change):
     # Three studies are read in two transactions.
     monkeypatch.setattr(result_columns, "AT_ONCE", 2)

@@ -170,7 +170,6 @@ def test_a_migration_that_was_cut_off_is_finished(bare):
     assert recorded(bare) == [migration.version for migration in schema.MIGRATIONS]
 
 
-@pytest.mark.every_server
 def test_a_newer_archive_is_refused(bare):
     schema.migrate(bare)
     newer = schema.MIGRATIONS[-1].version + 1
@@ -188,7 +187,6 @@ def test_a_newer_archive_is_refused(bare):
     assert sorted(run_query(bare, content).rows, key=str) == sorted(before, key=str)
 
 
-@pytest.mark.every_server
 def test_an_archive_of_a_development_version_is_refused(bare):
     run_query(bare, "CREATE (:SchemaMigration {version: 3, name: 'earlier'})", write=True)
     with pytest.raises(

@@ -124,7 +124,6 @@ def test_a_told_result_needs_no_budget(archive):
     assert small.record.budget == 2
 
 
-@pytest.mark.every_server
 def test_what_is_enqueued_comes_first_by_priority(archive, study):
     low, high, raised = (cells(3)[at] for at in range(3))
     study.enqueue(low, 1)

@@ -22,7 +22,6 @@ def study(archive):
     return agents.study(archive, "mine", "nasbench201", objective=NAMES, seed=1)
 
 
-@pytest.mark.every_server
 def test_values_are_told_in_order_by_name_or_beside_the_first(archive, study):
     a, b, c = study.ask("random", 3)
     assert study.tell(a, (0.5, 3.0, 1))

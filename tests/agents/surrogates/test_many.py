@@ -29,6 +29,7 @@ from archive.agents.surrogates.many.surrogate import (
 )
 from archive.agents.surrogates.many.trees import CrossFittedTrees
 from archive.store.records import Objective
+from tests.support import whole
 from tests.support.histories import observed
 
 pytestmark = pytest.mark.lasts(1)
@@ -246,7 +247,7 @@ def test_the_rival_knows_every_evaluation_of_its_networks(monkeypatch):
     assert fitted.process.observed == [CELLS[best].key] * (size - prefix)
 
 
-@pytest.mark.parametrize("factor", [1.0, -1.0])
+@pytest.mark.parametrize("factor", [whole(1.0), -1.0])
 def test_everywhere_all_networks_are_predicted_whatever_ranks_better(factor):
     many = [cell.functional for cell in SPACE.members()[: BLOCK + 500]]
     whole = surrogate(Stub(factor)).everywhere()
@@ -258,6 +259,7 @@ def test_everywhere_all_networks_are_predicted_whatever_ranks_better(factor):
     assert (posterior.variances[0, :100] > 0.9 * alone.variances[0]).all()
 
 
+@pytest.mark.whole
 def test_of_many_candidates_the_greatest_hypervolume_improvement_is_suggested():
     # A cheap network must not have the scores of promising ones, not even in the first ranking of
     # all.
@@ -295,6 +297,7 @@ def test_relevant_networks_are_the_best_the_latest_and_others():
     assert relevant(values[:7], 20).tolist() == list(range(7))
 
 
+@pytest.mark.whole
 def test_portfolio_searches_a_history_of_many_evaluations(monkeypatch):
     agent = agents.get("portfolio", SPACE, members=["subtrees"])
     for policies in (agent._exact, agent._noisy):
@@ -317,7 +320,7 @@ def test_a_memory_that_is_full_changes_no_prediction(fitted, monkeypatch):
     assert np.array_equal(again.posterior(CELLS[150:200]).means, expected.means)
 
 
-@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize("seed", [None, whole(1)])
 def test_up_to_the_threshold_proposals_are_those_without_trees(monkeypatch, seed):
     seen = observed(CELLS[:FIRST], SCORES[:FIRST].tolist())
     known = History(tuple(replace(one, seed=seed) for one in seen))

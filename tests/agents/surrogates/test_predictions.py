@@ -110,6 +110,7 @@ def test_agents_whose_candidates_are_few(cells, kind):
     assert (np.abs(measured - means) < 3.0 * np.std(scores[drawn])).all()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

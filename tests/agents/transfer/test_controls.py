@@ -65,6 +65,7 @@ def comparison(request, space):
     )
 
 
+@pytest.mark.whole
 def test_a_control_has_the_first_networks_of_its_cold_start_and_then_draws_others(
     archive, space, comparison
 ):

@@ -304,6 +304,7 @@ def answer(cell):
     return Result(score(cell))
 
 
+@pytest.mark.whole
 def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, space, monkeypatch):
     best = max(map(score, space.members()))
 

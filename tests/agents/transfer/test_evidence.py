@@ -128,6 +128,7 @@ def test_beyond_the_evaluations_of_which_sources_tell_something_no_evidence_is_c
     assert set(asked) == {len(seen)}
 
 
+@pytest.mark.whole
 def test_a_source_of_another_space_that_is_dropped_is_not_doubted():
     def convolutions(cell):
         return float(sum("conv" in layer.op for layer in cell.functional.layers))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from archive.agents.surrogates.threads import one_thread
 from tests.benchmarks.agents import gp
 
 
+@pytest.mark.whole
 def test_figures():
     figures = gp.measure(observations=30, candidates=20, many=60, repeats=1)
     assert all(math.isfinite(figure.value) and figure.value >= 0.0 for figure in figures)

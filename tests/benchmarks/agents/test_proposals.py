@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from archive import agents
 from tests.benchmarks.agents import proposals
 from tests.benchmarks.agents.proposals import Case
 
 
+@pytest.mark.whole
 def test_figures(few_candidates):
     cases = [
         Case("nasbot", "cnn", 11, seconds=3.0, resumed=True),

@@ -30,6 +30,7 @@ def test_a_block_gives_the_kernels_own_distances():
     np.testing.assert_allclose(block.distances(cells[:4]).stack, kernel.distances(cells[:4]).stack)
 
 
+@pytest.mark.whole
 def test_more_observations_rank_better_and_the_split_is_one_of_the_seed():
     chosen = [RankedSurrogate("path", "gp"), RankedSurrogate("path", "ensemble")]
     figures = list(ranking.measure(["nb201-cifar100"], chosen, sizes=(10, 100), seeds=2, ranked=60))

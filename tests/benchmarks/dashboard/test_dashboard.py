@@ -15,6 +15,7 @@ from tests.support import wait_until
 from tests.support.stores import cells, propose
 
 
+@pytest.mark.whole
 def test_a_viewer_follows_a_study(archive):
     propose(archive, cells(2))
     with serving(archive) as server:

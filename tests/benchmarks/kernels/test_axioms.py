@@ -10,6 +10,7 @@ from archive import kernels
 from tests.benchmarks.kernels import axioms
 
 
+@pytest.mark.whole
 def test_every_kernel_keeps_what_it_claims():
     figures = list(axioms.measure(networks=6))
     assert {figure.name.partition(":")[0] for figure in figures} == set(kernels.names())

@@ -9,6 +9,7 @@ from tests.benchmarks.kernels import edit as benchmark
 from tests.support import kernel_oracle
 
 
+@pytest.mark.whole
 def test_rows():
     rows = list(benchmark.measure(networks=6))
     assert len({row.name for row in rows}) == len(rows) == 4 * 6

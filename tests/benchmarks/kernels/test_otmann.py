@@ -23,6 +23,7 @@ def test_rows_without_golden_numbers(monkeypatch):
     assert all(row.value > 0 and row.unit == "us" for row in rows if row not in errors)
 
 
+@pytest.mark.whole
 def test_rows_with_golden_numbers(shared_data):
     rows = list(benchmark.measure(shared_data / "golden" / "otmann.json", networks=2))
     errors = [row for row in rows if "largest relative error" in row.name]

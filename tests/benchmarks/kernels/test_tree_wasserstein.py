@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from archive.architecture.codec import to_nasbench201
 from archive.spaces import get
 from tests.benchmarks.kernels.tree_wasserstein import CELLS, measure, nasbench201
@@ -13,6 +15,7 @@ def test_a_part_of_the_cells_is_evenly_spaced():
     assert [to_nasbench201(part[at]).count("none") for at in (0, -1)] == [6, 0]
 
 
+@pytest.mark.whole
 def test_measures():
     figures = {figure.name: figure for figure in measure(cells=50, rows=10, pairs=5)}
     errors = [figure for figure in figures.values() if figure.goal == "<= 1e-9"]

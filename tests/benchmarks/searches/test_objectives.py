@@ -67,6 +67,7 @@ def types(table, capsys, tmp_path, monkeypatch):
     return command
 
 
+@pytest.mark.whole
 def test_a_search_of_the_whole_table_has_its_hypervolume(types):
     shown = json.loads(
         types("--cost", "latency_ms", "--seeds", "2", "--budget", str(CELLS), "--json")

@@ -11,6 +11,7 @@ from archive.queries import catalogue
 from tests.benchmarks.store import scale
 
 
+@pytest.mark.whole
 def test_every_figure_is_measured(archive, store_settings, monkeypatch):
     monkeypatch.setattr(scale, "BATCH", 2)
     messages = []

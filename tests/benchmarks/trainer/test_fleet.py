@@ -13,6 +13,7 @@ from tests.benchmarks.trainer import fleet
 from tests.support.stores import cells, propose
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_a_busy_fleet_completes_its_trials_and_loses_no_lease(archive, tmp_path):
     made = propose(archive, cells(4))

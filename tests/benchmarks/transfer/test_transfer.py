@@ -61,6 +61,7 @@ def table(tmp_path_factory):
     return path
 
 
+@pytest.mark.whole
 def test_a_matrix_of_the_columns_of_a_table(tmp_path, capsys, table):
     home = tmp_path / "home"
     tasks = [f"table:{table}#one", f"table:{table}#two~0.01"]

@@ -182,6 +182,7 @@ def test_a_search_ends_where_trainings_do_not_report_what_it_needs(
     assert len(archive.studies.evaluations("right")) == 9
 
 
+@pytest.mark.whole
 def test_a_search_ends_where_trainings_do_not_report_its_objective(
     archive, store_settings, tmp_path
 ):

@@ -24,6 +24,7 @@ def user(archive, store_settings, tmp_path):
         yield opened
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(20)
 def test_the_first_proposal_uses_what_the_trainers_measured(archive, user, monkeypatch):
     # Agents use proxies of twenty networks and more, which trainers measure for half a minute.

@@ -77,6 +77,7 @@ def test_a_search_with_rungs_and_what_is_shown_of_it(archive, user):
     assert json.loads(user.types(*options, "--json").stdout)["evaluations"] == 4
 
 
+@pytest.mark.whole
 def test_a_measured_constraint_is_recorded_at_every_rung_and_decides(archive, user):
     task = (
         "--task",

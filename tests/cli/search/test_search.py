@@ -28,7 +28,6 @@ def rows(user, query):
 
 
 @pytest.mark.lasts(8)
-@pytest.mark.every_server
 def test_a_search_a_resumption_and_a_warm_start(archive, user):
     with serving(archive):
         best = _check_searches(user)

@@ -68,6 +68,7 @@ def test_another_task_helps_and_is_shown(archive, types):
     assert "are not used: the agent random" in " ".join(other.stderr.split())
 
 
+@pytest.mark.whole
 def test_a_source_that_tells_nothing_is_named(types):
     types(*task("layers"), "--agent", "random", "--study", "source", "--budget", "3")
     done = types(

@@ -123,6 +123,7 @@ def test_following_ends_with_the_proposal(archive, user, store_settings, tmp_pat
     assert [line["line"] for line in lines() if line["event"] == "log"] == ["epoch 1", "epoch 2"]
 
 
+@pytest.mark.whole
 def test_following_begins_before_anything_happened_and_ends_by_ctrl_c(archive, user):
     archive.studies.create(study())
     follower = user.starts("study", "log", "study", "--follow")

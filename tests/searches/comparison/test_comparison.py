@@ -112,6 +112,7 @@ def test_a_seed_gives_one_search_however_often_it_is_killed(archive, search, job
     assert archive.studies.get(other.study.name).budget == 14
 
 
+@pytest.mark.whole
 def test_a_search_may_end_with_the_best_of_the_table(archive, search, problem, job):
     whole = search(replace(job, budget=20, run="long"))
     values = [value_of(archive.architectures.get(key)) for key in whole]

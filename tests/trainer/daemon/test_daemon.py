@@ -69,6 +69,7 @@ def test_weights_that_cannot_be_saved_are_said(archive, store_settings, tmp_path
         assert "not saved: " in user.types(*again).stdout
 
 
+@pytest.mark.whole
 def test_one_seed_gives_one_value_in_any_study(archive, run):
     for name in ("study", "again"):
         propose(archive, NETS[:1], name=name)
@@ -95,6 +96,7 @@ def test_curve_is_reported_during_training(archive, monkeypatch, trainer):
     assert daemon.tally.returned == 1
 
 
+@pytest.mark.whole
 def test_failing_observer_is_ignored(archive, trainer, caplog):
     propose(archive, NETS[:1])
     daemon = trainer(idle_seconds=0.3)
@@ -107,6 +109,7 @@ def test_failing_observer_is_ignored(archive, trainer, caplog):
     assert "observer failed event=ProposalCompleted" in caplog.text
 
 
+@pytest.mark.whole
 def test_only_the_requested_study_is_served(archive, run):
     propose(archive, NETS[:1])
     propose(archive, NETS[:1], name="other")
@@ -114,6 +117,7 @@ def test_only_the_requested_study_is_served(archive, run):
     assert (states(archive), states(archive, "other")) == ([State.WAITING], [State.COMPLETE])
 
 
+@pytest.mark.whole
 def test_once_stops_after_one_trial(archive, run):
     propose(archive, NETS[:2])
     run(once=True, idle_seconds=None)

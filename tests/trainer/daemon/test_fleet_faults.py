@@ -52,6 +52,7 @@ def test_dead_gpu_fails_nothing(archive, monkeypatch, trainer):
     assert archive.proposals.get(refused[0].id).state is State.COMPLETE
 
 
+@pytest.mark.whole
 def test_a_trial_that_finishes_at_the_end_leaves_the_machine_unfit(archive, trainer):
     propose(archive, NETS[:1], protocol="diabetes/1+recipe:mine", name="first")
     daemon = recipe(trainer(slots=2), mine="ends_when_told", faulty="no_such_function")

@@ -34,7 +34,6 @@ def claim(archive, seconds=0.6):
     return archive.proposals.claim("w", study="study", lease_seconds=seconds)
 
 
-@pytest.mark.every_server
 def test_leases_last_while_the_daemon_does_something_else(archive, keep):
     propose(archive, cells(2))
     claims = [claim(archive), claim(archive)]

@@ -137,6 +137,7 @@ def test_observers_get_what_is_left_of_the_time_to_part():
     assert observation.closing_seconds(stop, 3.5) == observation.LEAST_SECONDS
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_failing_observers_cost_no_result(archive, tmp_path, caplog):
     """Of ten trials with five observers, one of which works."""

@@ -60,7 +60,6 @@ def run(archive, tmp_path):
 
 
 @pytest.mark.lasts(8)
-@pytest.mark.every_server
 def test_trained_networks_and_a_sample_are_measured_once(archive, run):
     propose(archive, NETS)
     with serving(archive, study="study", proxies=4):

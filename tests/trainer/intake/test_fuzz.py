@@ -254,6 +254,7 @@ STEPS: list[Any] = [
 ]
 
 
+@pytest.mark.whole
 def test_random_models_are_imported_with_their_outputs_or_refused_in_one_line() -> None:
     rng = np.random.default_rng(3)
     end = time.process_time() + SECONDS

@@ -321,6 +321,7 @@ def test_scales_make_the_network_that_pytorch_has() -> None:
         )
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_interpolations_that_the_exporter_writes_out_are_read() -> None:
     for sides, settings in (

@@ -19,6 +19,7 @@ from archive.trainer.nn import builders
 from archive.trainer.protocols.base import inherited_seed, shorten
 from archive.trainer.storage import locations, weights_file, weights_store
 from archive.trainer.tasks import registry
+from tests.support import whole
 from tests.support.networks.nets import net
 from tests.support.stores import Suggestion
 
@@ -144,7 +145,7 @@ def test_new_normalisations_are_calibrated_on_the_task():
     assert found["layers.2.filter.norm.running_mean"].abs().max() > 0.01
 
 
-@pytest.mark.every_server
+@pytest.mark.whole
 def test_ancestor_with_another_function_is_skipped(archive, run):
     first = propose(archive, PARENT)
     run()
@@ -191,6 +192,7 @@ def test_missing_weights_are_not_inherited(archive, run):
     assert epochs > PROTOCOL.inherited_epochs
 
 
+@pytest.mark.whole
 def test_altered_weights_are_not_inherited_and_training_starts_from_the_seed(archive, run):
     first = propose(archive, PARENT)
     run()
@@ -215,7 +217,7 @@ def replaced(archive, evaluation, own, tensors):
     archive.query(query, {"id": evaluation, "new": new}, write=True)
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+@pytest.mark.parametrize("number", [float("nan"), whole(float("inf"))])
 def test_weights_that_are_not_finite_are_not_inherited_and_training_starts_from_the_seed(
     archive, run, own, number
 ):
@@ -233,7 +235,6 @@ def test_weights_that_are_not_finite_are_not_inherited_and_training_starts_from_
     assert math.isfinite(value)
 
 
-@pytest.mark.every_server
 def test_inherited_weights_are_reserved(archive, run, own):
     propose(archive, PARENT)
     run()

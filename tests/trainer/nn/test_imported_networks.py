@@ -75,6 +75,7 @@ def test_a_rebuilt_network_computes_what_the_model_does() -> None:
         torch.testing.assert_close(found[name], expected[name])
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_an_imported_resnet_is_the_model_and_trains() -> None:
     from torchvision import models

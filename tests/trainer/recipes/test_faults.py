@@ -24,7 +24,7 @@ from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import TrialFailed, TrialFinished, TrialInterrupted
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
-from tests.support import ROOT, recipes, wait_until
+from tests.support import ROOT, recipes, wait_until, whole
 from tests.support.networks.nets import TINY_MLP
 from tests.trainer.trial.test_process import told
 
@@ -193,7 +193,8 @@ def test_temporary_files_end_with_the_trial(tmp_path, recipe):
 
 
 @pytest.mark.parametrize(
-    "end", ["finishes", "raises", "dies", "hangs", "is killed", "is interrupted"]
+    "end",
+    ["finishes", whole("raises"), whole("dies"), "hangs", "is killed", whole("is interrupted")],
 )
 def test_all_processes_end_with_the_trial(start, tmp_path, end):
     note = tmp_path / "pids"

@@ -272,6 +272,7 @@ def test_hung_trial_logs_its_stacks(tmp_path):
     )
 
 
+@pytest.mark.whole
 def test_a_long_epoch_is_no_hang(tmp_path, monkeypatch):
     endless = dataclasses.replace(LONG, epoch_steps=10_000_000)
     trial = TrialProcess(trial_spec(tmp_path, protocol=endless))

@@ -28,6 +28,7 @@ def test_unknown_protocol_is_left_to_other_workers(archive, trainer):
     assert proposal.cause == Cause.ENVIRONMENT
 
 
+@pytest.mark.whole
 def test_a_study_is_trained_by_its_recipe_for_its_objective(archive, trainer):
     protocol = "diabetes/1+recipe:mine+objective:depth"
     propose(archive, NETS[:1], protocol=protocol, objective="depth", direction="maximise")
@@ -77,6 +78,7 @@ def test_a_recipe_that_may_not_run_here_is_left_to_others(archive, trainer, tmp_
     assert recipe(trainer(once=True)).run().complete == 1
 
 
+@pytest.mark.whole
 def test_task_with_an_unknown_error_does_not_stop_the_trainer(archive, monkeypatch, caplog, run):
     task = dataclasses.replace(registry.DIABETES, name="broken", protocols=None)
     monkeypatch.setitem(registry.registry._loaded, "broken", task)

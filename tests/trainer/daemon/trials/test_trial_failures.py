@@ -38,6 +38,7 @@ def test_proposal_that_kills_its_process_fails_after_its_attempts(archive, monke
     assert "3 attempts" in proposal.reason
 
 
+@pytest.mark.whole
 def test_trial_with_unreadable_messages_fails_alone(archive, monkeypatch, run):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.babbles))
     propose(archive, NETS[:1], "faulty", name="bad")
