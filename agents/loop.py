@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from archive.agents import provenance
 from archive.agents.base import Agent, History
-from archive.agents.distance_sync import DistanceSync
 from archive.agents.searcher import Searcher
+from archive.architecture.operations import vocabulary
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import SearchError
-from archive.kernels.stored import worth_keeping
 from archive.store.records import State
 from archive.store.wake_up import ENDED, WakeUpReceiver
 
 if TYPE_CHECKING:
+    from archive.agents.distance_sync import DistanceSync
     from archive.api import Archive
     from archive.store.records import Study
     from archive.store.snapshots import ProposalView, Snapshot
@@ -84,13 +85,18 @@ def run(
         SearchError: Proposals keep failing; the message gives the last reason.
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
-    distance_sync = DistanceSync(archive, agent.grams)
+
+    @cache
+    def distance_sync() -> DistanceSync:
+        # Made for the first networks with distances: it loads the kernels.
+        from archive.agents.distance_sync import DistanceSync
+
+        return DistanceSync(archive, agent.grams)
+
     searcher = Searcher(archive, costs)
     look = archive.studies.follow(study.name)
     results = Results(archive, wait)
     pauses = Pauses(PAUSE if results.wake else pause)
-    # Keys of evaluated networks without stored distances.
-    unmeasured: set[str] = set()
     whole = False
     # Numbers of evaluated and failed proposals at which the agent last had no proposal. It may have
     # one again after they change.
@@ -107,12 +113,10 @@ def run(
         pauses.observe(counts)
         evaluated = _count_evaluated(snapshot)
         waiting = counts[State.WAITING] + counts[State.RUNNING]
-        if worth_keeping(study.space):
-            unmeasured |= {
-                proposal.architecture_key for proposal in snapshot.news if proposal.state.evaluated
-            }
-            distance_sync.keep(archive.architectures.get_many(sorted(unmeasured)))
-            unmeasured = set()
+        new = {view.architecture_key for view in snapshot.news if view.state.evaluated}
+        # Distances of cells are not stored (`archive.kernels.stored`).
+        if new and not vocabulary(study.space).cells:
+            distance_sync().keep(archive.architectures.get_many(sorted(new)))
 
         yield snapshot
         evaluations = evaluated, counts[State.FAILED]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -93,7 +93,7 @@ class Searcher:
         count: int,
         *,
         retrain: bool = False,
-        distance_sync: DistanceSync | None = None,
+        distance_sync: Callable[[], DistanceSync] | None = None,
     ) -> ProposeOutcome:
         """Let an agent propose, and store its proposals.
 
@@ -104,7 +104,7 @@ class Searcher:
             count: Largest number of proposals to add.
             retrain: Also evaluate networks for which the archive has a result of the study's
                 protocol.
-            distance_sync: Fills the agent's distance caches from the archive.
+            distance_sync: Returns what fills the agent's distance caches from the archive.
 
         Raises:
             UsageError: The study has several objectives, and the agent searches for one; or its
@@ -112,10 +112,10 @@ class Searcher:
         """
         support.check(agent, study)
         history, basis = provenance.history_of(self._archive, study, self._costs)
-        if distance_sync is not None and agent.grams:
+        if distance_sync is not None and history.usable and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.
             networks = [observation.architecture for observation in history.usable]
-            distance_sync.keep({network.key: network for network in networks})
+            distance_sync().keep({network.key: network for network in networks})
 
         request = {
             **basis,

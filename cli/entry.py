@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import codecs
+import gc
 import io
 import json
 import os
@@ -17,6 +19,9 @@ from archive.searches.interruption import InterruptedBySignal
 
 INTERRUPTED = "interrupted: finished results are kept; the same command continues"
 
+
+GARBAGE = 10_000
+"""Number of new objects after which young ones are collected, where Python's default is 700."""
 
 ERRORS = "archive.plain"
 """Name of the error handler of such a stream."""
@@ -36,13 +41,19 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
+    # Modules make no garbage while they load, and what is left at the end need not be freed.
+    gc.disable()
+    atexit.register(gc.freeze)
     from archive.cli.main import main as run
 
     run()
 
 
 def loaded() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt: a loaded command may have to clean up."""
+    """Let Ctrl-C raise KeyboardInterrupt, as a loaded command may have to clean up."""
+    gc.enable()
+    # Commands import more as they run; most end long before a collection would free anything.
+    gc.set_threshold(GARBAGE)
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

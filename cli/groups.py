@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -17,7 +20,31 @@ NOT_CONFIGURABLE = ("help", "json", "once", "parent")
 
 
 class CommandGroup(click.Group):
-    """A group that reports an unknown command as the archive reports every unknown name."""
+    """A group that reports an unknown command as the archive reports every unknown name.
+
+    Args:
+        *args: As of `click.Group`.
+        modules: Commands that are imported when they are called: name to module; a module names the
+            command as the group does.
+        **attributes: As of `click.Group`.
+    """
+
+    def __init__(
+        self, *args: Any, modules: Mapping[str, str] = MappingProxyType({}), **attributes: Any
+    ) -> None:
+        super().__init__(*args, **attributes)
+        self.modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, alphabetically."""
+        return sorted({*self.commands, *self.modules})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one command, imported if necessary; None where there is none of this name."""
+        if cmd_name in self.modules and cmd_name not in self.commands:
+            self.add_command(getattr(import_module(self.modules[cmd_name]), cmd_name), cmd_name)
+
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -237,10 +237,11 @@ def _answer(
     """Return the answer and, if it has no rows, the reason where it is known."""
     from archive.database.late_call import within
     from archive.database.time_limit import ANSWER_SECONDS
-    from archive.queries import catalogue
     from archive.server import embedded
 
     if named is not None:
+        from archive.queries import catalogue
+
         # Before an archive is opened, which may start a server.
         catalogue.check(named, values)
 

@@ -73,11 +73,16 @@ class Nasbot(Agent):
         self.acquisition = acquisition
         self.samples = samples
         self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
-        # A cache of distances: it makes later calls faster and changes none of their results.
-        self._gram = Gram(OTMANN())
-        self._surrogate = DistanceGP(
-            self._gram, nasbot_covariance(), SliceSampling(SamplingSchedule(samples))
-        )
+
+    @cached_property
+    def _gram(self) -> Gram[Any]:
+        """Cache of distances: it makes later calls faster and changes none of their results."""
+        return Gram(OTMANN())
+
+    @cached_property
+    def _surrogate(self) -> Surrogate:
+        sampling = SliceSampling(SamplingSchedule(self.samples))
+        return DistanceGP(self._gram, nasbot_covariance(), sampling)
 
     @cached_property
     def _slacks(self) -> Surrogate:

@@ -15,8 +15,6 @@ import resource
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import psutil
-
 from archive.errors import ServerStartError, SettingsError
 from archive.ownership import owner_of, user_name
 from archive.server.run_file import SUPERVISOR, Folder
@@ -74,6 +72,8 @@ def _is_closed(folder: Folder) -> bool:
 
 def _supervisor(folder: Folder) -> tuple[int, int | None]:
     """Return the process of the server over a folder, and its user; 0 and None if there is none."""
+    import psutil
+
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             words = process.cmdline()
@@ -85,6 +85,8 @@ def _supervisor(folder: Folder) -> tuple[int, int | None]:
 
 def is_stopped(pid: int) -> bool:
     """Whether a process was stopped by a signal, and waits for SIGCONT."""
+    import psutil
+
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
     except psutil.Error:

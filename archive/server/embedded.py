@@ -17,8 +17,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from archive.errors import DamagedError, ServerStartError, SettingsError, StoreError
 from archive.files import is_locked, try_lock
 from archive.ownership import check_obeyed
@@ -304,7 +302,7 @@ def status(settings: Settings) -> Status:
 def _find(folder: Folder) -> Server | None:
     """Return the server that accepts connections over this folder now."""
     run = read_run(folder)
-    if run is None or run.state != "ready" or not run.alive or not accepts(run.port):
+    if run is None or not run.serves(folder):
         return None
 
     try:
@@ -378,6 +376,8 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _rss(pid: int) -> int:
+    import psutil
+
     try:
         return int(psutil.Process(pid).memory_info().rss) if pid else 0
     except psutil.Error:

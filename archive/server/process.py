@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from archive.errors import ArchiveError, ServerStartError, SettingsError
 from archive.files import closing, try_lock
 from archive.server.access import too_few_files
@@ -135,6 +133,8 @@ def end_orphan(run: ServerRun | None) -> None:
     if run is None or not run.java or run.host != socket.gethostname() or run.alive:
         return
 
+    import psutil
+
     with contextlib.suppress(psutil.Error):
         orphan = psutil.Process(run.java)
         if "arcadedb" in " ".join(orphan.cmdline()):
@@ -146,6 +146,8 @@ def exit_code(pid: int) -> int | None:
     try:
         ended, result = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
+        import psutil
+
         _spawned.discard(pid)
         return 0 if not psutil.pid_exists(pid) else None
 

@@ -19,14 +19,13 @@ This module and `archive.server.supervisor` import little, because the superviso
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-import psutil
-
-from archive.files import write_atomically
+from archive.files import is_locked, write_atomically
 
 HOST = "127.0.0.1"
 USER = "root"
@@ -154,6 +153,19 @@ class ServerRun:
     error: str = ""
     lock: int = 0
 
+    def serves(self, folder: Folder) -> bool:
+        """Return whether clients can connect to the server; `alive` costs more, and loads psutil.
+
+        The supervisor holds the lock of the folder as long as it lives.
+        """
+        return (
+            self.state == "ready"
+            and self.host == socket.gethostname()
+            and _is_held(folder.lock)
+            and _exists(self.pid)
+            and accepts(self.port)
+        )
+
     @property
     def alive(self) -> bool:
         """Whether the supervisor that wrote the file still runs on this machine."""
@@ -185,6 +197,26 @@ def write_run(folder: Folder, run: ServerRun) -> None:
     write_atomically(folder.run, json.dumps(asdict(run)))
 
 
+def _is_held(lock: Path) -> bool:
+    try:
+        return is_locked(lock)
+    except OSError:
+        # The files belong to another user; reading the password reports that.
+        return True
+
+
+def _exists(pid: int) -> bool:
+    """Return whether there is a process with this id, of any user."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+
+    return pid > 0
+
+
 def process_alive(pid: int, created: float, words: Collection[str] = ()) -> bool:
     """Return whether the process with this id is the one that started at `created`, and no zombie.
 
@@ -194,6 +226,8 @@ def process_alive(pid: int, created: float, words: Collection[str] = ()) -> bool
         words: Words of its command line, by which it is known after the clock was set; none: by its
             start only.
     """
+    import psutil
+
     try:
         process = psutil.Process(pid)
         # The kernel's boot time, which psutil adds, moves when the clock is set, and a little when

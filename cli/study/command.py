@@ -21,8 +21,6 @@ from archive.cli.render import (
     print_table,
     printable,
 )
-from archive.cli.study import best, export, log, watch
-from archive.cli.study.best import print_pareto
 from archive.cli.study.items import ProposalItem, StudyItem, proposal_item, rungs_of, study_item
 from archive.errors import UsageError
 from archive.searches.results import NearestItem, ParetoItem, nearest_item, pareto_item, unmet
@@ -122,7 +120,16 @@ class StudyDocument(StudyItem):
     proposals: list[ProposalItem]
 
 
-@click.group(cls=CommandGroup)
+@click.group(
+    cls=CommandGroup,
+    modules={
+        "best": "archive.cli.study.best",
+        "export": "archive.cli.study.export",
+        "log": "archive.cli.study.log",
+        "plot": "archive.cli.study.export",
+        "watch": "archive.cli.study.watch",
+    },
+)
 def study() -> None:
     """List, show, watch, plot, export and delete studies; follow their logs."""
 
@@ -222,6 +229,8 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         print_message((_several_versions(versions), "yellow"), wrap=True)
 
     if document.pareto is not None:
+        from archive.cli.study.best import print_pareto
+
         print_pareto(document.pareto)
 
     if sources:
@@ -404,7 +413,3 @@ def _consequences(deletion: Deletion) -> Iterator[str]:
 
     if deletion.learners:
         yield f"Studies that started warm from it lose its results: {', '.join(deletion.learners)}."
-
-
-for command in (best.best, log.log, watch.watch, export.export, export.plot):
-    study.add_command(command)

@@ -55,7 +55,7 @@ UNUSED = ("archive.agents", "archive.architecture.graph", "archive.queue", "http
 @pytest.mark.parametrize(
     ("words", "loaded", "others", "most"),
     [
-        ("study list", {"neo4j"}, (*UNUSED, "archive.kernels"), 75),
+        ("study list", {"neo4j"}, (*UNUSED, "archive.cli.study.best", "psutil"), 70),
         ("study show x", {"neo4j"}, UNUSED, 75),
         (
             "arch show " + "0" * 32,
@@ -66,7 +66,7 @@ UNUSED = ("archive.agents", "archive.architecture.graph", "archive.queue", "http
         (
             "query RETURN_1",
             {"neo4j"},
-            (*UNUSED, "archive.queries.saved", "archive.store.records"),
+            (*UNUSED, "archive.queries", "archive.store.records", "psutil"),
             55,
         ),
         (
