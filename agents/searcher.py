@@ -124,7 +124,8 @@ class Searcher:
         }
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
-        suggestions = _check(agent, agent.propose(adapt(agent, history), count + self.spare, rng))
+        seen = history if history.constraints is None else adapt(agent, history)
+        suggestions = _check(agent, agent.propose(seen, count + self.spare, rng))
         seconds = time.process_time() - began
         answers = (
             [None] * len(suggestions)

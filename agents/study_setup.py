@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from archive.errors import StudyConflictError, UsageError
-from archive.queue.successive_halving import Rungs
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
@@ -58,7 +57,6 @@ def open_study(
 
     # Imported here because it loads numpy, which listing the names of agents does not need.
     from archive.agents.objectives.support import check
-    from archive.agents.transfer.eligibility import check_sources
     from archive.store.studies.creation import check_new_name, check_same
 
     # First, because the agent and the sources would be checked for a study that is not the stored
@@ -71,7 +69,12 @@ def open_study(
     if agent is not None:
         check(agent, requested)
 
-    names = check_sources(archive, requested, sources, agent)
+    names: list[str] = []
+    if sources:
+        from archive.agents.transfer.eligibility import check_sources
+
+        names = check_sources(archive, requested, sources, agent)
+
     stored = archive.studies.create(replace(requested, budget=budget or BUDGET, seed=seed or 0))
     _check_rungs(requested, stored)
     if seed is not None and seed != stored.seed:
@@ -102,6 +105,11 @@ def set_budget(archive: Archive, name: str, budget: int) -> int:
 
 
 def _check_rungs(study: Study, stored: Study) -> None:
+    if study.config.get("rungs") is None:
+        return
+
+    from archive.queue.successive_halving import Rungs
+
     requested = Rungs.of(study.config)
     existing = Rungs.of(stored.config)
     if requested is not None and requested != existing:

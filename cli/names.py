@@ -14,19 +14,15 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 from click.shell_completion import CompletionItem
+from click.types import StringParamType
 
 if TYPE_CHECKING:
     from archive.settings import Settings
-
-    TextType = click.ParamType[str]
-else:
-    # Generic from click 8.4 on.
-    TextType = click.ParamType
 
 REACH_SECONDS = 0.5
 """Longest wait for a server that may be away."""
@@ -36,8 +32,8 @@ MOST_STUDIES = 200
 """Number of studies that are offered at most."""
 
 
-class Name(TextType):
-    """A name that a shell completes.
+class Name(StringParamType):
+    """A name that a shell completes; the command checks it, and reports an unknown one.
 
     Args:
         candidates: Returns the names for a command line and the beginning of a name; may raise
@@ -58,10 +54,6 @@ class Name(TextType):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Return NAME for an option; None leaves an argument its name."""
         return None if isinstance(param, click.Argument) else "NAME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text unchanged: the command checks the name, and reports an unknown one."""
-        return str(value)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -18,7 +18,7 @@ from __future__ import annotations
 import builtins
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +67,12 @@ class Proposals:
         self._connection = connection
         self._architectures = architectures
         self._limit = max_attempts
-        self._claimer = Claimer(connection, architectures)
         self.registered = set[str]()
+
+    @cached_property
+    def _claimer(self) -> Claimer:
+        # A search only proposes.
+        return Claimer(self._connection, self._architectures)
 
     def create(
         self,

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from archive.agents.base import Agent
     from archive.agents.registry import ConfiguredAgent
-    from archive.api import Archive
     from archive.constraints import Constraint, KnownCosts
     from archive.spaces.base import Space
     from archive.store.records import Direction, Objective, Study
@@ -79,14 +78,6 @@ class SearchRequest:
     protocol: TrainingProtocol | TabularProtocol
     agent: Agent
     costs: KnownCosts
-
-
-def find_study(archive: Archive, name: str) -> Study | None:
-    """Return the study of a name; None where the archive has none."""
-    try:
-        return archive.studies.get(name)
-    except UnknownNameError:
-        return None
 
 
 def agent_of(study: Study | None) -> str:
@@ -167,15 +158,18 @@ def request_of(
 
 def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
     """Return an agent with its settings: of the options, of the study, or the default one."""
-    from archive import agents
+    from archive.agents import registry
     from archive.agents.objectives import support
 
     several = stored is None and len(options.objectives) > 1
-    return agents.configured(options.agent or (support.DEFAULT if several else agent_of(stored)))
+    return registry.configured(options.agent or (support.DEFAULT if several else agent_of(stored)))
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:
     """Return the networks of a space that meet constraints on known costs; raises if none do."""
+    if not constraints:
+        return space
+
     from archive.spaces.constrained import constrain
 
     feasible = constrain(space, constraints, costs)
@@ -297,15 +291,16 @@ def _rungs(
     task: Task | TabularTask,
     protocol: TrainingProtocol | TabularProtocol,
 ) -> dict[str, Any]:
-    from archive.queue.successive_halving import Rungs
-
     text = options.rungs
     reduction = options.reduction
-    rungs = None if stored is None else Rungs.of(stored.config)
-    if rungs is not None and (text is None) != (reduction is None):
+    if stored is not None and (text is None) != (reduction is None):
+        from archive.queue.successive_halving import Rungs
+
         # One of the two options was left out: the study supplies it.
-        text = ",".join(map(str, rungs.epochs)) if text is None else text
-        reduction = rungs.reduction if reduction is None else reduction
+        rungs = Rungs.of(stored.config)
+        if rungs is not None:
+            text = ",".join(map(str, rungs.epochs)) if text is None else text
+            reduction = rungs.reduction if reduction is None else reduction
 
     return _choose_rungs(text, reduction, task, protocol)
 
@@ -327,14 +322,14 @@ def _choose_rungs(
     Raises:
         UsageError: The rungs do not fit the protocol, or the task has no trainings to pause.
     """
-    from archive.queue.successive_halving import REDUCTION, Rungs
-    from archive.trainer.tasks.registry import TrainingProtocol
-
     if text is None:
         if reduction is not None:
             raise UsageError(f"--reduction needs --rungs, got --reduction {reduction} alone")
 
         return {}
+
+    from archive.queue.successive_halving import REDUCTION, Rungs
+    from archive.trainer.tasks.registry import TrainingProtocol
 
     if not isinstance(protocol, TrainingProtocol):
         raise UsageError(

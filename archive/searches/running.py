@@ -26,7 +26,7 @@ from archive.searches.events import (
     StudyOpened,
     WarmSource,
 )
-from archive.searches.request import SearchOptions, SearchRequest, find_study, request_of
+from archive.searches.request import SearchOptions, SearchRequest, request_of
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
@@ -276,7 +276,7 @@ def _request_of_named(archive: Archive, options: SearchOptions) -> SearchRequest
     from archive.trainer.tasks.file_access import FileAccess
 
     access = FileAccess.of(archive.connection.settings.home)
-    return request_of(options, find_study(archive, options.study or ""), access)
+    return request_of(options, archive.studies.find(options.study or ""), access)
 
 
 def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) -> None:
@@ -293,7 +293,7 @@ def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
     """Return whether a study has more evaluations than a budget; such a search changes nothing."""
     from archive.searches.outcome import count_evaluated
 
-    if budget is None or budget < 1 or find_study(archive, name) is None:
+    if budget is None or budget < 1 or archive.studies.find(name) is None:
         return False
 
     return count_evaluated(archive.studies.counts(name)) > budget
@@ -326,7 +326,7 @@ def open_study_of(
     """
     from archive.agents.study_setup import open_study
 
-    _check_file(request, options, find_study(archive, request.study.name))
+    _check_file(request, options, archive.studies.find(request.study.name))
     try:
         return open_study(
             archive, request.study, budget=budget, seed=seed, sources=sources, agent=request.agent
@@ -341,15 +341,13 @@ def open_study_of(
 
 def _check_file(request: SearchRequest, options: SearchOptions, stored: Study | None) -> None:
     """Check that a user's file still has the digest that the study's protocol records."""
+    if options.protocol is not None or stored is None or stored.task != request.task.name:
+        return
+
     from archive.trainer.tasks.file_access import check_content, reference_of
 
     reference = reference_of(request.task.name)
-    if (
-        reference is not None
-        and options.protocol is None
-        and stored is not None
-        and stored.task == request.task.name
-    ):
+    if reference is not None:
         check_content(reference[0], stored.protocol)
 
 

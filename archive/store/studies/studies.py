@@ -120,6 +120,10 @@ class Studies:
         """
         return read(self._connection, name)
 
+    def find(self, name: str) -> Study | None:
+        """Return a study; None where there is none of this name."""
+        return next(iter(self._connection.read(lambda tx: within(tx, name))), None)
+
     def names(self) -> builtins.list[str]:
         """Return the names of all studies, oldest first."""
         return [study.name for study in self._connection.read(lambda tx: within(tx, None))]
