@@ -50,9 +50,9 @@ from archive.launchers import registry as launchers
 from archive.launchers.base import LaunchedTrainer
 from archive.queries.catalogue import Parameter
 from archive.queries.results_of import EvaluationItem
+from archive.searches.call import SearchResult
 from archive.searches.comparison.standings import SearchComparison
 from archive.searches.comparison.suite import SuiteComparison
-from archive.searches.outcome import SearchResult
 from archive.store.studies.deletion import Deletion
 from archive.trainer.daemon.options import Tally
 from archive.trainer.datasets.splits import Scaling

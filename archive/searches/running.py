@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
     from archive.api import Archive
     from archive.launchers.base import Launcher
-    from archive.searches.outcome import SearchResult
+    from archive.searches.call import SearchResult
     from archive.settings import Settings
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
@@ -137,7 +137,7 @@ class Search:
     def _search(
         self, archive: Archive, launcher: Launcher, request: SearchRequest | None
     ) -> SearchResult:
-        from archive.searches.outcome import count_evaluated, nothing_left, outcome
+        from archive.searches.call import count_evaluated, nothing_left, outcome
         from archive.searches.running import open_study_of
         from archive.trainer.tasks import registry as tasks
 
@@ -182,8 +182,8 @@ class Search:
         """
         from archive import __version__
         from archive.agents import loop
+        from archive.searches.call import count_evaluated
         from archive.searches.interruption import Interruption
-        from archive.searches.outcome import count_evaluated
         from archive.searches.trainers import SearchTrainers, await_proxies
         from archive.searches.waiting import ClaimWatch, check_reports, trainer_command
         from archive.store.records import State
@@ -241,7 +241,7 @@ def _describe_opening(
     archive: Archive, study: Study, request: SearchRequest, evaluations: int
 ) -> StudyOpened:
     from archive.agents import loop
-    from archive.searches.outcome import place
+    from archive.searches.call import place
 
     history = loop.history_of(archive, study)
     return StudyOpened(
@@ -291,7 +291,7 @@ def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) 
 
 def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
     """Return whether a study has more evaluations than a budget; such a search changes nothing."""
-    from archive.searches.outcome import count_evaluated
+    from archive.searches.call import count_evaluated
 
     if budget is None or budget < 1 or archive.studies.find(name) is None:
         return False

@@ -27,7 +27,7 @@ def watch(ctx: click.Context, name: str) -> None:
     spent and no proposal waits or runs. For programs: archive study log STUDY --follow --json.
     """
     from archive.agents import loop
-    from archive.cli.search.report import archive_command
+    from archive.cli.search.command import archive_command
     from archive.searches.interruption import Interruption
     from archive.searches.waiting import ClaimWatch, trainer_command
 
@@ -50,7 +50,7 @@ def watch(ctx: click.Context, name: str) -> None:
 
 def is_done(snapshot: Snapshot) -> bool:
     """Return whether nothing more can come of a study, unless its budget is raised."""
-    from archive.searches.outcome import count_evaluated
+    from archive.searches.call import count_evaluated
     from archive.store.records import State
 
     counts = snapshot.counts
@@ -64,7 +64,7 @@ def _view(archive: Archive, study: Study) -> LiveView:
     """Return the view that the search itself has, as far as the study tells about it."""
     from archive.agents import loop
     from archive.cli.search.live import LiveView
-    from archive.searches.outcome import count_evaluated, place
+    from archive.searches.call import count_evaluated, place
 
     warm = 0
     if archive.studies.sources(study.name):

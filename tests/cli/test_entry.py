@@ -109,7 +109,7 @@ def test_listing_studies_reads_no_evaluation():
 
 def test_a_search_without_a_surrogate_loads_no_scipy():
     code = (
-        "import sys, archive.searches.running, archive.searches.outcome\n"
+        "import sys, archive.searches.running, archive.searches.call\n"
         "import archive.agents.loop, archive.agents.recommendation\n"
         "from archive import agents, spaces\n"
         "agents.get('random', spaces.get('nasbench201'))\n"

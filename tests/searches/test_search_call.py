@@ -11,8 +11,8 @@ import pytest
 
 import archive as package
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
+from archive.searches.call import SearchResult
 from archive.searches.events import NothingToDo, SearchEnded, SearchProgress, StudyOpened
-from archive.searches.outcome import SearchResult
 from archive.store.records import State
 from tests.support.commands import serving, shell, table
 

@@ -16,7 +16,7 @@ from archive.cli.study.best import BestList
 from archive.cli.study.command import StudyDocument
 from archive.constraints import parse
 from archive.errors import InfeasibleError, SearchError, UnknownNameError, UsageError
-from archive.searches.outcome import SearchResult
+from archive.searches.call import SearchResult
 from archive.searches.request import SearchOptions, request_of
 from archive.searches.waiting import check_reports
 from archive.store.records import State, Study

@@ -9,7 +9,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.loop import run
 from archive.agents.study_setup import open_study
-from archive.searches.outcome import outcome
+from archive.searches.call import outcome
 from archive.store.records import Result, Study
 from archive.trainer.tasks import registry
 from tests.support.commands import shell

@@ -13,7 +13,7 @@ from archive.architecture import codec
 from archive.cli.study.best import BestList
 from archive.cli.study.command import StudyDocument
 from archive.errors import UnknownNameError, UsageError
-from archive.searches.outcome import SearchResult
+from archive.searches.call import SearchResult
 from archive.searches.request import SearchOptions, request_of
 from archive.store.ranking import nondominated
 from archive.store.records import Objective
