@@ -27,10 +27,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from archive.agents import provenance
+from archive.agents import provenance, study_setup
 from archive.agents.base import Agent, Suggestion
 from archive.agents.constraints.slacks import adapt
-from archive.agents.objectives import support
 from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
@@ -110,7 +109,7 @@ class Searcher:
             UsageError: The study has several objectives, and the agent searches for one; or its
                 suggestions break the contract of `Agent.propose`.
         """
-        support.check(agent, study)
+        study_setup.check_agent(agent, study)
         history, basis = provenance.history_of(self._archive, study, self._costs)
         if distance_sync is not None and history.usable and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.

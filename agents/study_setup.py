@@ -1,4 +1,4 @@
-"""Creation or resumption of a study with its budget and sources."""
+"""Studies for a search: created or resumed with budget and sources, and checked for their agent."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from archive.errors import StudyConflictError, UsageError
+from archive.agents.registry import registry
+from archive.errors import ArchiveError, StudyConflictError, UsageError
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.api import Archive
     from archive.store.records import Study
+
 
 BUDGET = 20
 """Default budget of a new study, in evaluations."""
@@ -56,7 +58,6 @@ def open_study(
         raise UsageError(f"the study {requested.name!r} cannot start warm from itself")
 
     # Imported here because it loads numpy, which listing the names of agents does not need.
-    from archive.agents.objectives.support import check
     from archive.store.studies.creation import check_new_name, check_same
 
     # First, because the agent and the sources would be checked for a study that is not the stored
@@ -67,7 +68,7 @@ def open_study(
         check_new_name(requested.name)
 
     if agent is not None:
-        check(agent, requested)
+        check_agent(agent, requested)
 
     names: list[str] = []
     if sources:
@@ -118,3 +119,34 @@ def _check_rungs(study: Study, stored: Study) -> None:
             f"study {stored.name!r} exists with {has}, got {requested.describe()}: choose "
             "another name for the study"
         )
+
+
+DEFAULT_OF_SEVERAL = "portfolio"
+"""Default agent of a search with several objectives."""
+
+
+def check_agent(agent: Agent, study: Study) -> None:
+    """Check that an agent searches for all objectives of a study.
+
+    Raises:
+        UsageError: The study has several objectives, and the agent searches for one.
+    """
+    if study.further and not agent.several_objectives:
+        names = ", ".join(objective.name for objective in study.objectives)
+        raise UsageError(
+            f"the agent {agent.kind} searches for one objective, and the study {study.name!r} "
+            f"has several, {names}: choose one of {', '.join(capable())}"
+        )
+
+
+def capable() -> list[str]:
+    """Return the names of the agents that search for several objectives."""
+    return list(filter(_is_capable, registry.names()))
+
+
+def _is_capable(name: str) -> bool:
+    try:
+        return bool(getattr(registry.load(name), "several_objectives", False))
+    except ArchiveError:
+        # Another package's agent that cannot be loaded.
+        return False

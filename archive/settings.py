@@ -41,8 +41,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from archive.errors import SettingsError
-from archive.ownership import check_obeyed
-from archive.user_paths import DEFAULT_HOME, expanded
+from archive.user_paths import DEFAULT_HOME, check_obeyed, expanded
 
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 CONFIG_NAME = "config.toml"

@@ -1,5 +1,7 @@
 """Paths and modules as users write them, where `~` and `~name` stand for home folders; folders of
-data and tables.
+data and tables; owners of files.
+
+What a process obeys must belong to its user or to root, and nobody else may write to it.
 
 | environment        | data sets and tables are in               |
 |--------------------|-------------------------------------------|
@@ -9,7 +11,11 @@ data and tables.
 
 from __future__ import annotations
 
+import contextlib
+import grp
 import os
+import pwd
+import stat
 import sys
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -86,3 +92,76 @@ def data_folders() -> tuple[Path, ...]:
     """
     folder = os.environ.get("ARCHIVE_DATA_DIR")
     return (Path(folder) / "data", Path(folder)) if folder else (home() / "data",)
+
+
+def check_obeyed(path: Path, what: str) -> None:
+    """Refuse a file or folder that another user owns or may write to.
+
+    A group whose only member is the owner, as most systems give each user, may write to it.
+
+    Args:
+        path: The file or folder; one that does not exist is accepted.
+        what: Name for the message: `the configuration file`.
+
+    Raises:
+        SettingsError: It belongs to another user, or others may write to it.
+    """
+    fault = fault_of(path, what)
+    if fault is not None:
+        raise SettingsError(fault)
+
+
+def fault_of(path: Path, what: str) -> str | None:
+    """Return why a file or folder may not be obeyed, with the way out; None if it may.
+
+    Args:
+        path: The file or folder; one that does not exist is accepted.
+        what: Name for the message.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+
+    if status.st_uid not in (0, os.geteuid()):
+        return (
+            f"{what} {path} belongs to the user {user_name(status.st_uid)}, and is not obeyed as "
+            f"{user_name(os.geteuid())}: run the command as its owner, or run chown {user_name(os.geteuid())} {path}"
+        )
+
+    group_writes = status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid, status.st_uid)
+    if group_writes or status.st_mode & stat.S_IWOTH:
+        return (
+            f"{what} {path} may be written by other users (mode {stat.S_IMODE(status.st_mode):04o}), and is not "
+            f"obeyed: look at its content, then run chmod go-w {path}"
+        )
+
+    return None
+
+
+def user_name(uid: int) -> str:
+    """Return the name of a user, or its number where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def owner_of(path: Path) -> int | None:
+    """Return the owner of a file; None if it does not exist, or cannot be looked at."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_uid
+
+    return None
+
+
+def _is_private(gid: int, uid: int) -> bool:
+    try:
+        group = grp.getgrgid(gid)
+        user = pwd.getpwuid(uid)
+    except KeyError:
+        return False
+
+    return (
+        group.gr_name == user.pw_name and user.pw_gid == gid and set(group.gr_mem) <= {user.pw_name}
+    )

@@ -20,7 +20,7 @@ from archive.store.evaluations import TASK
 from archive.store.properties import proposal_id, space_id, study_of, task_id
 from archive.store.records import State
 from archive.store.studies import creation
-from archive.store.studies.registered_agents import agent_id
+from archive.store.studies.creation import agent_id
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from archive.errors import SettingsError
-from archive.launchers.fleet import TrainerFleet
 from archive.trainer.storage.file_names import last_lines
 
 if TYPE_CHECKING:
+    from archive.launchers.records import TrainerFleet
     from archive.settings import Settings
 
 

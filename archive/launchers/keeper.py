@@ -15,7 +15,7 @@ from archive.launchers.base import (
     Launcher,
     TrainerFailure,
 )
-from archive.launchers.fleet import TrainerFleet
+from archive.launchers.records import TrainerFleet
 from archive.queue import backlog, workers
 from archive.queue.backlog import depths, total
 from archive.queue.workers import WorkerStatus

@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 from archive import __version__
 from archive.errors import LaunchError
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure
-from archive.launchers.fleet import PASSWORD, PASSWORD_FILE, TrainerFleet
 from archive.launchers.options import launch_option
+from archive.launchers.records import PASSWORD, PASSWORD_FILE, TrainerFleet
 
 CONTAINER = "trainer"
 FLEET_LABEL = "nas-archive/fleet"

@@ -19,8 +19,8 @@ from archive import runtime
 from archive.errors import LaunchError
 from archive.files import write_atomically
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, describe_log
-from archive.launchers.fleet import TrainerFleet, shell_script
 from archive.launchers.options import launch_option
+from archive.launchers.records import TrainerFleet, shell_script
 from archive.server.run_file import process_alive
 from archive.trainer.storage.file_names import file_name, trainer_logs
 

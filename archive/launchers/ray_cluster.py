@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 
 from archive.errors import LaunchError
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure
-from archive.launchers.fleet import TrainerFleet
 from archive.launchers.options import launch_option
+from archive.launchers.records import TrainerFleet
 from archive.ray_connection import NAMESPACE, connected
 from archive.trainer.storage.file_names import trainer_logs
 

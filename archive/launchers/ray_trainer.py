@@ -24,7 +24,7 @@ import ray
 
 from archive.files import write_atomically
 from archive.launchers.base import describe_log
-from archive.launchers.fleet import WITHOUT_LOGIN
+from archive.launchers.records import WITHOUT_LOGIN
 
 PYTHON = "{python}"
 """Stands for the interpreter of the node in a command."""

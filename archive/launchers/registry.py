@@ -17,7 +17,7 @@ from archive.registry import Registry
 from archive.settings import CONFIG_NAME, Settings
 
 if TYPE_CHECKING:
-    from archive.launchers.fleet import TrainerFleet
+    from archive.launchers.records import TrainerFleet
 
 registry = Registry(
     "launcher",

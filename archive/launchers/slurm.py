@@ -23,8 +23,8 @@ from typing import ClassVar
 
 from archive.errors import LaunchError, UsageError
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, describe_log
-from archive.launchers.fleet import WITHOUT_LOGIN, TrainerFleet, exports
 from archive.launchers.options import launch_option
+from archive.launchers.records import WITHOUT_LOGIN, TrainerFleet, exports
 from archive.trainer.storage.file_names import trainer_logs
 
 _REQUEUE = """\

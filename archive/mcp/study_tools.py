@@ -17,7 +17,7 @@ from archive.queries.studies import BEST_NETWORKS, PROTOCOLS
 from archive.queue import workers
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView
-from archive.store.studies.registered_agents import agent_names
+from archive.store.studies.creation import agent_names
 
 MOST_STUDIES = 200
 SERVING = ("working", "idle")

@@ -40,7 +40,7 @@ from archive.queue.updates import (
 )
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State
-from archive.store.studies import registered_agents
+from archive.store.studies import creation
 from archive.store.wake_up import CANCELLED, wake_searches, wake_trainers
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ class Proposals:
         """Store an agent and return its id, the same for the same kind, configuration and
         version.
         """
-        return registered_agents.register_agent(self._connection, kind, config, version)
+        return creation.register_agent(self._connection, kind, config, version)
 
     def register_worker(
         self, worker: str, host: str | None = None, device: str | None = None

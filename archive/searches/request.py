@@ -164,11 +164,12 @@ def request_of(
 
 def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
     """Return an agent with its settings: of the options, of the study, or the default one."""
-    from archive.agents import registry
-    from archive.agents.objectives import support
+    from archive.agents import registry, study_setup
 
     several = stored is None and len(options.objectives) > 1
-    return registry.configured(options.agent or (support.DEFAULT if several else agent_of(stored)))
+    return registry.configured(
+        options.agent or (study_setup.DEFAULT_OF_SEVERAL if several else agent_of(stored))
+    )
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from archive.errors import ArchiveError, LaunchError
 from archive.launchers import options, records
 from archive.launchers.base import Launcher
-from archive.launchers.fleet import TrainerFleet
 from archive.launchers.keeper import FleetKeeper
 from archive.launchers.local import LocalLauncher
+from archive.launchers.records import TrainerFleet
 from archive.searches.events import Listener, Notice, ignore
 from archive.settings import Settings
 from archive.trainer.storage.file_names import trainer_logs

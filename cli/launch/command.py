@@ -18,7 +18,7 @@ from archive.errors import LaunchError, SettingsError, UnknownNameError, UsageEr
 from archive.values import counted
 
 if TYPE_CHECKING:
-    from archive.launchers.fleet import TrainerFleet
+    from archive.launchers.records import TrainerFleet
     from archive.settings import Settings
 
 COLUMNS = ("fleet", "engine", "study", "trainers", "running", "pending", "age", "note")

@@ -19,9 +19,9 @@ from archive.values import counted, whole_number
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.launchers.base import LaunchedTrainer, Launcher
-    from archive.launchers.fleet import TrainerFleet
     from archive.launchers.keeper import FleetKeeper
     from archive.launchers.options import LaunchOption
+    from archive.launchers.records import TrainerFleet
     from archive.settings import Settings
 
     BoundsType = click.ParamType[tuple[int, int]]
@@ -244,7 +244,7 @@ def plan_fleet(
         UsageError: `archive trainer` does not take the options.
     """
     from archive.launchers import options, records
-    from archive.launchers.fleet import TrainerFleet
+    from archive.launchers.records import TrainerFleet
 
     # The table [trainer] of config.toml is before the launcher's defaults, and behind the command
     # line. The trainers get its values as options: their home may be another one.

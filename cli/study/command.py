@@ -24,7 +24,7 @@ from archive.cli.render import (
 from archive.cli.study.items import ProposalItem, StudyItem, proposal_item, rungs_of, study_item
 from archive.errors import UsageError
 from archive.searches.results import NearestItem, ParetoItem, nearest_item, pareto_item, unmet
-from archive.store.studies.registered_agents import agent_names
+from archive.store.studies.creation import agent_names
 from archive.store.studies.studies import RecipeVersion, describe_budget, recipe_versions
 from archive.values import counted
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from archive import agents, spaces
+from archive.agents import study_setup
 from archive.agents.base import Agent, History, Observation, Pending
 from archive.agents.bayesopt.gaussian_process import Baseline
-from archive.agents.objectives import support
 from archive.agents.registry import registry
 from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Objective, Study
@@ -231,7 +231,7 @@ def test_several_objectives(kind, space):
         with pytest.raises(
             UsageError, match=f"the agent {kind} searches for one objective.*nsga2, portfolio"
         ):
-            support.check(agent, study)
+            study_setup.check_agent(agent, study)
 
         return
 

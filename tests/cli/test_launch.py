@@ -10,8 +10,8 @@ from archive.cli.launch import engines
 from archive.cli.launch.engines import plan_fleet
 from archive.errors import LaunchError
 from archive.launchers import keeper, records, registry
-from archive.launchers.fleet import fleets_folder
 from archive.launchers.local import LocalLauncher
+from archive.launchers.records import fleets_folder
 from archive.queue import workers
 from archive.searches.interruption import InterruptedBySignal
 from archive.settings import Settings

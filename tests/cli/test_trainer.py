@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from archive.cli.exit_codes import ExitCode
 from archive.errors import UsageError
-from archive.launchers.fleet import TrainerFleet
+from archive.launchers.records import TrainerFleet
 from archive.queue.causes import Cause
 from archive.queue.updates import Release
 from archive.queue.workers import arrive

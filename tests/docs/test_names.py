@@ -7,8 +7,8 @@ import re
 import pytest
 
 from archive import agents, kernels
+from archive.agents import study_setup
 from archive.agents.acquisition import batch, candidate_generators, functions
-from archive.agents.objectives import support
 from archive.agents.registry import registry as of_agents
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates import registry as surrogates
@@ -42,7 +42,7 @@ def test_the_table_of_abilities_names_the_agents_that_have_them():
         )
     }
     others = {name for name in agents.names() if name.startswith("gp-")}
-    assert rows["several objectives"] | others == set(support.capable())
+    assert rows["several objectives"] | others == set(study_setup.capable())
     informed = {name: of_agents.load(name).info for name in agents.names()}
     transferring = {name for name, info in informed.items() if info.transfers}
     assert rows["other tasks"] - {"random-forest"} == transferring

@@ -25,7 +25,7 @@ from archive.exchange import file_format
 from archive.exchange.file_format import DumpReader, DumpWriter, contents
 from archive.exchange.load import verify
 from archive.exchange.merge import merge_records
-from archive.store.studies.registered_agents import agent_id
+from archive.store.studies.creation import agent_id
 from tests.support import examples
 from tests.support.dumped import forged, records
 from tests.support.stores import cells

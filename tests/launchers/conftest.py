@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from archive.launchers.fleet import fleets_folder
+from archive.launchers.records import fleets_folder
 
 
 @pytest.fixture(autouse=True)

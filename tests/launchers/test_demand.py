@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from archive.errors import LaunchError, SettingsError, TrainingError
 from archive.launchers.base import LaunchedTrainer, TrainerFailure
-from archive.launchers.fleet import TrainerFleet
 from archive.launchers.keeper import RESTART_LIMIT, UNFIT_LIMIT, FleetKeeper, demand
+from archive.launchers.records import TrainerFleet
 from archive.settings import Settings
 
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from archive.errors import LaunchError
-from archive.launchers.fleet import TrainerFleet
 from archive.launchers.kubernetes import KubernetesLauncher, label_of
+from archive.launchers.records import TrainerFleet
 from archive.settings import Settings
 from tests.support.clusters.launchers import fleet
 from tests.support.commands import parsed

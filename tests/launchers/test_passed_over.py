@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from archive.launchers.fleet import TrainerFleet
 from archive.launchers.keeper import find_passed_over
+from archive.launchers.records import TrainerFleet
 from archive.queue import workers
 from tests.support.stores import cells, propose
 

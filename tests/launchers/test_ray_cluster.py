@@ -11,8 +11,8 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.launchers import registry
-from archive.launchers.fleet import TrainerFleet
 from archive.launchers.ray_cluster import RayLauncher
+from archive.launchers.records import TrainerFleet
 from archive.store.records import State, Study
 from archive.trainer.dispatch.ray_executor import RayExecutor
 from archive.trainer.tasks import registry as tasks

@@ -12,7 +12,7 @@ import pytest
 
 from archive.errors import SettingsError
 from archive.launchers import records
-from archive.launchers.fleet import fleets_folder
+from archive.launchers.records import fleets_folder
 from archive.settings import Settings
 from tests.support.clusters.launchers import fleet
 

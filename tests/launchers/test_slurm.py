@@ -8,7 +8,7 @@ import pytest
 
 from archive.errors import LaunchError, UsageError
 from archive.launchers import records, registry
-from archive.launchers.fleet import TrainerFleet
+from archive.launchers.records import TrainerFleet
 from archive.settings import Settings
 
 

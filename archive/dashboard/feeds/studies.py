@@ -17,7 +17,7 @@ from archive.queries.studies import COUNTS_OF_STUDY, OPEN_PROPOSALS, STUDIES
 from archive.queue import workers
 from archive.store.properties import study_from
 from archive.store.records import Study
-from archive.store.studies.registered_agents import agent_names
+from archive.store.studies.creation import agent_names
 from archive.store.studies.studies import best_of
 
 if TYPE_CHECKING:

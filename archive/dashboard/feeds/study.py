@@ -28,8 +28,7 @@ from archive.store.metric_names import units_of
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
 from archive.store.studies import studies
-from archive.store.studies.creation import MOST_OBJECTIVES
-from archive.store.studies.registered_agents import agent_names
+from archive.store.studies.creation import MOST_OBJECTIVES, agent_names
 from archive.store.studies.rows import (
     ALL,
     COUNT,

@@ -31,7 +31,7 @@ from archive.report.contents import (
 from archive.store.metric_names import units_of
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
-from archive.store.studies.registered_agents import agent_names, kind_of
+from archive.store.studies.creation import agent_names, kind_of
 from archive.store.studies.studies import UNBOUNDED, describe_budget
 from archive.values import is_duration
 

@@ -16,9 +16,8 @@ from archive.store.properties import study_from
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 from archive.store.records import Evaluation, State, Study, sign
 from archive.store.studies import creation, deletion
-from archive.store.studies.creation import FEASIBLE, WHOLE
+from archive.store.studies.creation import FEASIBLE, WHOLE, agent_names
 from archive.store.studies.deletion import Deletion
-from archive.store.studies.registered_agents import agent_names
 from archive.store.wake_up import CANCELLED, wake_trainers
 
 if TYPE_CHECKING:

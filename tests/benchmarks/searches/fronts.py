@@ -19,7 +19,7 @@ import numpy as np
 
 from archive.agents.base import Agent, History
 from archive.agents.objectives.goals import Goals
-from archive.agents.objectives.support import capable
+from archive.agents.study_setup import capable
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError

@@ -11,7 +11,7 @@ import pytest
 from archive.errors import LaunchError
 from archive.launchers import local, records, registry
 from archive.launchers.base import LaunchedTrainer
-from archive.launchers.fleet import TrainerFleet
+from archive.launchers.records import TrainerFleet
 from archive.searches.trainers import SearchTrainers
 from archive.settings import load
 from archive.trainer.storage.file_names import trainer_logs

@@ -16,7 +16,7 @@ import pytest
 
 from archive.launchers import records
 from archive.launchers.base import LaunchedTrainer, Launcher
-from archive.launchers.fleet import TrainerFleet
+from archive.launchers.records import TrainerFleet
 from archive.settings import Settings
 from tests.support import WHOLE
 from tests.support.clusters import ray_cluster, slurm
