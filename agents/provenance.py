@@ -126,6 +126,9 @@ def observations_of(
     evaluations: Sequence[Evaluation], study: Study, costs: KnownCosts
 ) -> tuple[Observation, ...]:
     """Return evaluations as observations; partial trainings are projected to whole ones."""
+    if not evaluations:
+        return ()
+
     scores = project_scores(evaluations, study.objective)
     observations = tuple(
         observation(evaluation, *score)

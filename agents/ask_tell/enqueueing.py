@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archive import __version__
 from archive.constraints import KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.queue import lookups
+from archive.queue import admission, lookups
 from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrain
 from archive.values import counted
@@ -76,7 +76,7 @@ def add(
         UnknownNameError: There is no such study.
         UsageError: The priority is not a finite number.
     """
-    lookups.checked_priority(enqueued.priority)
+    admission.checked_priority(enqueued.priority)
     space.validate(enqueued.architecture)
     _check_parent(enqueued)
     answers = archive.answers.known(archive.studies.get(study), [enqueued]) if reuse else None

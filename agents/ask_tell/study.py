@@ -40,7 +40,7 @@ from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ProposalStateError, UsageError
 from archive.queries import hypervolume
 from archive.queries.proposals import VALUES_OF_RESULT
-from archive.queue.lookups import checked_priority
+from archive.queue.admission import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
 from archive.store.records import Proposal, Result, State
 from archive.values import checked_seconds

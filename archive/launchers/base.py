@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from archive.errors import SettingsError
 from archive.trainer.storage.file_names import last_lines
 
 if TYPE_CHECKING:
     from archive.launchers.records import TrainerFleet
-    from archive.settings import Settings
 
 
 FRUITLESS_CODE = 3
@@ -149,29 +147,6 @@ class Launcher(ABC):
         Raises:
             LaunchError: The engine does not answer.
         """
-
-
-def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
-    """Refuse machines that the archive's server cannot be reached from.
-
-    Args:
-        launcher: The launcher.
-        settings: Settings of the archive.
-        what: What needs other machines, as the beginning of the message.
-
-    Raises:
-        SettingsError: Trainers may run on other machines, and the server serves this one only.
-    """
-    from archive.server import access
-
-    if launcher.elsewhere():
-        access.refuse_remote(settings, what)
-        if settings.uri is not None and access.is_loopback(settings.uri):
-            raise SettingsError(
-                f"{what} needs an address that other machines reach, and {settings.uri} means "
-                "each machine itself: "
-                "set ARCHIVE_DB to the name of the database's machine"
-            )
 
 
 LOG_LINES = 3

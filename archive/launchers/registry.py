@@ -112,3 +112,26 @@ def create_from(text: str, settings: Settings) -> Launcher:
     """
     name, _, rest = text.partition(":")
     return create(name, options.parse(get(name), rest), settings)
+
+
+def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
+    """Refuse machines that the archive's server cannot be reached from.
+
+    Args:
+        launcher: The launcher.
+        settings: Settings of the archive.
+        what: What needs other machines, as the beginning of the message.
+
+    Raises:
+        SettingsError: Trainers may run on other machines, and the server serves this one only.
+    """
+    from archive.server import access
+
+    if launcher.elsewhere():
+        access.refuse_remote(settings, what)
+        if settings.uri is not None and access.is_loopback(settings.uri):
+            raise SettingsError(
+                f"{what} needs an address that other machines reach, and {settings.uri} means "
+                "each machine itself: "
+                "set ARCHIVE_DB to the name of the database's machine"
+            )

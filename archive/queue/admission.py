@@ -13,6 +13,7 @@ nearly used up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -21,11 +22,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from archive.architecture.graph import Architecture
 from archive.database.statements import follows_from_state, revised, write_all
 from archive.database.write_lock import LONG
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, UsageError
 from archive.queue.completion import ProposalResult, complete
 from archive.store import architectures
 from archive.store.properties import proposal_from, proposal_id, to_json
 from archive.store.records import Proposal, Result, State
+from archive.values import as_float, shown
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
@@ -362,3 +364,16 @@ def _morphs(suggestions: Iterable[SuggestionLike]) -> list[tuple[str, str, Seque
             morphs.append((parent.key, suggestion.architecture.key, operations))
 
     return morphs
+
+
+def checked_priority(priority: Any) -> float:
+    """Return a priority as a float.
+
+    Raises:
+        UsageError: It is not a finite number, and cannot be ordered.
+    """
+    number = as_float(priority)
+    if number is None or not math.isfinite(number):
+        raise UsageError(f"priority must be a finite number, got {shown(priority)}")
+
+    return number

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from archive.errors import ProposalStateError, UnknownNameError, UsageError
+from archive.errors import ProposalStateError, UnknownNameError
+from archive.queue.admission import checked_priority
 from archive.store.properties import proposal_from
 from archive.store.records import Proposal, State
-from archive.values import as_float, shown
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -136,19 +136,6 @@ def _prioritise(tx: ManagedTransaction, id_: str, priority: float) -> None:
 
     if row["state"] == State.COMPLETE:
         raise ProposalStateError(id_, row["state"], "gets no other priority: it has its result")
-
-
-def checked_priority(priority: Any) -> float:
-    """Return a priority as a float.
-
-    Raises:
-        UsageError: It is not a finite number, and cannot be ordered.
-    """
-    number = as_float(priority)
-    if number is None or not math.isfinite(number):
-        raise UsageError(f"priority must be a finite number, got {shown(priority)}")
-
-    return number
 
 
 def unknown(id_: str) -> UnknownNameError:

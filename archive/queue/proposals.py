@@ -26,7 +26,7 @@ from archive.architecture.graph import Architecture
 from archive.database.write_lock import LONG
 from archive.errors import ArchiveError
 from archive.queue import cancellation, claims, leases, lookups, updates, workers
-from archive.queue.admission import Request, SuggestionLike, admit
+from archive.queue.admission import Request, SuggestionLike, admit, checked_priority
 from archive.queue.capabilities import ClaimFilter
 from archive.queue.claimer import Claimer
 from archive.queue.updates import (
@@ -120,7 +120,7 @@ class Proposals:
             UsageError: The priority of a suggestion is not a finite number.
         """
         for suggestion in suggestions:
-            lookups.checked_priority(getattr(suggestion, "priority", None) or 0.0)
+            checked_priority(getattr(suggestion, "priority", None) or 0.0)
 
         request = Request(
             study,

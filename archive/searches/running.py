@@ -94,7 +94,6 @@ class Search:
         """Search, and return the outcome."""
         from archive.api import connect
         from archive.launchers import registry as launchers
-        from archive.launchers.base import check_reachable
         from archive.trainer.tasks import registry as tasks
 
         if archive is not None:
@@ -107,7 +106,7 @@ class Search:
         self._check_observers(settings)
         launcher = launchers.create_from(self.run.engine, settings)
         if self.run.trainers:
-            check_reachable(launcher, settings, f"archive search --on {launcher.name}")
+            launchers.check_reachable(launcher, settings, f"archive search --on {launcher.name}")
 
         request = request_of(self.options) if self.options.study is None else None
         if self.options.task is not None:

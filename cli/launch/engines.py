@@ -155,7 +155,6 @@ class LaunchValue(ValueType):
 def engine_command(name: str) -> click.Command:
     """Return the command of a launcher."""
     from archive.launchers import options, registry
-    from archive.launchers.base import check_reachable
     from archive.settings import load
     from archive.values import read_summary
 
@@ -200,7 +199,7 @@ def engine_command(name: str) -> click.Command:
         if dry_run:
             print_data(launcher.preview(fleet, fleet.upper))
 
-        check_reachable(launcher, settings, f"archive launch {name}")
+        registry.check_reachable(launcher, settings, f"archive launch {name}")
         if not dry_run:
             _launch(ctx, launcher, fleet, as_json)
 

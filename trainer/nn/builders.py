@@ -1,16 +1,16 @@
-"""Builders of networks by the name of the space.
+"""Builders of networks by the name of the space, among them `mlp` and `cnn`.
 
 `archive.trainer.nn.base` tells how a package adds one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, SettingsError
 from archive.registry import Registry
-from archive.trainer.nn.base import Builder, KnowsCosts
+from archive.trainer.nn.base import Builder, KnowsCosts, check_image
 from archive.trainer.protocols.networks import NetworkForm
 
 if TYPE_CHECKING:
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
     from archive.trainer.nn.costs import Costs
 
+
 registry = Registry(
     "builder",
     "archive.builders",
     {
-        "cnn": "archive.trainer.nn.graphs:CnnBuilder",
+        "cnn": "archive.trainer.nn.builders:CnnBuilder",
         "darts": "archive.trainer.nn.cells:DartsBuilder",
-        "mlp": "archive.trainer.nn.graphs:MlpBuilder",
+        "mlp": "archive.trainer.nn.builders:MlpBuilder",
         "nasbench101": "archive.trainer.nn.cells:NasBench101Builder",
         "nasbench201": "archive.trainer.nn.cells:NasBench201Builder",
         "nasnet": "archive.trainer.nn.cells:NasNetBuilder",
@@ -96,3 +97,36 @@ def costs(architecture: Architecture, form: NetworkForm) -> Costs:
         return builder.costs(architecture, form)
 
     return measure(build(architecture.canonical, form), form.input_shape)
+
+
+@final
+class MlpBuilder(Builder):
+    """Builds perceptrons; images enter as vectors."""
+
+    def check(self, form: NetworkForm) -> None:
+        """Accept every form."""
+
+    def build(self, architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
+        """See `Builder.build`."""
+        return _network(architecture, form, seed)
+
+
+@final
+class CnnBuilder(Builder):
+    """Builds convolutional networks that end in softmax layers."""
+
+    def check(self, form: NetworkForm) -> None:
+        """Accept a classification of images."""
+        check_image("cnn", form)
+        if form.kind == "regression":
+            raise InvalidArchitectureError("a cnn decides by softmax, which gives no regression")
+
+    def build(self, architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
+        """See `Builder.build`."""
+        return _network(architecture, form, seed)
+
+
+def _network(architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
+    from archive.trainer.nn.network import Network
+
+    return Network(architecture, form, seed=seed)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from archive import agents
 from archive.agents.ask_tell.types import extend, lists, numbers_of, real, values_of
 from archive.errors import ArchiveError, UsageError
+from archive.queue.admission import checked_priority
 from archive.queue.leases import milliseconds
-from archive.queue.lookups import checked_priority
 from archive.store.records import Objective, State
 from archive.values import as_float, checked_seconds, is_duration
 from tests.support import examples

@@ -74,7 +74,7 @@ def installed(monkeypatch):
     points = [EntryPoint(name, value, "archive.builders") for name, value in offered.items()]
     monkeypatch.setattr("archive.registry.entry_points", lambda group: points)
     registry = Registry(
-        "builder", "archive.builders", {"cnn": "archive.trainer.nn.graphs:CnnBuilder"}
+        "builder", "archive.builders", {"cnn": "archive.trainer.nn.builders:CnnBuilder"}
     )
     registry._loaded["mlp"] = HybridBuilder
     monkeypatch.setattr(builders, "registry", registry)
