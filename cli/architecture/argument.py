@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 def is_key(text: str) -> bool:
     """Return whether an argument is a key of the archive or the prefix of a key."""
-    from archive.architecture.texts import is_text
+    # No form of a network and no suffix is letters and digits alone: keys load no codecs.
+    if not text.isalnum():
+        from archive.architecture.texts import is_text
 
-    return not is_text(text) and not Path(text).suffix and not os.path.isfile(text)
+        if is_text(text) or Path(text).suffix:
+            return False
+
+    return not os.path.isfile(text)
 
 
 def architecture_of(ctx: click.Context, text: str) -> Architecture:
@@ -36,11 +41,11 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
         UnknownNameError: The archive has no such key.
         UsageError: Several keys have the prefix, or the file cannot be read.
     """
-    from archive.architecture.texts import from_text, is_text
-
     if is_key(text):
         with open_archive(ctx) as archive:
             return archive.architectures.get(archive.architectures.find(text))
+
+    from archive.architecture.texts import from_text, is_text
 
     if is_text(text):
         return from_text(text)
