@@ -6,20 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from archive.drawing.diagram import Diagram, DiagramNode, Flow, Theme
-from archive.drawing.layout import (
+from archive.drawing.diagram import (
     DETAIL,
     LABEL,
-    MARGIN,
-    Box,
-    Placed,
-    Route,
-    Station,
-    arrange,
+    Diagram,
+    DiagramNode,
+    Flow,
+    Theme,
     box_size,
     shorten,
     text_width,
 )
+from archive.drawing.layout import MARGIN, Box, Placed, Route, Station, arrange
 from archive.drawing.palette import FONT, KINDS, SIGNS, css
 from archive.errors import SettingsError
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from archive.drawing.diagram import Diagram, Frame, Link, Status
-from archive.drawing.layout import shorten
+from archive.drawing.diagram import Diagram, Frame, Link, Status, shorten
 from archive.drawing.palette import SIGNS
 
 _UP = 1
