@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archive.architecture.diagram import beside, merge
+from archive.architecture.diagram_comparison import beside, merge
 from archive.drawing import Diagram
 from archive.kernels.differences.base import Change, Difference
 

@@ -13,7 +13,7 @@ from archive import spaces
 from archive.architecture.aten.blocks import fold
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.diagram import diagram, svg
-from archive.architecture.diagram.comparison import gather
+from archive.architecture.diagram_comparison import gather
 from archive.architecture.graph import Architecture
 from archive.drawing import Diagram, text
 from archive.spaces.darts.published import PUBLISHED

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import kernels, spaces
-from archive.architecture.diagram import merge
+from archive.architecture.diagram_comparison import merge
 from archive.architecture.graph import Architecture
 from archive.architecture.nasbench_codec import from_nasbench201
 from archive.drawing import svg

@@ -1,4 +1,7 @@
-"""Diagrams of architectures: which boxes, junctions, frames and panels a network has.
+"""Pictures of architectures: which boxes, junctions, frames and panels a network has.
+
+`archive.drawing` draws diagrams, which know no architectures;
+`archive.architecture.diagram_comparison` makes diagrams of two networks.
 
 - Cells of a genotype are panels side by side. Their nodes, sums of two operations, are circles with
   the node's number, as in the published pictures; the circles, and the output of each cell, are no
@@ -6,8 +9,7 @@
 - In spaces without arguments, layers that are fed by the same several layers are fed through one
   junction.
 - In spaces that have dead ends, layers on no way from the input to the output are pale, and say so.
-- Repeated parts are drawn once, in a frame with their number
-  (`archive.architecture.diagram.assembly`).
+- Repeated parts are drawn once, in a frame with their number.
 """
 
 from __future__ import annotations
@@ -15,19 +17,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from archive import drawing
 from archive.architecture.aten.blocks import END, START, blocks
-from archive.architecture.diagram.labels import channels, node
+from archive.architecture.diagram_labels import channels, node
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.architecture.repeats import Repeat, find_repeats
-from archive.drawing.diagram import Diagram, DiagramNode, Frame, Link, Panel
+from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, Theme
 
 NO_OUTPUT = "reaches no output"
 NO_INPUT = "gets no input"
 """What the box of a dead layer says."""
 
 _NO_NOTES: Mapping[int, str] = {}
+
+
+def svg(
+    architecture: Architecture,
+    *,
+    theme: Theme = "auto",
+    fold: bool = True,
+    notes: Mapping[int, str] | None = None,
+    heading: Sequence[str] = (),
+) -> str:
+    """Return the picture of an architecture as SVG; equal architectures give equal bytes.
+
+    Args:
+        architecture: The network.
+        theme: Colours (`archive.drawing.svg.svg`).
+        fold: Whether repeated parts are drawn once.
+        notes: Second line of a layer's box, by the position of the layer.
+        heading: Lines of text above the picture.
+    """
+    drawn = diagram(architecture, fold=fold, notes=notes or {}, heading=heading)
+    return drawing.svg(drawn, theme=theme)
 
 
 def diagram(

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from archive.architecture.diagram.labels import channels, node, value_text
+from archive.architecture.diagram_labels import channels, node, value_text
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Link, Panel, Status
