@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
 Theme = Literal["auto", "light", "dark", "page"]
@@ -144,27 +145,19 @@ class Diagram:
         """Yield each panel, its nodes as a diagram, and their positions."""
         for panel in self.panels or (Panel("", frozenset(range(len(self.nodes)))),):
             nodes = tuple(sorted(panel.nodes))
-            index_of = {old: new for new, old in enumerate(nodes)}
+            index_of = dict(zip(nodes, count()))
             links = []
-            for k in self.links:
-                if k.tail in index_of and k.head in index_of:
-                    links.append(Link(index_of[k.tail], index_of[k.head], k.status))
+            for link in self.links:
+                if link.tail in index_of and link.head in index_of:
+                    links.append(Link(index_of[link.tail], index_of[link.head], link.status))
 
             frames = []
             for frame in self.frames:
-                if not frame.nodes.isdisjoint(index_of):
-                    frames.append(
-                        Frame(
-                            frame.label,
-                            frozenset(index_of[u] for u in frame.nodes if u in index_of),
-                        )
-                    )
+                if inside := frame.nodes & panel.nodes:
+                    frames.append(Frame(frame.label, frozenset(index_of[u] for u in inside)))
 
-            yield (
-                panel,
-                Diagram(tuple(self.nodes[u] for u in nodes), tuple(links), tuple(frames)),
-                nodes,
-            )
+            inner = tuple(self.nodes[u] for u in nodes)
+            yield panel, Diagram(inner, tuple(links), tuple(frames)), nodes
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:

@@ -17,9 +17,10 @@ enough. Alignments never cross, hence blocks have a consistent order from left t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
 from math import inf
 
 from archive.drawing.diagram import LABEL, Diagram, Frame, Link, Panel, box_size, text_width
@@ -80,6 +81,11 @@ class Route:
     link: Link
     stations: tuple[Station, ...]
 
+    def moved(self, right: float, down: float) -> Route:
+        """Return it at another place."""
+        stations = [(x + right, top + down, bottom + down) for x, top, bottom in self.stations]
+        return Route(self.link, tuple(stations))
+
 
 @dataclass
 class Placed:
@@ -101,6 +107,12 @@ class Placed:
     width: float = 0.0
     height: float = 0.0
 
+    def move(self, right: float, down: float) -> None:
+        """Move boxes, lines and frames."""
+        self.boxes = [box.moved(right, down) for box in self.boxes]
+        self.routes = [route.moved(right, down) for route in self.routes]
+        self.frames = [(frame, box.moved(right, down)) for frame, box in self.frames]
+
 
 def arrange(diagram: Diagram) -> Placed:
     """Return the positions of a diagram, panels from left to right."""
@@ -115,20 +127,21 @@ def arrange(diagram: Diagram) -> Placed:
         down = TITLE + PANEL_PADDING
         width = max(inner.width, text_width(panel.title, LABEL)) + 2 * PANEL_PADDING
         right += (width - 2 * PANEL_PADDING - inner.width) / 2
+        inner.move(right, down)
         for u, box in zip(nodes, inner.boxes, strict=True):
-            whole.boxes[u] = box.moved(right, down)
+            whole.boxes[u] = box
 
         for route in inner.routes:
             link = Link(nodes[route.link.tail], nodes[route.link.head], route.link.status)
-            stations = [(x + right, top + down, bottom + down) for x, top, bottom in route.stations]
-            whole.routes.append(Route(link, tuple(stations)))
+            whole.routes.append(replace(route, link=link))
 
-        whole.frames += [(frame, box.moved(right, down)) for frame, box in inner.frames]
-        whole.panels.append((panel, Box(left, 0, width, inner.height + TITLE + 2 * PANEL_PADDING)))
+        height = inner.height + TITLE + 2 * PANEL_PADDING
+        whole.frames += inner.frames
+        whole.panels.append((panel, Box(left, 0, width, height)))
+        whole.height = max(whole.height, height)
         left += width + PANEL_GAP
 
     whole.width = left - PANEL_GAP
-    whole.height = max(box.height for _, box in whole.panels)
     return whole
 
 
@@ -138,7 +151,7 @@ def _place_layers(diagram: Diagram) -> Placed:
 
     graph = rank_nodes(len(diagram.nodes), diagram.links)
     rows = order_rows(graph)
-    sizes = [box_size(node) for node in diagram.nodes]
+    sizes = list(map(box_size, diagram.nodes))
     frames_of = _frames_of(graph, diagram.frames)
 
     def gap(left: int, right: int) -> float:
@@ -167,12 +180,13 @@ def _frames_of(graph: RankedGraph, frames: Sequence[Frame]) -> list[frozenset[in
     if not frames:
         return [frozenset()] * len(graph.rank)
 
-    inner = []
-    for u in range(graph.nodes):
-        inner.append(frozenset(index for index, frame in enumerate(frames) if u in frame.nodes))
+    inner = [frozenset[int]()] * graph.nodes
+    for number, frame in enumerate(frames):
+        for u in frame.nodes:
+            inner[u] |= {number}
 
     for vertex in range(graph.nodes, len(graph.rank)):
-        inner.append(frozenset.intersection(*(inner[head] for head in graph.heads[vertex])))
+        inner.append(frozenset.intersection(*map(inner.__getitem__, graph.heads[vertex])))
 
     return inner
 
@@ -191,21 +205,24 @@ def _bands(
     begins = [0] * len(rows)
     ends = [0] * len(rows)
     for frame in frames:
-        ranks = [graph.rank[u] for u in frame.nodes]
-        begins[min(ranks)] += 1
-        ends[max(ranks)] += 1
+        ranks = sorted(map(graph.rank.__getitem__, frame.nodes))
+        begins[ranks[0]] += 1
+        ends[ranks[-1]] += 1
 
     bands: list[tuple[float, float]] = []
     top = 0.0
     for rank, row in enumerate(rows):
         top += begins[rank] * FRAME_TOP
-        height = max((sizes[u][1] for u in row if u < graph.nodes), default=0.0)
-        bands.append((top, top + height))
+        height = 0.0
         aside = 0.0
         for u in row:
+            if u < graph.nodes:
+                height = max(height, sizes[u][1])
+
             for v in graph.below[u]:
                 aside = max(aside, abs(x[u] - x[v]))
 
+        bands.append((top, top + height))
         top += height + _BETWEEN_RANKS + min(aside / 8, _MOST_BEND) + ends[rank] * FRAME_PADDING
 
     return bands
@@ -220,7 +237,7 @@ def _routes(
 ) -> list[Route]:
     """Return the lines; a piece of a trunk is drawn by one of its links only."""
     drawn: set[tuple[int, int]] = set()
-    routes: list[Route | None] = [None] * len(links)
+    routes = [Route(link, ()) for link in links]
     for index in sorted(range(len(links)), key=lambda link: (-len(graph.routes[link]), link)):
         vertices = graph.routes[index]
         first = 0
@@ -242,7 +259,7 @@ def _routes(
 
         routes[index] = Route(links[index], tuple(stations))
 
-    return [route for route in routes if route is not None]
+    return routes
 
 
 def _borders(
@@ -253,38 +270,48 @@ def _borders(
     frames_of: list[frozenset[int]],
 ) -> list[tuple[Frame, Box]]:
     """Return the places of frames, around their nodes, inner lines and inner frames."""
-    places: dict[int, Box] = {}
+    places: list[tuple[Frame, Box]] = []
     for number in reversed(range(len(frames))):
-        inside = [boxes[u] for u in sorted(frames[number].nodes)]
-        for other, position in places.items():
-            if frames[other].nodes <= frames[number].nodes:
-                inside.append(position)
+        frame = frames[number]
+        inside = list(map(boxes.__getitem__, frame.nodes))
+        for other, box in places:
+            if other.nodes <= frame.nodes:
+                inside.append(box)
 
         points = [x[vertex] for vertex in range(graph.nodes, len(x)) if number in frames_of[vertex]]
-        left = min([box.left for box in inside] + points) - FRAME_PADDING
-        right = max([box.right for box in inside] + points) + FRAME_PADDING
-        top = min(box.top for box in inside) - FRAME_TOP
-        bottom = max(box.bottom for box in inside) + FRAME_PADDING
-        places[number] = Box(left, top, right - left, bottom - top)
+        left, top, right, bottom = _edges(inside, points)
+        left -= FRAME_PADDING
+        top -= FRAME_TOP
+        places.append(
+            (frame, Box(left, top, right + FRAME_PADDING - left, bottom + FRAME_PADDING - top))
+        )
 
-    return [(frame, places[index]) for index, frame in enumerate(frames)]
+    return places[::-1]
+
+
+def _edges(boxes: Iterable[Box], points: Iterable[float]) -> tuple[float, float, float, float]:
+    """Return the left, upper, right and lower edge of boxes, and of lines at these x."""
+    left = top = inf
+    right = bottom = -inf
+    for box in boxes:
+        left = min(left, box.left)
+        top = min(top, box.top)
+        right = max(right, box.right)
+        bottom = max(bottom, box.bottom)
+
+    return min([left, *points]), top, max([right, *points]), bottom
 
 
 def _at_origin(done: Placed, x: list[float]) -> Placed:
     """Return everything moved so that the picture begins at 0."""
-    around = [*done.boxes, *(box for _, box in done.frames)]
-    left = min([box.left for box in around] + x)
-    top = min(box.top for box in around)
-    done.width = max([box.right for box in around] + x) - left
-    done.height = max(box.bottom for box in around) - top
-    done.boxes = [box.moved(-left, -top) for box in done.boxes]
-    done.frames = [(frame, box.moved(-left, -top)) for frame, box in done.frames]
-    routes = []
-    for route in done.routes:
-        stations = ((x - left, upper - top, lower - top) for x, upper, lower in route.stations)
-        routes.append(Route(route.link, tuple(stations)))
+    around = list(done.boxes)
+    for _, box in done.frames:
+        around.append(box)
 
-    done.routes = routes
+    left, top, right, bottom = _edges(around, x)
+    done.width = right - left
+    done.height = bottom - top
+    done.move(-left, -top)
     return done
 
 
@@ -300,16 +327,11 @@ def _columns(graph: RankedGraph, rows: list[list[int]], gap: Gap) -> list[float]
         gap: Least distance of two neighbours' centres, the left one given first.
     """
     block = _blocks(graph, rows)
-    right = _constraints(rows, block, gap)
-    left: dict[int, dict[int, float]] = {b: {} for b in right}
-    for a, others in right.items():
-        for b, least in others.items():
-            left[b][a] = least
-
+    left, right = _constraints(rows, block, gap)
     order = _left_to_right(left, right)
     x = dict.fromkeys(order, 0.0)
     for b in order:
-        x[b] = max((x[a] + least for a, least in left[b].items()), default=0.0)
+        x[b] = _lowest(x, left[b], 0.0)
 
     neighbours = _neighbours(graph, block)
     for _ in range(_PASSES):
@@ -319,7 +341,7 @@ def _columns(graph: RankedGraph, rows: list[list[int]], gap: Gap) -> list[float]
         if moved < 1:
             break
 
-    return [x[b] for b in block]
+    return list(map(x.__getitem__, block))
 
 
 def _blocks(graph: RankedGraph, rows: list[list[int]]) -> list[int]:
@@ -327,14 +349,11 @@ def _blocks(graph: RankedGraph, rows: list[list[int]]) -> list[int]:
     block = list(range(len(graph.rank)))
     on_spine = set(pairwise(graph.spine))
     for upper, lower in pairwise(rows):
-        position = {}
-        for row in (upper, lower):
-            for index, vertex in enumerate(row):
-                position[vertex] = index
-
+        position = dict(zip(upper, count())) | dict(zip(lower, count()))
         edges = []
         for u in upper:
-            edges += [(u, v) for v in graph.below[u]]
+            for v in graph.below[u]:
+                edges.append((u, v))
 
         edges.sort(key=lambda edge: _priority(graph, edge, on_spine, position))
         taken: list[tuple[int, int]] = []
@@ -342,10 +361,7 @@ def _blocks(graph: RankedGraph, rows: list[list[int]]) -> list[int]:
             s = position[u]
             t = position[v]
             # Equal places at either end mean that one vertex would be aligned twice.
-            if all(
-                (s < other_s and t < other_t) or (s > other_s and t > other_t)
-                for other_s, other_t in taken
-            ):
+            if all((s - other_s) * (t - other_t) > 0 for other_s, other_t in taken):
                 taken.append((s, t))
                 block[v] = block[u]
 
@@ -378,21 +394,35 @@ def _off_middle(neighbours: list[int], vertex: int, position: dict[int, int]) ->
     return abs(left - (len(neighbours) - 1) / 2)
 
 
-def _constraints(rows: list[list[int]], block: list[int], gap: Gap) -> dict[int, dict[int, float]]:
-    right: dict[int, dict[int, float]] = {b: {} for b in sorted(set(block))}
+Gaps = dict[int, dict[int, float]]
+"""Block to its neighbours on one side, each with the gap to it."""
+
+
+def _constraints(rows: list[list[int]], block: list[int], gap: Gap) -> tuple[Gaps, Gaps]:
+    """Return the gaps of each block to blocks on its left, and on its right."""
+    left: Gaps = {}
+    right: Gaps = {}
+    for b in sorted(set(block)):
+        left[b] = {}
+        right[b] = {}
+
     for row in rows:
         for u, v in pairwise(row):
-            others = right[block[u]]
-            others[block[v]] = max(others.get(block[v], 0.0), gap(u, v))
+            a = block[u]
+            b = block[v]
+            right[a][b] = left[b][a] = max(right[a].get(b, 0.0), gap(u, v))
 
-    return right
+    return left, right
 
 
-def _left_to_right(
-    left: dict[int, dict[int, float]], right: dict[int, dict[int, float]]
-) -> list[int]:
-    waiting = {b: len(others) for b, others in left.items()}
-    order = [b for b, count in waiting.items() if not count]
+def _left_to_right(left: Gaps, right: Gaps) -> list[int]:
+    waiting: dict[int, int] = {}
+    order: list[int] = []
+    for b, others in left.items():
+        waiting[b] = len(others)
+        if not others:
+            order.append(b)
+
     for b in order:
         for other in right[b]:
             waiting[other] -= 1
@@ -403,7 +433,7 @@ def _left_to_right(
 
 
 def _neighbours(graph: RankedGraph, block: list[int]) -> dict[int, list[int]]:
-    neighbours: dict[int, list[int]] = {b: [] for b in block}
+    neighbours: dict[int, list[int]] = defaultdict(list)
     for u, children in enumerate(graph.below):
         for v in children:
             if block[u] != block[v]:
@@ -416,8 +446,8 @@ def _neighbours(graph: RankedGraph, block: list[int]) -> dict[int, list[int]]:
 def _move(
     order: list[int],
     x: dict[int, float],
-    left: dict[int, dict[int, float]],
-    right: dict[int, dict[int, float]],
+    left: Gaps,
+    right: Gaps,
     neighbours: dict[int, list[int]],
 ) -> float:
     """Move each block toward its neighbours' mean, within its gaps; return the longest move."""
@@ -426,11 +456,20 @@ def _move(
         if not neighbours[b]:
             continue
 
-        target = sum(x[other] for other in neighbours[b]) / len(neighbours[b])
-        low = max((x[a] + least for a, least in left[b].items()), default=-inf)
-        high = min((x[a] - least for a, least in right[b].items()), default=inf)
-        target = min(max(target, low), high)
+        target = sum(map(x.__getitem__, neighbours[b])) / len(neighbours[b])
+        target = max(target, _lowest(x, left[b], -inf))
+        for other, gap in right[b].items():
+            target = min(target, x[other] - gap)
+
         longest = max(longest, abs(target - x[b]))
         x[b] = target
 
     return longest
+
+
+def _lowest(x: dict[int, float], left: dict[int, float], low: float) -> float:
+    """Return the least x, at least `low`, that the gaps to blocks on the left allow."""
+    for other, gap in left.items():
+        low = max(low, x[other] + gap)
+
+    return low

@@ -75,10 +75,10 @@ def css(theme: Theme, names: Iterable[str] = (*KINDS, *STATUSES)) -> str:
     """
     selected = sorted(set(names), key=(*KINDS, *STATUSES).index)
     if theme in ("light", "dark"):
-        colours = _colours(theme == "dark")
-        return _rules(f".aa-{theme}", selected, lambda name: colours[name])
+        return _rules(f".aa-{theme}", selected, _colours(dark=theme == "dark").__getitem__)
 
-    light, dark = (_properties(_colours(is_dark), selected) for is_dark in (False, True))
+    light = _properties(_colours(dark=False), selected)
+    dark = _properties(_colours(dark=True), selected)
     return (
         f".aa{{{light}}}@media (prefers-color-scheme:dark){{.aa{{{dark}}}}}"
         f'[data-theme="light"] .aa{{{light}}}[data-theme="dark"] .aa{{{dark}}}'
@@ -86,7 +86,7 @@ def css(theme: Theme, names: Iterable[str] = (*KINDS, *STATUSES)) -> str:
     )
 
 
-def _colours(dark: bool) -> dict[str, str]:
+def _colours(*, dark: bool) -> dict[str, str]:
     colours = {name: inks[dark] for name, inks in _INKS.items()}
     for name, four in {**_FILLS, **_STATUSES}.items():
         colours[name] = four[2 * dark]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
 
 from archive.drawing.diagram import Link
 
@@ -43,14 +43,6 @@ class RankedGraph:
     spine: list[int] = field(default_factory=list)
     heads: dict[int, list[int]] = field(default_factory=dict)
 
-    def rows(self) -> list[list[int]]:
-        """Return the vertices of each rank, ascending."""
-        rows: list[list[int]] = [[] for _ in range(max(self.rank, default=-1) + 1)]
-        for vertex, rank in enumerate(self.rank):
-            rows[rank].append(vertex)
-
-        return rows
-
 
 def rank_nodes(nodes: int, links: Sequence[Link]) -> RankedGraph:
     """Return nodes and links with ranks and trunks.
@@ -59,19 +51,19 @@ def rank_nodes(nodes: int, links: Sequence[Link]) -> RankedGraph:
         nodes: Number of nodes, in topological order.
         links: Links from smaller to larger positions.
     """
-    parents: list[list[int]] = [[] for _ in range(nodes)]
-    children: list[list[int]] = [[] for _ in range(nodes)]
+    parents = _empty_lists(nodes)
+    children = _empty_lists(nodes)
     for link in links:
         parents[link.head].append(link.tail)
         children[link.tail].append(link.head)
 
     rank = _ranks(parents, children)
-    graph = RankedGraph(nodes, rank, [[] for _ in range(nodes)], [[] for _ in range(nodes)])
+    graph = RankedGraph(nodes, rank, _empty_lists(nodes), _empty_lists(nodes))
     trunks: dict[tuple[int, str], list[int]] = {}
     joined: set[tuple[int, int]] = set()
     # The longest link of a trunk first, so that the others find its points.
     longest = sorted(range(len(links)), key=lambda link: (-rank[links[link].head], link))
-    routes: list[list[int]] = [[] for _ in links]
+    routes = _empty_lists(len(links))
     for longest_link in longest:
         link = links[longest_link]
         trunk = trunks.setdefault((link.tail, link.status), [])
@@ -95,18 +87,24 @@ def rank_nodes(nodes: int, links: Sequence[Link]) -> RankedGraph:
     return graph
 
 
+def _empty_lists(number: int) -> list[list[int]]:
+    return [[] for _ in range(number)]
+
+
 def _ranks(parents: list[list[int]], children: list[list[int]]) -> list[int]:
     """Return the longest path to each node; unreached nodes move down to their children."""
     rank = [0] * len(parents)
-    reached = [u == 0 for u in range(len(parents))]
+    reached = {0}
     for u, above in enumerate(parents):
-        if above:
-            rank[u] = 1 + max(rank[p] for p in above)
-            reached[u] = reached[u] or any(reached[p] for p in above)
+        for p in above:
+            rank[u] = max(rank[u], rank[p] + 1)
+
+        if not reached.isdisjoint(above):
+            reached.add(u)
 
     for u in reversed(range(len(parents))):
-        if children[u] and not reached[u]:
-            rank[u] = max(rank[u], min(rank[child] for child in children[u]) - 1)
+        if children[u] and u not in reached:
+            rank[u] = max(rank[u], min(map(rank.__getitem__, children[u])) - 1)
 
     return rank
 
@@ -151,7 +149,7 @@ _PATIENCE = 3
 def order_rows(graph: RankedGraph) -> Rows:
     """Return the vertices of each rank from left to right."""
     rows = _first_order(graph)
-    best = [list(row) for row in rows]
+    best = list(map(list, rows))
     fewest = _crossings(graph, rows)
     improved = 0
     for sweep in range(_SWEEPS):
@@ -161,7 +159,7 @@ def order_rows(graph: RankedGraph) -> Rows:
         _sweep(graph, rows, down=sweep % 2 == 0)
         crossings = _crossings(graph, rows)
         if crossings < fewest:
-            best = [list(row) for row in rows]
+            best = list(map(list, rows))
             fewest = crossings
             improved = sweep
 
@@ -169,7 +167,7 @@ def order_rows(graph: RankedGraph) -> Rows:
 
 
 def _first_order(graph: RankedGraph) -> Rows:
-    rows: Rows = [[] for _ in graph.rows()]
+    rows = _empty_lists(max(graph.rank, default=-1) + 1)
     seen = [False] * len(graph.rank)
     on_spine = set(graph.spine)
     roots = [vertex for vertex in range(len(graph.rank)) if not graph.above[vertex]]
@@ -188,8 +186,9 @@ def _first_order(graph: RankedGraph) -> Rows:
 
 
 def _spine_in_middle(children: list[int], spine: set[int]) -> list[int]:
-    others = sorted(child for child in children if child not in spine)
-    middle = [child for child in children if child in spine]
+    others = sorted(set(children) - spine)
+    # The spine has one vertex a rank, and children have one rank.
+    middle = spine.intersection(children)
     left = len(others) // 2 if middle else 0
     return [*others[:left], *middle, *others[left:]]
 
@@ -201,12 +200,12 @@ def _sweep(graph: RankedGraph, rows: Rows, *, down: bool) -> None:
         if len(row) < 2:
             continue
 
-        fixed = {vertex: index for index, vertex in enumerate(rows[rank - 1 if down else rank + 1])}
+        fixed = dict(zip(rows[rank - 1 if down else rank + 1], count()))
         key = {}
         for index, vertex in enumerate(row):
             near = neighbours[vertex]
             # A vertex without neighbours keeps its place.
-            key[vertex] = sum(fixed[other] for other in near) / len(near) if near else float(index)
+            key[vertex] = sum(map(fixed.__getitem__, near)) / len(near) if near else float(index)
 
         row.sort(key=key.__getitem__)
 
@@ -217,10 +216,10 @@ def _crossings(graph: RankedGraph, rows: Rows) -> int:
         if len(upper) < 2 or len(lower) < 2:
             continue
 
-        position = {vertex: index for index, vertex in enumerate(lower)}
+        position = dict(zip(lower, count()))
         ends: list[int] = []
         for vertex in upper:
-            heads = sorted(position[child] for child in graph.below[vertex])
+            heads = sorted(map(position.__getitem__, graph.below[vertex]))
             for head in heads:
                 total += len(ends) - bisect_left(ends, head + 1)
 

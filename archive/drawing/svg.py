@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Literal
 
 from archive.drawing.diagram import (
@@ -32,7 +33,7 @@ _LEGEND = 30
 _FOREIGN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 
 def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
@@ -50,8 +51,11 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
     layout = arrange(diagram)
     heading = [shorten(line, 240) for line in diagram.heading]
     legend = _legend(diagram) if diagram.legend else []
-    words = max([text_width(line, DETAIL) for line in heading], default=0.0)
-    width = max(layout.width, words, _legend_width(legend)) + 2 * MARGIN
+    width = max(layout.width, _legend_width(legend))
+    for line in heading:
+        width = max(width, text_width(line, DETAIL))
+
+    width += 2 * MARGIN
     down = MARGIN + HEADING_LINE * len(heading) + (6 if heading else 0)
     right = (width - layout.width) / 2
     height = down + layout.height + MARGIN + (_LEGEND if legend else 0)
@@ -61,20 +65,20 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
         f'<g transform="translate({_n(right)} {_n(down)})">',
         *_panels(layout),
         *_frames(layout),
-        *(
-            _edge(route, _pale(diagram.nodes[route.link.tail], diagram.nodes[route.link.head]))
-            for route in layout.routes
-        ),
-        *_flows(diagram.flows, layout),
-        *(_node(node, box) for node, box in zip(diagram.nodes, layout.boxes, strict=True)),
-        "</g>",
-        *_legend_row(legend, MARGIN, down + layout.height + 14),
     ]
+    for route in layout.routes:
+        ends = (diagram.nodes[route.link.tail], diagram.nodes[route.link.head])
+        body.append(_edge(route, _pale(*ends)))
+
+    body += _flows(diagram.flows, layout)
+    body += map(_node, diagram.nodes, layout.boxes)
+    body += ["</g>", *_legend_row(legend, MARGIN, down + layout.height + 14)]
     title = escape(diagram.title or "diagram")
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     style = "" if theme == "page" else f"<style>{css(theme, _names(diagram))}</style>"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="aa aa-{theme}" {size} role="img" aria-label="{title}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="aa aa-{theme}" {size} role="img" '
+        f'aria-label="{title}">'
         f"<title>{title}</title>{style}{''.join(body)}</svg>"
     )
 
@@ -86,8 +90,7 @@ def stylesheet() -> str:
 
 def escape(text: str) -> str:
     """Return a text for XML contents and attributes; other characters are replaced."""
-    plain = _FOREIGN.sub("\ufffd", text)
-    return "".join(_ENTITIES.get(letter, letter) for letter in plain)
+    return _FOREIGN.sub("\ufffd", text).translate(_ENTITIES)
 
 
 def _heading(lines: Iterable[str]) -> Iterator[str]:
@@ -99,9 +102,14 @@ def _heading(lines: Iterable[str]) -> Iterator[str]:
 
 def _names(diagram: Diagram) -> set[str]:
     """Return the kinds and statuses that the style sheet must have."""
-    nodes = {_class_of(node) for node in diagram.nodes}
-    links = {link.status for link in diagram.links}
-    return (nodes | links | {flow.status or "matched" for flow in diagram.flows}) - {""}
+    names = set(map(_class_of, diagram.nodes))
+    for link in diagram.links:
+        names.add(link.status)
+
+    for flow in diagram.flows:
+        names.add(flow.status or "matched")
+
+    return names - {""}
 
 
 def _class_of(node: DiagramNode) -> str:
@@ -121,8 +129,8 @@ def _frames(layout: Placed) -> Iterator[str]:
     for frame, box in layout.frames:
         yield f'<rect class="aa-frame" {_place(box)} rx="8"/>'
         yield (
-            f'<text class="aa-faint" x="{_n(box.left + 8)}" y="{_n(box.top + 15)}" font-size="{LABEL}" '
-            f'font-weight="bold">{escape(shorten(frame.label, 40))}</text>'
+            f'<text class="aa-faint" x="{_n(box.left + 8)}" y="{_n(box.top + 15)}" '
+            f'font-size="{LABEL}" font-weight="bold">{escape(shorten(frame.label, 40))}</text>'
         )
 
 
@@ -135,7 +143,8 @@ def _edge(route: Route, pale: str) -> str:
     status = f" aa-{route.link.status}" if route.link.status else ""
     x, _, y = route.stations[-1]
     # The tip of the arrow touches the box.
-    head = f"M{_n(x - _ARROW)} {_n(y - _ARROW - 1)}L{_n(x)} {_n(y)}L{_n(x + _ARROW)} {_n(y - _ARROW - 1)}"
+    back = _n(y - _ARROW - 1)
+    head = f"M{_n(x - _ARROW)} {back}L{_n(x)} {_n(y)}L{_n(x + _ARROW)} {back}"
     return f'<path class="aa-edge{status}"{pale} d="{_curve(route.stations)}{head}"/>'
 
 
@@ -179,8 +188,11 @@ def _node(node: DiagramNode, box: Box) -> str:
         sign = _text(node.label[:2], middle, centre + 4, LABEL) if node.label else ""
         return f"{start}{circle}{sign}</g>"
 
-    detail = f'<tspan class="aa-faint" font-size="{DETAIL}" dx="5">{escape(shorten(node.detail))}</tspan>'
-    words = escape(shorten(node.label)) + (detail if node.detail else "")
+    words = escape(shorten(node.label))
+    if node.detail:
+        detail = escape(shorten(node.detail))
+        words += f'<tspan class="aa-faint" font-size="{DETAIL}" dx="5">{detail}</tspan>'
+
     parts = [
         f'<rect class="aa-box" {_place(box)} rx="5"/>',
         _text(words, middle, box.top + 16, LABEL, raw=True),
@@ -197,7 +209,8 @@ def _node(node: DiagramNode, box: Box) -> str:
 def _text(words: str, x: float, y: float, size: int, style: str = "", *, raw: bool = False) -> str:
     named = f' class="{style}"' if style else ""
     shown = words if raw else escape(words)
-    return f'<text{named} x="{_n(x)}" y="{_n(y)}" font-size="{size}" text-anchor="middle">{shown}</text>'
+    place = f'x="{_n(x)}" y="{_n(y)}"'
+    return f'<text{named} {place} font-size="{size}" text-anchor="middle">{shown}</text>'
 
 
 def _flows(flows: Iterable[Flow], layout: Placed) -> Iterator[str]:
@@ -211,14 +224,14 @@ def _flows(flows: Iterable[Flow], layout: Placed) -> Iterator[str]:
         to_y = right.top + right.height / 2
         middle = (x + to_x) / 2
         tip = f"<title>{escape(flow.tip)}</title>" if flow.tip else ""
-        yield (
-            f'<path class="aa-flow aa-{flow.status or "matched"}" stroke-width="{_n(1 + 5 * flow.share)}" '
-            f'd="M{_n(x)} {_n(y)}C{_n(middle)} {_n(y)} {_n(middle)} {_n(to_y)} {_n(to_x)} {_n(to_y)}">{tip}</path>'
-        )
+        style = f'class="aa-flow aa-{flow.status or "matched"}"'
+        width = _n(1 + 5 * flow.share)
+        bend = f"{_n(middle)} {_n(y)} {_n(middle)} {_n(to_y)} {_n(to_x)} {_n(to_y)}"
+        yield f'<path {style} stroke-width="{width}" d="M{_n(x)} {_n(y)}C{bend}">{tip}</path>'
 
 
 def _legend(diagram: Diagram) -> list[DiagramNode]:
-    statuses = {node.status for node in diagram.nodes} | {link.status for link in diagram.links}
+    statuses = set(map(attrgetter("status"), (*diagram.nodes, *diagram.links)))
     return [DiagramNode(status, status=status) for status in SIGNS if status in statuses]
 
 
@@ -276,10 +289,10 @@ def png(
 def _draws_letters(render: Callable[..., bytes]) -> bool:
     """Return whether there is a font: without one, resvg leaves all words out and says nothing."""
     start = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'
-    empty, word = (
-        f'{start}<text y="18" font-family="{FONT}">{letters}</text></svg>' for letters in ("", "M")
-    )
-    return bytes(render(svg_string=empty)) != bytes(render(svg_string=word))
+    start += f'<text y="18" font-family="{FONT}">'
+    empty = render(svg_string=f"{start}</text></svg>")
+    word = render(svg_string=f"{start}M</text></svg>")
+    return bytes(empty) != bytes(word)
 
 
 def _zoom(drawn: str, scale: float) -> float:

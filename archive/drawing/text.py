@@ -11,6 +11,7 @@ A rail carries the output of one node, until the last node that it feeds.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ class TextLine:
 
     def __str__(self) -> str:
         """Return the line without trailing spaces."""
-        return " ".join(part for part in (self.rails, self.words, self.detail) if part).rstrip()
+        return " ".join(filter(None, (self.rails, self.words, self.detail))).rstrip()
 
 
 def text(diagram: Diagram) -> list[TextLine]:
@@ -69,7 +70,10 @@ def text(diagram: Diagram) -> list[TextLine]:
     lines = [TextLine("", line) for line in diagram.heading]
     for panel, part, _ in diagram.parts():
         if panel.title:
-            lines += [*([TextLine("", "")] if lines else []), TextLine("", panel.title)]
+            if lines:
+                lines.append(TextLine("", ""))
+
+            lines.append(TextLine("", panel.title))
 
         lines += _lines(_in_reading_order(part))
 
@@ -78,43 +82,40 @@ def text(diagram: Diagram) -> list[TextLine]:
 
 def _in_reading_order(diagram: Diagram) -> Diagram:
     """Return a diagram in reading order: each node right before the node it feeds, if possible."""
-    parents: list[list[int]] = [[] for _ in diagram.nodes]
-    feeds = [False] * len(diagram.nodes)
+    parents: dict[int, set[int]] = defaultdict(set)
     depth = [0] * len(diagram.nodes)
+    ends = set(range(len(diagram.nodes)))
     for link in sorted(diagram.links, key=lambda link: link.head):
-        parents[link.head].append(link.tail)
-        feeds[link.tail] = True
+        parents[link.head].add(link.tail)
+        ends.discard(link.tail)
         depth[link.head] = max(depth[link.head], depth[link.tail] + 1)
 
     order: dict[int, int] = {}
-    stack = [u for u in reversed(range(len(feeds))) if not feeds[u]]
+    stack = sorted(ends, reverse=True)
     while stack:
-        u = stack[-1]
-        # The longest branch first, so that a node without inputs stands right before its use.
-        waiting = [p for p in sorted(parents[u], key=lambda p: (depth[p], -p)) if p not in order]
+        waiting = parents[stack[-1]] - order.keys()
         if waiting:
-            stack.append(waiting[-1])
-            continue
+            # The longest branch first, so that a node without inputs stands right before its use.
+            stack.append(max(waiting, key=lambda p: (depth[p], -p)))
+        else:
+            order.setdefault(stack.pop(), len(order))
 
-        stack.pop()
-        order.setdefault(u, len(order))
+    links = []
+    for link in diagram.links:
+        links.append(Link(order[link.tail], order[link.head], link.status))
 
     frames = []
     for frame in diagram.frames:
         frames.append(Frame(frame.label, frozenset(order[u] for u in frame.nodes)))
 
-    return Diagram(
-        tuple(diagram.nodes[u] for u in order),
-        tuple(Link(order[link.tail], order[link.head], link.status) for link in diagram.links),
-        tuple(frames),
-    )
+    return Diagram(tuple(diagram.nodes[u] for u in order), tuple(links), tuple(frames))
 
 
 def _lines(diagram: Diagram) -> list[TextLine]:
     rows = list(_Rails(diagram).rows())
-    width = max((len(row) for row in rows), default=0)
+    width = max(map(len, rows), default=0)
     signs = any(node.status for node in diagram.nodes)
-    blank = "  " * signs
+    blank = "  " if signs else ""
     lines = []
     for u, (node, row) in enumerate(zip(diagram.nodes, rows, strict=True)):
         inside = [frame for frame in diagram.frames if u in frame.nodes]
@@ -126,7 +127,7 @@ def _lines(diagram: Diagram) -> list[TextLine]:
 
         sign = f"{SIGNS[node.status] if node.status else ' '} " if signs else ""
         words = f"{sign}{'│ ' * len(inside)}{shorten(node.label)}"
-        detail = "  ".join(part for part in (shorten(node.detail), shorten(node.note)) if part)
+        detail = "  ".join(filter(None, (shorten(node.detail), shorten(node.note))))
         lines.append(TextLine(row.ljust(width), words, detail, node.kind, node.status))
         lines += _ends(u, row, width, inside, blank)
 
@@ -141,12 +142,17 @@ def _ends(u: int, row: str, width: int, inside: Sequence[Frame], blank: str) -> 
 
 def _through(row: str, width: int) -> str:
     """Return the rails above a row."""
-    return "".join("│" if letter in "│┼┤├┴╯╰●○" else " " for letter in row).ljust(width)
+    return _straight(row, "│┼┤├┴╯╰●○").ljust(width)
 
 
 def _below(row: str, width: int) -> str:
     """Return the rails below a row."""
-    return "".join("│" if letter in "│┼┤├┬╮╭●○◆" else " " for letter in row).ljust(width)
+    return _straight(row, "│┼┤├┬╮╭●○◆").ljust(width)
+
+
+def _straight(row: str, letters: str) -> str:
+    """Return the rails that continue these letters of a row."""
+    return "".join("│" if letter in letters else " " for letter in row)
 
 
 @dataclass
@@ -162,7 +168,7 @@ class _Rails:
 
     def __init__(self, diagram: Diagram) -> None:
         self.diagram = diagram
-        self.heads: list[set[int]] = [set() for _ in diagram.nodes]
+        self.heads: dict[int, set[int]] = defaultdict(set)
         for link in diagram.links:
             self.heads[link.tail].add(link.head)
 
@@ -181,14 +187,15 @@ class _Rails:
     def _row(self, u: int, mark: str) -> str:
         arriving = [index for index, rail in enumerate(self.columns) if rail and u in rail.heads]
         above = [rail is not None for rail in self.columns]
+        ended = []
         for arrived in arriving:
             rail = self.columns[arrived]
             assert rail is not None
             rail.heads.discard(u)
             if not rail.heads:
                 self.columns[arrived] = None
+                ended.append(arrived)
 
-        ended = [track for track in arriving if self.columns[track] is None]
         track = ended[0] if ended else self._free(self.ended)
         self.ended = [] if self.heads[u] else [track]
         joined = {track, *arriving, *self._leave(u, track, arriving)}
