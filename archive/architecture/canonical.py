@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def canonical_ranks(layers: Sequence[Layer], edges: Sequence[Connection]) -> tup
 
 
 def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Certificate, Colours]:
-    labels = [_label(layer) for layer in layers]
+    labels = list(map(_label, layers))
     distinct = sorted({tuple(edge[2:]) for edge in edges})
-    number = {arguments: index for index, arguments in enumerate(distinct)}
+    number = dict(zip(distinct, count()))
     children: list[list[tuple[int, int]]] = [[] for _ in layers]
     parents: list[list[tuple[int, int]]] = [[] for _ in layers]
     for tail, head, *arguments in edges:
@@ -65,8 +66,9 @@ def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Ce
         if any(distinct)
         else _PlainLinks(labels, parents, children)
     )
-    neighbours = zip(labels, map(sorted, parents), map(sorted, children), strict=True)
-    twins = [(label, tuple(above), tuple(below)) for label, above, below in neighbours]
+    above = map(tuple, map(sorted, parents))
+    below = map(tuple, map(sorted, children))
+    twins = list(zip(labels, above, below, strict=True))
     search = _CanonicalSearch(labels, edges, twins, links)
     return search.best(search.refine(links.start()))
 
@@ -80,8 +82,8 @@ def _label(layer: Layer) -> Label:
 
 def _dense(values: Sequence[Any]) -> Colours:
     """Replace values by their rank among the distinct ones."""
-    rank = {value: position for position, value in enumerate(sorted(set(values)))}
-    return [rank[value] for value in values]
+    rank = dict(zip(sorted(set(values)), count()))
+    return list(map(rank.__getitem__, values))
 
 
 class _CanonicalSearch:
@@ -144,13 +146,14 @@ class _CanonicalSearch:
         Splitting twins splits no other class: each layer is a neighbour of all of them or of none.
         """
         while cell := self._first_cell(colours):
-            if len({self.twins[u] for u in cell}) > 1:
+            if len(set(map(self.twins.__getitem__, cell))) > 1:
                 return colours, cell
 
-            shared = colours[cell[0]]
-            colours = _dense(
-                [(colour, u if colour == shared else 0) for u, colour in enumerate(colours)]
-            )
+            numbers = [0] * len(colours)
+            for u in cell:
+                numbers[u] = u
+
+            colours = _dense(list(zip(colours, numbers, strict=True)))
 
         return colours, []
 
@@ -160,7 +163,11 @@ class _CanonicalSearch:
         for u, colour in enumerate(colours):
             members.setdefault(colour, []).append(u)
 
-        return next((members[colour] for colour in sorted(members) if len(members[colour]) > 1), [])
+        for colour in sorted(members):
+            if len(members[colour]) > 1:
+                return members[colour]
+
+        return []
 
     def _individualise(self, colours: Colours, u: int) -> Colours:
         return self.refine(_dense([(colour, v != u) for v, colour in enumerate(colours)]))
@@ -174,9 +181,8 @@ class _CanonicalSearch:
 
     def _certificate(self, ranks: Colours) -> Certificate:
         labels = tuple(label for _, label in sorted(zip(ranks, self.labels, strict=True)))
-        return labels, tuple(
-            sorted((ranks[tail], ranks[head], *arguments) for tail, head, *arguments in self.edges)
-        )
+        edges = [(ranks[tail], ranks[head], *arguments) for tail, head, *arguments in self.edges]
+        return labels, tuple(sorted(edges))
 
 
 class _PlainLinks:
@@ -184,9 +190,8 @@ class _PlainLinks:
 
     def __init__(self, labels: Sequence[Label], parents: Links, children: Links) -> None:
         self.labels = labels
-        self.parents, self.children = (
-            [[v for v, _ in near] for near in links] for links in (parents, children)
-        )
+        self.parents = _without_arguments(parents)
+        self.children = _without_arguments(children)
 
     def start(self) -> Colours:
         """Return the colours before the first refinement."""
@@ -194,14 +199,21 @@ class _PlainLinks:
 
     def neighbourhoods(self, colours: Colours) -> list[Any]:
         """Return the colour of each layer with the colours of its parents and children."""
-        return [
-            (
-                colour,
-                tuple(sorted([colours[p] for p in parents])),
-                tuple(sorted([colours[c] for c in children])),
-            )
-            for colour, parents, children in zip(colours, self.parents, self.children, strict=True)
-        ]
+        neighbourhoods = []
+        for colour, parents, children in zip(colours, self.parents, self.children, strict=True):
+            above = sorted(map(colours.__getitem__, parents))
+            below = sorted(map(colours.__getitem__, children))
+            neighbourhoods.append((colour, tuple(above), tuple(below)))
+
+        return neighbourhoods
+
+
+def _without_arguments(links: Links) -> list[list[int]]:
+    neighbours = []
+    for near in links:
+        neighbours.append([v for v, _ in near])
+
+    return neighbours
 
 
 class _ArgumentLinks:
@@ -226,17 +238,14 @@ class _ArgumentLinks:
         return _dense(list(zip(self.labels, before, behind, strict=True)))
 
     def neighbourhoods(self, colours: Colours) -> list[Any]:
-        """Return the colour of each layer with the colours of its parents and children, and the
-        arguments.
-        """
-        return [
-            (
-                colour,
-                tuple(sorted([(colours[p], number) for p, number in parents])),
-                tuple(sorted([(colours[c], number) for c, number in children])),
-            )
-            for colour, parents, children in zip(colours, self.parents, self.children, strict=True)
-        ]
+        """Return each layer's colour with its neighbours' colours and the arguments between."""
+        neighbourhoods = []
+        for colour, parents, children in zip(colours, self.parents, self.children, strict=True):
+            above = sorted([(colours[p], number) for p, number in parents])
+            below = sorted([(colours[c], number) for c, number in children])
+            neighbourhoods.append((colour, tuple(above), tuple(below)))
+
+        return neighbourhoods
 
     def _digests(self, links: Links, order: Sequence[int]) -> list[bytes]:
         """Return a digest of each layer with all layers that it can reach by these links."""

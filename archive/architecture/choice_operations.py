@@ -55,19 +55,16 @@ def parse_label(label: str) -> tuple[int | None, int]:
     return (int(match[1]), int(match[2])) if match else (None, int(label[1:]))
 
 
-def _all_labels() -> Iterator[str]:
+def _operations() -> Iterator[Operation]:
     for option in range(MOST_OPTIONS):
-        yield chain_label(option)
+        yield Operation(chain_label(option), "cell")
 
     for decision in range(1, MOST_DECISIONS + 1):
         for option in range(MOST_OPTIONS):
-            yield set_label(decision, option)
+            yield Operation(set_label(decision, option), "cell")
 
 
-CHOICES = define(
-    "choices",
-    [Operation(label, "cell") for label in _all_labels()],
-)
+CHOICES = define("choices", _operations())
 
 
 def option_labels(options: Sequence[Sequence[str]], form: str) -> tuple[tuple[str, ...], ...]:
@@ -115,12 +112,11 @@ def conflict(
 
 def _names_of_labels(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the option behind each label, after the name of its decision in a set."""
-    decisions = config.get("decisions") or NASBENCH_MACRO
+    decisions = dict(config.get("decisions") or NASBENCH_MACRO)
     form = config.get("form", CHAIN)
-    pairs = list(decisions.items() if isinstance(decisions, Mapping) else decisions)
     names: dict[str, str] = {}
-    labels_of = option_labels([options for _, options in pairs], form)
-    for (decision, options), labels in zip(pairs, labels_of, strict=True):
+    labels_of = option_labels(list(decisions.values()), form)
+    for (decision, options), labels in zip(decisions.items(), labels_of, strict=True):
         for label, option in zip(labels, options, strict=True):
             names[label] = repr(option) if form == CHAIN else f"{decision} {option!r}"
 

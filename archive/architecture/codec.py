@@ -56,8 +56,8 @@ def to_dict(architecture: Architecture) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "space": architecture.space,
-        "layers": [_layer_to_dict(layer) for layer in architecture.layers],
-        "edges": [list(edge) for edge in architecture.connections],
+        "layers": list(map(_layer_to_dict, architecture.layers)),
+        "edges": list(map(list, architecture.connections)),
     }
 
 
@@ -76,14 +76,15 @@ def from_dict(data: Mapping[str, Any]) -> Architecture:
     _check_fields(data, "an architecture", required=("schema", "space", "layers", "edges"))
     _check_schema(data["schema"])
     space = _name(data["space"], "space")
-    layers = [
-        _layer_from_dict(item, u)
-        for u, item in enumerate(_list(data["layers"], "layers", most_layers(space)))
-    ]
+    layers = []
+    for u, item in enumerate(_list(data["layers"], "layers", most_layers(space))):
+        layers.append(_layer_from_dict(item, u))
+
     arguments = has_arguments(space)
-    edges = [
-        _edge_from_list(item, arguments) for item in _list(data["edges"], "edges", _MOST_EDGES)
-    ]
+    edges = []
+    for item in _list(data["edges"], "edges", _MOST_EDGES):
+        edges.append(_edge_from_list(item, arguments))
+
     return built(space, layers, edges)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from archive.architecture.graph import Architecture, Edge, Layer
@@ -22,14 +23,16 @@ from archive.architecture.layer import Attributes
 
 def encode(architecture: Architecture) -> str:
     """Return the text of a network in canonical order."""
-    parts: list[Any] = [[_plain(layer) for layer in architecture.layers], architecture.connections]
-    if any(layer.attributes for layer in architecture.layers):
-        # A thousand layers share some dozens of distinct ones.
-        number = {layer: index for index, layer in enumerate(dict.fromkeys(architecture.layers))}
-        whole = [[layer.op, layer.units, layer.stride, dict(layer.attributes)] for layer in number]
-        parts = [whole, [number[layer] for layer in architecture.layers], parts[1]]
+    # A thousand layers share some dozens of distinct ones.
+    distinct = dict(zip(dict.fromkeys(architecture.layers), count()))
+    parts: list[Any] = [list(map(_plain, architecture.layers))]
+    if any(layer.attributes for layer in distinct):
+        whole = [
+            [layer.op, layer.units, layer.stride, dict(layer.attributes)] for layer in distinct
+        ]
+        parts = [whole, list(map(distinct.__getitem__, architecture.layers))]
 
-    return json.dumps(parts, separators=(",", ":"))
+    return json.dumps([*parts, architecture.connections], separators=(",", ":"))
 
 
 def decode(key: str, space: str, functional_key: str, code: str) -> Architecture:
@@ -46,11 +49,10 @@ def decode(key: str, space: str, functional_key: str, code: str) -> Architecture
         )
         return restore(space, plain, pairs, key, functional_key)
 
-    distinct = [_layer_with_attributes(entry) for entry in layers]
-    whole = tuple([distinct[number] for number in numbers[0]])
-    return restore(
-        space, whole, pairs, key, functional_key, tuple([tuple(inputs) for _, _, *inputs in edges])
-    )
+    distinct = list(map(_layer_with_attributes, layers))
+    whole = tuple(map(distinct.__getitem__, numbers[0]))
+    arguments = tuple([tuple(inputs) for _, _, *inputs in edges])
+    return restore(space, whole, pairs, key, functional_key, arguments)
 
 
 def restore(

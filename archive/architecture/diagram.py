@@ -14,16 +14,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from archive import drawing
 from archive.architecture.aten.blocks import END, START, blocks
 from archive.architecture.diagram_labels import channels, node
-from archive.architecture.graph import Architecture
+from archive.architecture.graph import Architecture, reach
 from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
-from archive.architecture.repeats import Repeat, find_repeats
+from archive.architecture.repeats import Repeat, find_repeats, value_parents
 from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, Theme
 
 NO_OUTPUT = "reaches no output"
@@ -72,9 +74,12 @@ def diagram(
             sizes, parameters.
         heading: Lines of text above the picture.
     """
-    notes = {
-        position: notes[u] for position, u in enumerate(architecture.canonical_order) if u in notes
-    }
+    moved_notes = {}
+    for position, u in enumerate(architecture.canonical_order):
+        if u in notes:
+            moved_notes[position] = notes[u]
+
+    notes = moved_notes
     architecture = architecture.canonical
     if len(vocabulary(architecture.space).parts) > 1:
         drawn = _cells(architecture, notes)
@@ -97,6 +102,11 @@ class _Parts:
     links: list[Link] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     panels: list[Panel] = field(default_factory=list)
+
+    def link(self, tails: Iterable[int], head: int) -> None:
+        """Add a line from each of several nodes to another."""
+        for tail in tails:
+            self.links.append(Link(tail, head))
 
 
 def _title(architecture: Architecture) -> str:
@@ -123,12 +133,18 @@ def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str])
         else:
             drawn.nodes.append(node(architecture, item, width[item], notes.get(item, "")))
 
-    drawn.links = [Link(node_of[tail], node_of[head]) for tail, head in feeds]
+    for tail, head in feeds:
+        drawn.link([node_of[tail]], node_of[head])
+
     if words.dead_ends:
         _mark_dead(architecture, drawn)
 
     for times, inside in graph.repeats:
-        members = {node_of[item] for item in items if _inside(item, inside)}
+        members = []
+        for item in items:
+            if inside.issuperset(item if isinstance(item, tuple) else [item]):
+                members.append(node_of[item])
+
         drawn.frames.append(Frame(f"× {times}", frozenset(members)))
 
     return drawn
@@ -141,72 +157,60 @@ def _mark_dead(architecture: Architecture, drawn: _Parts) -> None:
         if box.layer is not None and architecture.layers[box.layer].op in last:
             last[architecture.layers[box.layer].op] = number
 
-    fed = _reach(last[INPUT], [(link.tail, link.head) for link in drawn.links])
-    used = _reach(last[OUTPUT], [(link.head, link.tail) for link in drawn.links])
+    below: dict[int, list[int]] = defaultdict(list)
+    above: dict[int, list[int]] = defaultdict(list)
+    for link in drawn.links:
+        below[link.tail].append(link.head)
+        above[link.head].append(link.tail)
+
+    fed = reach(below, last[INPUT])
+    used = reach(above, last[OUTPUT])
     for number, box in enumerate(drawn.nodes):
         if number in last.values() or (number in fed and number in used):
             continue
 
         reason = NO_OUTPUT if number not in used else NO_INPUT
-        note = "" if box.junction else ", ".join(part for part in (box.note, reason) if part)
+        note = "" if box.junction else ", ".join(filter(None, (box.note, reason)))
         tip = f"{box.tip}: {reason}" if box.tip else reason
         drawn.nodes[number] = replace(box, note=note, tip=tip, dead=True)
-
-
-def _reach(start: int, ways: Sequence[tuple[int, int]]) -> set[int]:
-    """Return the places that ways lead to, the first one included."""
-    heads: dict[int, list[int]] = {}
-    for tail, head in ways:
-        heads.setdefault(tail, []).append(head)
-
-    reached = {start}
-    waiting = [start]
-    while waiting:
-        for head in heads.get(waiting.pop(), ()):
-            if head not in reached:
-                reached.add(head)
-                waiting.append(head)
-
-    return reached
 
 
 Item = int | tuple[int, ...]
 """A layer, or a junction: the layers that feed it."""
 
 
-def _inside(item: Item, layers: frozenset[int]) -> bool:
-    return set(item) <= layers if isinstance(item, tuple) else item in layers
-
-
 def _with_junctions(edges: Sequence[Edge], joins: bool) -> list[tuple[Item, Item]]:
     """Return edges between layers and junctions; layers with the same parents share a junction."""
-    parents: dict[int, list[int]] = {}
-    for tail, head in edges:
-        parents.setdefault(head, []).append(tail)
+    parents: dict[int, list[int]] = defaultdict(list)
+    for tail, head in sorted(edges):
+        parents[head].append(tail)
 
-    of: dict[int, tuple[int, ...]] = {head: tuple(sorted(tails)) for head, tails in parents.items()}
-    shared = [feeders for feeders in of.values() if len(feeders) > 1]
-    junctions = {feeders for feeders in shared if joins and shared.count(feeders) > 1}
+    times = Counter(map(tuple, parents.values()))
     feeds: list[tuple[Item, Item]] = []
-    for feeders in sorted(junctions):
-        feeds += [(tail, feeders) for tail in feeders]
+    for feeders in sorted(times):
+        if joins and len(feeders) > 1 and times[feeders] > 1:
+            feeds += product(feeders, [feeders])
 
-    for head in sorted(of):
-        tails = of[head]
-        feeds += [(tails, head)] if tails in junctions else [(tail, head) for tail in tails]
+    for head in sorted(parents):
+        tails = tuple(parents[head])
+        if joins and len(tails) > 1 and times[tails] > 1:
+            feeds.append((tails, head))
+        else:
+            feeds += product(tails, [head])
 
     return feeds
 
 
 def _in_order(layers: Sequence[int], feeds: Sequence[tuple[Item, Item]]) -> list[Item]:
     """Return layers and junctions in topological order: a junction behind its last feeder."""
-    behind: dict[int, list[Item]] = {}
-    for junction in dict.fromkeys(head for _, head in feeds if isinstance(head, tuple)):
-        behind.setdefault(max(junction), []).append(junction)
+    behind: dict[int, dict[Item, None]] = defaultdict(dict)
+    for _, head in feeds:
+        if isinstance(head, tuple):
+            behind[max(head)][head] = None
 
     items: list[Item] = []
     for u in layers:
-        items += [u, *behind.get(u, ())]
+        items += [u, *behind[u]]
 
     return items
 
@@ -233,42 +237,44 @@ def _cell(
 ) -> None:
     """Add a cell: entries and operations as boxes, sums as circles, the output of the cell."""
     words = vocabulary(architecture.space)
-    groups = {u: words[architecture.layers[u].op].group for u in members}
+    groups = architecture.groups
     labels = list(words.operations)
-    entries = sorted(
-        (u for u in members if groups[u] == "entry"),
-        key=lambda u: labels.index(architecture.layers[u].op),
-    )
-    members = [*entries, *(u for u in members if groups[u] != "entry")]
-    sums = _sums(architecture, members, groups)
+
+    def rank(u: int) -> int:
+        # Entries come first, in the order of the vocabulary.
+        return labels.index(architecture.layers[u].op) if groups[u] == "entry" else len(labels)
+
+    members = sorted(members, key=rank)
+    sums = _sums(architecture, members)
     cell = _CellDrawing(architecture, notes, drawn)
     for u in members:
         if groups[u] != "exit":
             cell.add_layer(u)
 
         for feeders, layer in sums.items():
-            if feeders not in cell.places and all(p in cell.at for p in feeders):
+            if feeders not in cell.places and cell.at.keys() >= set(feeders):
                 cell.add_sum(feeders, layer)
 
-    exits = [feeders for feeders, layer in sums.items() if layer is not None]
-    concatenated = [cell.places[feeders] for feeders in exits if feeders in cell.places]
+    concatenated = []
+    for feeders, layer in sums.items():
+        if layer is not None and feeders in cell.places:
+            concatenated.append(cell.places[feeders])
+
     if concatenated:
-        drawn.links += [Link(tail, len(drawn.nodes)) for tail in sorted(concatenated)]
+        drawn.link(sorted(concatenated), len(drawn.nodes))
         drawn.nodes.append(
             DiagramNode("c_k", "ends", tip=f"output of the {part} cell: its nodes, concatenated")
         )
 
 
-def _sums(
-    architecture: Architecture, members: Sequence[int], groups: Mapping[int, str]
-) -> dict[tuple[int, ...], int | None]:
-    """Return the sums of a cell: the layers that are added, and the exit that adds them;
+def _sums(architecture: Architecture, members: Sequence[int]) -> dict[tuple[int, ...], int | None]:
+    """Return the sums of a cell: the layers that are added, and their exit, None for inner sums."""
+    groups = architecture.groups
+    sums: dict[tuple[int, ...], int | None] = {}
+    for u in members:
+        if groups[u] == "exit":
+            sums[architecture.parents[u]] = u
 
-    None for an inner sum.
-    """
-    sums: dict[tuple[int, ...], int | None] = {
-        architecture.parents[u]: u for u in members if groups[u] == "exit"
-    }
     for u in members:
         feeders = architecture.parents[u]
         if groups[u] == "cell" and len(feeders) > 1:
@@ -299,12 +305,12 @@ class _CellDrawing:
         """Add an entry or an operation, fed by a sum or by layers."""
         feeders = self.architecture.parents[u]
         self.at[u] = len(self.drawn.nodes)
-        tails = (
-            [self.places[feeders]]
-            if feeders in self.places
-            else [self.at[p] for p in feeders if p in self.at]
-        )
-        self.drawn.links += [Link(tail, self.at[u]) for tail in tails]
+        if feeders in self.places:
+            tails = [self.places[feeders]]
+        else:
+            tails = [self.at[p] for p in feeders if p in self.at]
+
+        self.drawn.link(tails, self.at[u])
         self.drawn.nodes.append(node(self.architecture, u, None, self.notes.get(u, "")))
 
     def add_sum(self, feeders: tuple[int, ...], layer: int | None) -> None:
@@ -314,7 +320,7 @@ class _CellDrawing:
         """
         number = len(self.places)
         self.places[feeders] = len(self.drawn.nodes)
-        self.drawn.links += [Link(self.at[p], self.places[feeders]) for p in feeders]
+        self.drawn.link(map(self.at.__getitem__, feeders), self.places[feeders])
         tip = f"node {number}: the sum of its operations"
         self.drawn.nodes.append(
             DiagramNode(str(number), "join", tip=tip, layer=layer, junction=True)
@@ -353,12 +359,16 @@ def fold_repeats(architecture: Architecture) -> Folded:
     for repeat in repeated_parts:
         _hide(repeat, hidden, instead, repeats)
 
-    layers = tuple(u for u in whole.layers if u not in hidden)
-    edges = {
-        (_visible_edges(tail, instead), head) for tail, head in whole.edges if head not in hidden
-    }
-    kept = tuple(sorted(edge for edge in edges if edge[0] not in hidden))
-    return Folded(layers, kept, tuple(repeats))
+    edges: set[Edge] = set()
+    for tail, head in whole.edges:
+        while tail in instead:
+            tail = instead[tail]
+
+        if hidden.isdisjoint((tail, head)):
+            edges.add((tail, head))
+
+    layers = sorted(set(whole.layers) - hidden)
+    return Folded(tuple(layers), tuple(sorted(edges)), tuple(repeats))
 
 
 def _hide(
@@ -375,44 +385,28 @@ def _hide(
         _hide(inner, hidden, instead, repeats)
 
 
-def _visible_edges(tail: int, instead: dict[int, int]) -> int:
-    while tail in instead:
-        tail = instead[tail]
-
-    return tail
-
-
 def with_blocks(architecture: Architecture) -> Folded:
     """Return the network without the ends of its blocks, and without edges that carry no value."""
-    drawn = [u for u, layer in enumerate(architecture.layers) if layer.op not in (START, END)]
+    ends = set(architecture.positions(START, END))
     source: dict[int, int] = {}
     edges: list[Edge] = []
-    for head, layer in enumerate(architecture.layers):
-        for tail in architecture.parents[head]:
-            if (
-                vocabulary(architecture.space).arguments
-                and not architecture.argument_of[tail, head]
-            ):
-                continue
-
+    for head in range(len(architecture.layers)):
+        for tail in value_parents(architecture, head):
             tail = source.get(tail, tail)
-            if layer.op in (START, END):
+            if head in ends:
                 source[head] = tail
             else:
                 edges.append((tail, head))
 
-    if len(drawn) == len(architecture.layers):
-        return Folded(tuple(drawn), tuple(edges))
+    drawn = tuple(u for u in range(len(architecture.layers)) if u not in ends)
+    if not ends:
+        return Folded(drawn, tuple(edges))
 
-    kept = frozenset(drawn)
-    repeats = [
-        (architecture.layers[start].attributes.get("times", 0), inside & kept)
-        for start, _, inside in reversed(blocks(architecture))
-        if inside & kept
-    ]
+    repeats = []
+    for start, _, inside in reversed(blocks(architecture)):
+        if inside - ends:
+            times = int(str(architecture.layers[start].attributes.get("times", 0)))
+            repeats.append((times, inside - ends))
+
     repeats.sort(key=lambda repeat: -len(repeat[1]))
-    return Folded(
-        tuple(drawn),
-        tuple(sorted(edges)),
-        tuple((int(str(times)), inside) for times, inside in repeats),
-    )
+    return Folded(drawn, tuple(sorted(edges)), tuple(repeats))

@@ -7,8 +7,10 @@ networks. `beside` draws both networks, with a line between layers that belong t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from archive.architecture.diagram_labels import channels, node, value_text
 from archive.architecture.graph import Architecture
@@ -50,14 +52,8 @@ def merge(
             if u is not None:
                 node_of[which][u] = number
 
-    old, new = (
-        {
-            (places[tail], places[head])
-            for tail, head in network.edges
-            if tail in places and head in places
-        }
-        for network, places in zip((first, second), node_of, strict=True)
-    )
+    old = _drawn_edges(first, node_of[0])
+    new = _drawn_edges(second, node_of[1])
     links = [Link(*edge, _link_status(edge in old, edge in new)) for edge in sorted(old | new)]
     panels = []
     for part in sorted(set(filter(None, parts.values()))):
@@ -72,6 +68,16 @@ def merge(
         return whole
 
     return gather(whole, [number for number, node in enumerate(nodes) if node.junction])
+
+
+def _drawn_edges(network: Architecture, node_of: Mapping[int, int]) -> set[tuple[int, int]]:
+    """Return the edges of a network between nodes of the diagram."""
+    edges = set()
+    for tail, head in network.edges:
+        if tail in node_of and head in node_of:
+            edges.add((node_of[tail], node_of[head]))
+
+    return edges
 
 
 def beside(
@@ -92,22 +98,21 @@ def beside(
         heading: Lines of text above the picture.
     """
     n = len(first.layers)
-    nodes = [
-        replace(diagram, status=status)
-        for diagram, status in zip(
-            (*_nodes(first), *_nodes(second)), (*statuses[0], *statuses[1]), strict=True
-        )
-    ]
+    boxes = [*_nodes(first), *_nodes(second)]
+    nodes = []
+    for box, status in zip(boxes, (*statuses[0], *statuses[1]), strict=True):
+        nodes.append(replace(box, status=status))
+
     links = [Link(tail, head) for tail, head in first.edges]
     links += [Link(n + tail, n + head) for tail, head in second.edges]
     panels = (
         Panel(first.key[:8], frozenset(range(n))),
         Panel(second.key[:8], frozenset(range(n, len(nodes)))),
     )
-    lines = [
-        Flow(u, n + v, share, "matched" if first.layers[u] == second.layers[v] else "changed", tip)
-        for u, v, share, tip in flows
-    ]
+    lines = []
+    for u, v, share, tip in flows:
+        lines.append(Flow(u, n + v, share, _status(first, second, (u, v)), tip))
+
     title = f"{first.key[:8]} beside {second.key[:8]}"
     return Diagram(
         tuple(nodes),
@@ -170,7 +175,7 @@ def _both(
     label = _arrow(before.label, after.label)
     detail = _arrow(before.detail, after.detail)
     if status == "changed" and before.label == after.label and before.detail == after.detail:
-        detail = " ".join(part for part in (detail, _other_attribute(first, second, pair)) if part)
+        detail = " ".join(filter(None, (detail, _other_attribute(first, second, pair))))
 
     return replace(after, label=label, detail=detail, tip=tip, status=status)
 
@@ -228,26 +233,32 @@ def gather(diagram: Diagram, sums: Collection[int] = ()) -> Diagram:
     for number, panel in enumerate(diagram.panels):
         member |= dict.fromkeys(panel.nodes, number)
 
-    keys = [float(u) for u in range(len(nodes))]
+    keys = list(map(float, range(len(nodes))))
     for (tails, status), fed in heads.items():
         if len(tails) < 2 or len(fed) < 2:
-            for head in fed:
-                links += [Link(tail, head, status) for tail in tails]
-
+            links += _links(tails, fed, status)
             continue
 
-        only = [head for head in fed if head in sums and _inputs(diagram, head) == list(tails)]
-        junction = only[0] if only else len(nodes)
-        if not only:
+        junction = len(nodes)
+        for head in fed:
+            if head in sums and _inputs(diagram, head) == list(tails):
+                junction = head
+                break
+        else:
             nodes.append(DiagramNode("", "join", status=status or "matched", junction=True))
             keys.append(max(tails) + 0.5)
             if tails[0] in member:
                 member[junction] = member[tails[0]]
 
-        links += [Link(tail, junction, status) for tail in tails]
-        links += [Link(junction, head, status) for head in fed if head != junction]
+        links += _links(tails, [junction], status)
+        links += _links([junction], set(fed) - {junction}, status)
 
     return _sort(diagram, nodes, links, keys, member)
+
+
+def _links(tails: Iterable[int], heads: Iterable[int], status: Status) -> list[Link]:
+    """Return the lines from each of several nodes to each of others."""
+    return [Link(tail, head, status) for tail, head in product(tails, heads)]
 
 
 def _heads(diagram: Diagram) -> dict[Group, list[int]]:
@@ -276,7 +287,7 @@ def _sort(
 ) -> Diagram:
     """Return nodes and links in a topological order near the order of the keys."""
     waiting = [0] * len(nodes)
-    below: list[list[int]] = [[] for _ in nodes]
+    below: dict[int, list[int]] = defaultdict(list)
     for link in links:
         waiting[link.head] += 1
         below[link.tail].append(link.head)
@@ -292,18 +303,19 @@ def _sort(
             if not waiting[head]:
                 heapq.heappush(ready, (keys[head], head))
 
-    panels = tuple(
-        Panel(
-            panel.title,
-            frozenset(position[u] for u, panel_number in member.items() if panel_number == number),
-        )
-        for number, panel in enumerate(diagram.panels)
-    )
+    members: dict[int, set[int]] = defaultdict(set)
+    for u, number in member.items():
+        members[number].add(position[u])
+
+    panels = []
+    for number, panel in enumerate(diagram.panels):
+        panels.append(Panel(panel.title, frozenset(members[number])))
+
     moved = [Link(position[link.tail], position[link.head], link.status) for link in links]
     return Diagram(
         tuple(nodes[u] for u in position),
         tuple(sorted(moved, key=lambda link: (link.tail, link.head, link.status))),
-        panels=panels,
+        panels=tuple(panels),
         title=diagram.title,
         heading=diagram.heading,
         legend=diagram.legend,

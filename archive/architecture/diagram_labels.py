@@ -63,14 +63,11 @@ def node(architecture: Architecture, u: int, channels: int | None, note: str = "
 
 
 def channels(architecture: Architecture) -> list[int | None]:
-    """Return the channels of each layer's output: its own units, or those that reach it;
-
-    None where there are none.
-    """
+    """Return the channels of each layer's output: its units, or those of its inputs; None without."""
     operations = vocabulary(architecture.space)
     emitted: list[int | None] = []
     for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
-        incoming = [count for p in parents if (count := emitted[p]) is not None]
+        incoming = list(filter(None, map(emitted.__getitem__, parents)))
         if layer.units is not None:
             emitted.append(layer.units)
         elif not incoming or operations[layer.op].group in ("output", "decision", "source"):
@@ -135,7 +132,7 @@ def _detail(layer: Layer) -> str:
     if layer.op == INPUT:
         parts.append(str(layer.attributes.get("input", "")))
 
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, parts))
 
 
 def _sides(layer: Layer, name: str) -> tuple[int, ...]:
@@ -154,8 +151,7 @@ def _tip(layer: Layer, u: int) -> str:
     if layer.stride != 1:
         lines.append(f"stride: {layer.stride}")
 
-    lines += [
-        f"{name}: {value_text(value)}"
-        for name, value in list(layer.attributes.items())[:_MOST_VALUES]
-    ]
+    for name, value in list(layer.attributes.items())[:_MOST_VALUES]:
+        lines.append(f"{name}: {value_text(value)}")
+
     return "\n".join(lines)

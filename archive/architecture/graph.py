@@ -10,12 +10,14 @@ whatever order their layers are listed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
+from itertools import count
+from operator import add
 
 from archive.architecture import canonical
 from archive.architecture.layer import Arguments, Edge, Layer
-from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
+from archive.architecture.operations import INPUT, OUTPUT, Operation, Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
 
 __all__ = ["Architecture", "Arguments", "Connection", "Edge", "Layer", "Neighbours"]
@@ -63,16 +65,18 @@ class Architecture:
         unordered = tuple(layers)
         pairs = _check_edges(edges, len(unordered), words)
         order = _topological_order(unordered, pairs)
-        position = {old: new for new, old in enumerate(order)}
-        moved = sorted(
-            (position[tail], position[head], arguments) for (tail, head), arguments in pairs.items()
-        )
+        position = dict(zip(order, count()))
+        moved: dict[Edge, Arguments] = {}
+        for (tail, head), arguments in pairs.items():
+            moved[position[tail], position[head]] = arguments
+
+        moved = dict(sorted(moved.items()))
         put = self.__dict__.__setitem__
         put("space", space)
-        put("layers", tuple(unordered[old] for old in order))
-        put("edges", tuple((tail, head) for tail, head, _ in moved))
+        put("layers", tuple(map(unordered.__getitem__, order)))
+        put("edges", tuple(moved))
         if words.arguments:
-            put("arguments", tuple(arguments for _, _, arguments in moved))
+            put("arguments", tuple(moved.values()))
 
         _validate(self, words)
 
@@ -115,9 +119,7 @@ class Architecture:
         if not self.arguments:
             return self.edges
 
-        return tuple(
-            (*edge, *arguments) for edge, arguments in zip(self.edges, self.arguments, strict=True)
-        )
+        return tuple(map(add, self.edges, self.arguments))
 
     @cached_property
     def argument_of(self) -> dict[Edge, Arguments]:
@@ -127,12 +129,27 @@ class Architecture:
     @cached_property
     def parents(self) -> Neighbours:
         """The positions that feed each layer, ascending."""
-        return _neighbours(len(self.layers), ((head, tail) for tail, head in self.edges))
+        return _neighbours(len(self.layers), self.edges, 1)
 
     @cached_property
     def children(self) -> Neighbours:
         """The positions that each layer feeds, ascending."""
-        return _neighbours(len(self.layers), self.edges)
+        return _neighbours(len(self.layers), self.edges, 0)
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The meaning of each layer's label."""
+        words = vocabulary(self.space)
+        return [words[layer.op] for layer in self.layers]
+
+    @property
+    def groups(self) -> list[str]:
+        """The group of each layer's operation."""
+        return [operation.group for operation in self.operations]
+
+    def positions(self, *labels: str) -> list[int]:
+        """Return the positions of the layers with one of these labels, ascending."""
+        return [u for u, layer in enumerate(self.layers) if layer.op in labels]
 
     @cached_property
     def key(self) -> str:
@@ -145,7 +162,7 @@ class Architecture:
         if len(self.live) == len(self.layers):
             return self.key
 
-        return canonical.key(self.space, *self._live_graph())
+        return canonical.key(self.space, *self._part(self.live))
 
     @cached_property
     def live(self) -> tuple[int, ...]:
@@ -156,13 +173,10 @@ class Architecture:
         No path passes a layer whose operation is zero (`Operation.zero`).
         """
         last = len(self.layers) - 1
-        zeros = vocabulary(self.space).zeros
-        closed = {u for u, layer in enumerate(self.layers) if layer.op in zeros} if zeros else set()
-        return tuple(
-            sorted(
-                (_reach(self.children, 0, closed) & _reach(self.parents, last, closed)) | {0, last}
-            )
-        )
+        closed = set(self.positions(*vocabulary(self.space).zeros))
+        fed = reach(self.children, 0, closed)
+        used = reach(self.parents, last, closed)
+        return tuple(sorted((fed & used) | {0, last}))
 
     @property
     def functional(self) -> Architecture:
@@ -177,18 +191,19 @@ class Architecture:
 
     @cached_property
     def _without_dead_layers(self) -> Architecture:
-        network = Architecture(self.space, *self._live_graph())
+        network = Architecture(self.space, *self._part(self.live))
         network.__dict__.update(key=self.functional_key, functional_key=self.functional_key)
         return network
 
-    def _live_graph(self) -> tuple[list[Layer], list[Connection]]:
-        new_position = {old: new for new, old in enumerate(self.live)}
-        edges = [
-            (new_position[t], new_position[h], *arguments)
-            for t, h, *arguments in self.connections
-            if t in new_position and h in new_position
-        ]
-        return [self.layers[old] for old in self.live], edges
+    def _part(self, order: Sequence[int]) -> tuple[list[Layer], list[Connection]]:
+        """Return the layers at these positions, in this order, and the edges between them."""
+        position = dict(zip(order, count()))
+        edges = []
+        for tail, head, *arguments in self.connections:
+            if tail in position and head in position:
+                edges.append((position[tail], position[head], *arguments))
+
+        return list(map(self.layers.__getitem__, order)), edges
 
     @cached_property
     def canonical(self) -> Architecture:
@@ -196,14 +211,7 @@ class Architecture:
 
         The store keeps this form.
         """
-        position = {old: new for new, old in enumerate(self.canonical_order)}
-        edges = [
-            (position[tail], position[head], *arguments)
-            for tail, head, *arguments in self.connections
-        ]
-        relabelled = Architecture(
-            self.space, [self.layers[old] for old in self.canonical_order], edges
-        )
+        relabelled = Architecture(self.space, *self._part(self.canonical_order))
         relabelled.__dict__.update(key=self.key, functional_key=self.functional_key)
         return relabelled
 
@@ -229,10 +237,10 @@ class Architecture:
         """Hops on the longest path from input to output; 0 where no path leads there."""
         longest: list[int | None] = [None] * len(self.layers)
         longest[0] = 0
-        for u, parents in enumerate(self.parents):
-            lengths = [length for p in parents if (length := longest[p]) is not None]
-            if lengths:
-                longest[u] = 1 + max(lengths)
+        for tail, head in self.edges:
+            length = longest[tail]
+            if length is not None:
+                longest[head] = max(longest[head] or 0, length + 1)
 
         return longest[-1] or 0
 
@@ -249,7 +257,7 @@ def _topological_order(
         children[tail].append(head)
         waiting[head] += 1
 
-    ready = [tie[u] for u, count in enumerate(waiting) if not count]
+    ready = [tie[u] for u, edges_in in enumerate(waiting) if not edges_in]
     heapq.heapify(ready)
     order = []
     while ready:
@@ -261,9 +269,8 @@ def _topological_order(
                 heapq.heappush(ready, tie[child])
 
     if len(order) < len(layers):
-        raise InvalidArchitectureError(
-            "cycle through the layer", next(u for u, c in enumerate(waiting) if c)
-        )
+        first = next(filter(waiting.__getitem__, range(len(layers))))
+        raise InvalidArchitectureError("cycle through the layer", first)
 
     return order
 
@@ -272,15 +279,21 @@ def _end(layer: Layer) -> int:
     return {INPUT: 0, OUTPUT: 2}.get(layer.op, 1)
 
 
-def _neighbours(n: int, pairs: Iterable[Edge]) -> Neighbours:
+def _neighbours(n: int, edges: Iterable[Edge], end: int) -> Neighbours:
+    """Return, for each layer at this end of edges, the layers at their other end."""
     lists: list[list[int]] = [[] for _ in range(n)]
-    for position, other in pairs:
-        lists[position].append(other)
+    for edge in edges:
+        lists[edge[end]].append(edge[1 - end])
 
-    return tuple(tuple(sorted(adjacent)) for adjacent in lists)
+    return tuple(map(tuple, map(sorted, lists)))
 
 
-def _reach(neighbours: Neighbours, start: int, closed: Set[int]) -> set[int]:
+def reach(
+    neighbours: Neighbours | Mapping[int, Sequence[int]],
+    start: int,
+    closed: Set[int] = frozenset(),
+) -> set[int]:
+    """Return the positions that neighbours lead to, `start` included, `closed` ones left out."""
     reached = {start}
     stack = [start]
     while stack:
@@ -321,7 +334,7 @@ def _check_edges(edges: Iterable[Connection], n: int, words: Vocabulary) -> dict
             edge = (tail, head, *arguments)
             raise InvalidArchitectureError(f"an edge of {words.name} has no arguments, got {edge}")
 
-        if not all(0 <= argument < _MOST_ARGUMENTS for argument in arguments):
+        if arguments and not 0 <= min(arguments) <= max(arguments) < _MOST_ARGUMENTS:
             edge = (tail, head, *arguments)
             raise InvalidArchitectureError(
                 f"arguments of an edge must be in [0, {_MOST_ARGUMENTS}), got {edge}"
@@ -387,7 +400,7 @@ def _check_layers(architecture: Architecture, words: Vocabulary) -> None:
 
 def _check_ends(architecture: Architecture) -> None:
     for op, name in ((INPUT, "input"), (OUTPUT, "output")):
-        positions = [u for u, layer in enumerate(architecture.layers) if layer.op == op]
+        positions = architecture.positions(op)
         if not positions:
             raise InvalidArchitectureError(f"a network needs one {name} layer ({op!r}), got none")
 
@@ -442,7 +455,7 @@ def _levels(architecture: Architecture, words: Vocabulary) -> tuple[int | None, 
     level_of: list[int | None] = []
     for u, layer in enumerate(architecture.layers):
         operation = words[layer.op]
-        incoming = {level_of[p] for p in architecture.parents[u]}
+        incoming = set(map(level_of.__getitem__, architecture.parents[u]))
         if operation.group != "output" and len(incoming) > 1:
             raise InvalidArchitectureError(_mismatch(architecture, level_of, u), u)
 
@@ -458,8 +471,10 @@ def _levels(architecture: Architecture, words: Vocabulary) -> tuple[int | None, 
 
 
 def _mismatch(architecture: Architecture, level_of: list[int | None], u: int) -> str:
-    sizes = ", ".join(
-        f"layer {p}: " + ("a vector" if (level := level_of[p]) is None else f"1/{2**level}")
-        for p in architecture.parents[u]
-    )
-    return f"image sizes do not meet at {architecture.layers[u].op}: {sizes}"
+    sizes = []
+    for p in architecture.parents[u]:
+        level = level_of[p]
+        size = "a vector" if level is None else f"1/{2**level}"
+        sizes.append(f"layer {p}: {size}")
+
+    return f"image sizes do not meet at {architecture.layers[u].op}: {', '.join(sizes)}"

@@ -119,7 +119,7 @@ def _name(name: Any) -> str:
 def _value(name: str, value: Any) -> Value:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         items = tuple(_scalar(name, item) for item in value)
-        if len({type(item) for item in items}) > 1:
+        if len(set(map(type, items))) > 1:
             raise InvalidArchitectureError(
                 f"the list {name} must have values of one kind, got {brief(value)}"
             )

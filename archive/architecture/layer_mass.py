@@ -43,21 +43,16 @@ def layer_masses(
         floor: Least mass of the input, of the output, and of all decision layers together (the
             authors' code: 100).
     """
-    words = vocabulary(architecture.space)
-    operations = [words[layer.op] for layer in architecture.layers]
-    if words.attributes:
+    operations = architecture.operations
+    if vocabulary(architecture.space).attributes:
         from archive.architecture.aten.weights import computations
 
-        return _with_ends(
-            computations(architecture, [operation.group for operation in operations]),
-            operations,
-            floor,
-        )
+        return _with_ends(computations(architecture), operations, floor)
 
     emitted: list[int] = []
     masses = [0.0] * len(operations)
     for u, (layer, operation) in enumerate(zip(architecture.layers, operations, strict=True)):
-        incoming = sum(emitted[p] for p in architecture.parents[u])
+        incoming = sum(map(emitted.__getitem__, architecture.parents[u]))
         if operation.group == "input":
             emitted.append(1)
         elif operation.has_units:

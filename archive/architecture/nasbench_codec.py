@@ -7,7 +7,7 @@ NB201        `|a~0|+|b~0|c~1|+|d~0|e~1|f~2|`: six operations on the edges of a g
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -42,9 +42,11 @@ def from_nasbench101(matrix: Any, operations: Sequence[str]) -> Architecture:
     rows = _nb101_rows(matrix, len(labels))
     edges: list[Edge] = []
     for tail, row in enumerate(rows):
-        edges += [(tail, head) for head, entry in enumerate(row) if entry]
+        for head, entry in enumerate(row):
+            if entry:
+                edges.append((tail, head))
 
-    return built("nasbench101", [Layer(label) for label in labels], edges)
+    return built("nasbench101", list(map(Layer, labels)), edges)
 
 
 def to_nasbench101(architecture: Architecture) -> tuple[list[list[int]], list[str]]:
@@ -79,9 +81,11 @@ def from_nasbench201(text: str) -> Architecture:
             f"a NAS-Bench-201 string looks like |a~0|+|b~0|c~1|+|d~0|e~1|f~2|, got {brief(text)}"
         )
 
-    slots = {
-        slot: op for slot, op in zip(NB201_SLOTS, match.groups(), strict=True) if op != _NB201_NONE
-    }
+    slots = {}
+    for slot, op in zip(NB201_SLOTS, match.groups(), strict=True):
+        if op != _NB201_NONE:
+            slots[slot] = op
+
     return built("nasbench201", *_nb201_graph(slots))
 
 
@@ -138,13 +142,13 @@ def _nb101_labels(operations: Sequence[str]) -> list[str]:
 
 def _nb101_rows(matrix: Any, n: int) -> list[list[Any]]:
     try:
-        rows = [list(row) for row in (matrix.tolist() if hasattr(matrix, "tolist") else matrix)]
+        rows = list(map(list, matrix.tolist() if hasattr(matrix, "tolist") else matrix))
     except TypeError:
         raise CodecError(
             f"the matrix must have {n} rows of {n} entries, got {brief(matrix)}"
         ) from None
 
-    if len(rows) != n or any(len(row) != n for row in rows):
+    if len(rows) != n or set(map(len, rows)) != {n}:
         raise CodecError(
             f"the matrix must have {n} rows of {n} entries, got lengths {brief([*map(len, rows)])}"
         )
@@ -164,15 +168,27 @@ def _nb101_rows(matrix: Any, n: int) -> list[list[Any]]:
 
 def _nb201_graph(slots: Mapping[Slot, str]) -> tuple[list[Layer], list[Edge]]:
     """Turn operations on the edges of a cell into layers with edges between them."""
-    position = {slot: number for number, slot in enumerate(slots, start=1)}
     last = len(slots) + 1
-    layers = [Layer(INPUT), *(Layer(op) for op in slots.values()), Layer(OUTPUT)]
-    edges = [(0, u) for (begin, _), u in position.items() if begin == 0]
-    edges += [(u, last) for (_, end), u in position.items() if end == 3]
-    for (_, end), u in position.items():
-        edges += [(u, v) for (begin, _), v in position.items() if end == begin]
+    layers = [Layer(INPUT), *map(Layer, slots.values()), Layer(OUTPUT)]
+    edges = _nb201_edges(slots)
+    for u, (begin, end) in enumerate(slots, start=1):
+        if begin == 0:
+            edges.append((0, u))
+
+        if end == 3:
+            edges.append((u, last))
 
     return layers, edges
+
+
+def _nb201_edges(slots: Collection[Slot]) -> list[Edge]:
+    """Return the edges between the layers of edges of a cell, the first of which has position 1."""
+    edges: list[Edge] = []
+    for (u, (_, end)), (v, (begin, _)) in product(enumerate(slots, 1), repeat=2):
+        if begin == end:
+            edges.append((u, v))
+
+    return edges
 
 
 def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
@@ -182,28 +198,26 @@ def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
         return
 
     last = inner + 1
-    edges = set(architecture.edges)
-    allowed = [
-        [
-            slot
-            for slot in NB201_SLOTS
-            if ((0, u) in edges, (u, last) in edges) == (slot[0] == 0, slot[1] == 3)
-        ]
-        for u in range(1, last)
-    ]
-    if (0, last) in edges:
+    if (0, last) in architecture.edges:
         return
 
-    for slots in product(*allowed):
-        if len(set(slots)) == inner:
-            pairs: set[Edge] = set()
-            for u, (_, end) in enumerate(slots, 1):
-                pairs |= {(u, v) for v, (begin, _) in enumerate(slots, 1) if begin == end}
+    allowed = []
+    for u in range(1, last):
+        fed = 0 in architecture.parents[u]
+        ends = last in architecture.children[u]
+        allowed.append(
+            [slot for slot in NB201_SLOTS if (slot[0] == 0, slot[1] == 3) == (fed, ends)]
+        )
 
-            if pairs == {(u, v) for u, v in edges if u != 0 and v != last}:
-                yield slots
+    inner_edges = {(u, v) for u, v in architecture.edges if u != 0 and v != last}
+    for slots in product(*allowed):
+        if len(set(slots)) == inner and set(_nb201_edges(slots)) == inner_edges:
+            yield slots
 
 
 def _nb201_text(architecture: Architecture, slots: Sequence[Slot]) -> str:
-    ops = {slot: architecture.layers[u].op for u, slot in enumerate(slots, start=1)}
-    return nasbench201_text([ops.get(slot, _NB201_NONE) for slot in NB201_SLOTS])
+    operations = dict.fromkeys(NB201_SLOTS, _NB201_NONE)
+    for layer, slot in zip(architecture.layers[1:-1], slots, strict=True):
+        operations[slot] = layer.op
+
+    return nasbench201_text(list(operations.values()))

@@ -107,17 +107,15 @@ class Vocabulary:
     @property
     def cells(self) -> bool:
         """Whether its networks are cells: no operation has units or attributes."""
-        return not self.attributes and not any(
-            operation.has_units for operation in self.operations.values()
-        )
+        operations = self.operations.values()
+        return not self.attributes and not any(operation.has_units for operation in operations)
 
     @property
     def described(self) -> bool:
-        """Whether any operation has units, weights or a window, so that depth and size can be told
-        from a network.
-        """
+        """Whether any operation has units, weights or a window, which give depth and size."""
+        operations = self.operations.values()
         return self.attributes or any(
-            operation.trained or operation.kernel > 0 for operation in self.operations.values()
+            operation.trained or operation.kernel > 0 for operation in operations
         )
 
     @cached_property
@@ -131,11 +129,10 @@ class Vocabulary:
 
         One empty name if there is one cell.
         """
-        return tuple(
-            dict.fromkeys(
-                operation.part for operation in self.operations.values() if operation.part
-            )
-        ) or ("",)
+        parts = dict.fromkeys(operation.part for operation in self.operations.values())
+        # Input and output belong to no cell.
+        parts.pop("", None)
+        return tuple(parts) or ("",)
 
     def __getitem__(self, label: str) -> Operation:
         """Return the operation of a label.
@@ -150,9 +147,12 @@ class Vocabulary:
 
     def of_group(self, *groups: str) -> tuple[str, ...]:
         """Return the labels of these groups, in the vocabulary's order."""
-        return tuple(
-            name for name, operation in self.operations.items() if operation.group in groups
-        )
+        labels = []
+        for label, operation in self.operations.items():
+            if operation.group in groups:
+                labels.append(label)
+
+        return tuple(labels)
 
 
 _vocabularies: dict[str, Vocabulary] = {}
@@ -273,14 +273,19 @@ CNN = define(
     },
 )
 
+_RECTIFIERS = ("relu", "crelu", "leaky-relu", "softplus", "elu")
+_SIGMOIDS = ("logistic", "tanh")
+
+
+def _activations(group: str, names: Iterable[str]) -> list[Operation]:
+    return [Operation(name, group, True, flat=True) for name in names]
+
+
 MLP = define(
     "mlp",
     [
-        *(
-            Operation(name, "rectifier", True, flat=True)
-            for name in ("relu", "crelu", "leaky-relu", "softplus", "elu")
-        ),
-        *(Operation(name, "sigmoid", True, flat=True) for name in ("logistic", "tanh")),
+        *_activations("rectifier", _RECTIFIERS),
+        *_activations("sigmoid", _SIGMOIDS),
         Operation("linear", "decision", flat=True),
     ],
     decisions=True,
@@ -289,9 +294,9 @@ MLP = define(
     tree={
         "rectifier": {
             "weight": 0.6,
-            "children": dict.fromkeys(("relu", "crelu", "leaky-relu", "softplus", "elu"), 0.4),
+            "children": dict.fromkeys(_RECTIFIERS, 0.4),
         },
-        "sigmoid": {"weight": 0.6, "children": dict.fromkeys(("logistic", "tanh"), 0.4)},
+        "sigmoid": {"weight": 0.6, "children": dict.fromkeys(_SIGMOIDS, 0.4)},
     },
 )
 

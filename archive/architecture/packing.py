@@ -111,7 +111,7 @@ class PackedArchitectures(Sequence[Architecture]):
         rows = np.asarray(positions, np.int64)
         numbers = self._entries("layers", rows)
         pairs = self._entries("edges", rows)
-        layers = [self._alphabet[letter] for letter in numbers.values.tolist()]
+        layers = list(map(self._alphabet.__getitem__, numbers.values.tolist()))
         edges = [self._edges.setdefault(edge, edge) for edge in map(tuple, pairs.values.tolist())]
         columns = zip(
             _cut(layers, numbers.starts),
@@ -149,4 +149,5 @@ def texts(names: NDArray[Any]) -> list[str]:
 
 
 def _cut(flat: list[Any], starts: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
-    return (tuple(flat[begin:end]) for begin, end in pairwise(starts.tolist()))
+    for begin, end in pairwise(starts.tolist()):
+        yield tuple(flat[begin:end])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from typing import TYPE_CHECKING
 
 from archive.architecture import canonical
@@ -81,7 +81,11 @@ class Repeat:
     @property
     def inside(self) -> tuple[Repeat, ...]:
         """The repeats within the first copy."""
-        return tuple(item for item in self.items if isinstance(item, Repeat))
+        return tuple(_repeats_of(self.items))
+
+
+def _repeats_of(items: Sequence[Part | Repeat]) -> list[Repeat]:
+    return [item for item in items if isinstance(item, Repeat)]
 
 
 def find_repeats(architecture: Architecture) -> list[Repeat]:
@@ -90,7 +94,7 @@ def find_repeats(architecture: Architecture) -> list[Repeat]:
     Args:
         architecture: A network each layer of which leads to the output.
     """
-    return [item for item in fold_parts(parts(architecture)[0]) if isinstance(item, Repeat)]
+    return _repeats_of(fold_parts(parts(architecture)[0]))
 
 
 def parts(architecture: Architecture) -> tuple[list[Part], list[int]]:
@@ -113,12 +117,12 @@ def parts(architecture: Architecture) -> tuple[list[Part], list[int]]:
         # The last part ends with the output, which cannot be repeated.
         repeatable[-1] = False
 
-    return [
-        Part(
-            _key(architecture, begin, layers, end) if equal else str(end), begin, end, tuple(layers)
-        )
-        for (begin, end), layers, equal in zip(pairwise(cuts), layers_of, repeatable, strict=True)
-    ], shared
+    chain = []
+    for (begin, end), layers, equal in zip(pairwise(cuts), layers_of, repeatable, strict=True):
+        key = _key(architecture, begin, layers, end) if equal else str(end)
+        chain.append(Part(key, begin, end, tuple(layers)))
+
+    return chain, shared
 
 
 def fold_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
@@ -145,7 +149,7 @@ def _on_path(architecture: Architecture) -> list[bool]:
     """Return whether each layer gets a value that depends on the input; the others are sources."""
     on_path = [True] + [False] * (len(architecture.layers) - 1)
     for u in range(1, len(on_path)):
-        on_path[u] = any(on_path[p] for p in _values(architecture, u))
+        on_path[u] = any(map(on_path.__getitem__, value_parents(architecture, u)))
 
     return on_path
 
@@ -159,7 +163,7 @@ def _cuts(architecture: Architecture, on_path: Sequence[bool]) -> list[int]:
             cuts.append(u)
 
         # Edges that carry no value may lead from the input to sources, which are on no path.
-        reach = max([reach, *(head for head in architecture.children[u] if on_path[head])])
+        reach = max([reach, *filter(on_path.__getitem__, architecture.children[u])])
 
     return cuts
 
@@ -175,12 +179,12 @@ def _users(
             cut -= u <= cuts[cut]
             users[u] = {cut}
         else:
-            users[u] = set().union(*(users[child] for child in architecture.children[u]))
+            users[u] = set().union(*map(users.__getitem__, architecture.children[u]))
 
     return users
 
 
-def _values(architecture: Architecture, u: int) -> list[int]:
+def value_parents(architecture: Architecture, u: int) -> list[int]:
     """Return the parents whose outputs a layer uses.
 
     An edge without an argument only orders two layers.
@@ -192,14 +196,14 @@ def _values(architecture: Architecture, u: int) -> list[int]:
 
 
 def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int) -> str:
-    position = {begin: 0, 0: 0} | {u: number for number, u in enumerate(inside, 1)}
+    position = {begin: 0, 0: 0, **dict(zip(inside, count(1)))}
     edges: list[Connection] = []
     for head in inside:
         for tail in architecture.parents[head]:
             arguments = architecture.argument_of.get((tail, head), ())
             edges.append((position[tail], position[head], *arguments))
 
-    layers = [Layer(INPUT), *(architecture.layers[u] for u in inside), Layer(OUTPUT)]
+    layers = [Layer(INPUT), *map(architecture.layers.__getitem__, inside), Layer(OUTPUT)]
     final = (position[end], len(inside) + 1)
     return canonical.key(
         architecture.space, layers, [*edges, (*final, 0) if architecture.arguments else final]

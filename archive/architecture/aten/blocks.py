@@ -29,8 +29,8 @@ def blocks(architecture: Architecture) -> list[tuple[int, int, frozenset[int]]]:
     Raises:
         InvalidArchitectureError: A block has no end, or an edge passes its start or its end.
     """
-    starts = [u for u, layer in enumerate(architecture.layers) if layer.op == START]
-    ends = [u for u, layer in enumerate(architecture.layers) if layer.op == END]
+    starts = architecture.positions(START)
+    ends = architecture.positions(END)
     if not starts and not ends:
         return []
 
@@ -104,24 +104,18 @@ def _inside(architecture: Architecture, start: int, end: int) -> frozenset[int]:
             raise InvalidArchitectureError("an edge leads into the block past its start", end)
 
         inside.add(u)
-        stack += [
-            parent for parent in architecture.parents[u] if not _is_order(architecture, parent, u)
-        ]
+        for parent in architecture.parents[u]:
+            # Another edge from the input carries no value to a layer without inputs.
+            if parent != 0 or architecture.argument_of[parent, u]:
+                stack.append(parent)
 
     last = len(architecture.layers) - 1
+    followers = {*inside, end}
     for u in (*inside, start):
-        if (
-            any(child not in inside and child != end for child in architecture.children[u])
-            or u == last
-        ):
+        if u == last or not followers.issuperset(architecture.children[u]):
             raise InvalidArchitectureError("an edge leads out of the block past its end", u)
 
     return frozenset(inside)
-
-
-def _is_order(architecture: Architecture, tail: int, head: int) -> bool:
-    """Return whether an edge from the input carries no value to a layer without inputs."""
-    return tail == 0 and not architecture.argument_of[tail, head]
 
 
 MOST_LAYERS = 20_000
@@ -133,12 +127,12 @@ def fold(architecture: Architecture) -> Architecture:
 
     A network without repeated parts, or one that has blocks already, is returned as it is.
     """
-    if any(layer.op == START for layer in architecture.layers):
+    if architecture.positions(START):
         return architecture
 
     chain, free = parts(architecture)
     items = fold_parts(chain)
-    if not any(isinstance(item, Repeat) for item in items):
+    if items == chain:
         return architecture
 
     copy = _Copy(architecture)

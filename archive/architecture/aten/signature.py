@@ -175,9 +175,8 @@ class Signature:
         parameters = {parameter.name: parameter for parameter in self.parameters}
         for name, value in attributes.items():
             if not _fits(parameters[name], value):
-                return 2, (
-                    f"{name} of {self.operation} must be {_requirement(parameters[name])}, got {value!s:.60}"
-                )
+                requirement = _requirement(parameters[name])
+                return 2, f"{name} of {self.operation} must be {requirement}, got {value!s:.60}"
 
         return None
 
@@ -193,9 +192,7 @@ class Signature:
 
             present = parameter.name in attributes or number in arguments
             # A list may begin with an absent tensor.
-            present = present or (
-                parameter.listed and any(argument > number for argument in arguments)
-            )
+            present = present or (parameter.listed and max(arguments, default=0) > number)
             if not present and not parameter.optional:
                 return 5, (
                     f"{self.operation} needs {parameter.name}: an edge with the argument {number}"

@@ -9,6 +9,7 @@ shape as its value:
 from __future__ import annotations
 
 import math
+from operator import mul
 from typing import TYPE_CHECKING
 
 from archive.architecture.aten import recurrent
@@ -47,9 +48,10 @@ def shape(layer: Layer, name: str) -> tuple[int, ...]:
         return recurrent.shapes(layer.op, layer.attributes).get(name, ())
 
     value = layer.attributes.get(name)
-    return (
-        tuple(side for side in value if isinstance(side, int)) if isinstance(value, tuple) else ()
-    )
+    if not isinstance(value, tuple):
+        return ()
+
+    return tuple(side for side in value if isinstance(side, int))
 
 
 def owned(layer: Layer) -> list[str]:
@@ -57,9 +59,12 @@ def owned(layer: Layer) -> list[str]:
     if layer.op in recurrent.GATES:
         return list(recurrent.shapes(layer.op, layer.attributes))
 
-    return [
-        name for name in OWNED.get(layer.op, ()) if isinstance(layer.attributes.get(name), tuple)
-    ]
+    names = []
+    for name in OWNED.get(layer.op, ()):
+        if isinstance(layer.attributes.get(name), tuple):
+            names.append(name)
+
+    return names
 
 
 def units(layer: Layer) -> int | None:
@@ -136,10 +141,7 @@ def parameters(architecture: Architecture) -> int:
     """Return the number of trained numbers of a network of the space `torch`."""
     from archive.architecture.aten.blocks import repeats
 
-    return sum(
-        times * count_trained(layer)
-        for layer, times in zip(architecture.layers, repeats(architecture), strict=True)
-    )
+    return sum(map(mul, repeats(architecture), map(count_trained, architecture.layers)))
 
 
 def count_trained(layer: Layer) -> int:
@@ -148,35 +150,31 @@ def count_trained(layer: Layer) -> int:
         return math.prod(shape(layer, "shape"))
 
     if layer.op in recurrent.GATES:
-        return sum(
-            math.prod(sides) for sides in recurrent.shapes(layer.op, layer.attributes).values()
-        )
+        return sum(map(math.prod, recurrent.shapes(layer.op, layer.attributes).values()))
 
-    owned = [
-        name for name in OWNED.get(layer.op, ()) if name not in BUFFERS and name in layer.attributes
-    ]
-    return sum(math.prod(shape(layer, name)) for name in owned)
+    total = 0
+    for name in OWNED.get(layer.op, ()):
+        if name not in BUFFERS and name in layer.attributes:
+            total += math.prod(shape(layer, name))
+
+    return total
 
 
-def computations(architecture: Architecture, groups: list[str]) -> list[float]:
+def computations(architecture: Architecture) -> list[float]:
     """Return the computation of each layer (`archive.architecture.layer_mass` for other spaces).
 
     Weighted layers count their output channels times the inputs of each, without the window: as in
     NASBOT. Operations without weights count their channels, like its pools. Operations that move
     data count nothing. A layer of a repeated block counts as often as it is repeated.
-
-    Args:
-        architecture: The network.
-        groups: Group of each layer's operation.
     """
     from archive.architecture.aten.blocks import repeats
 
     emitted: list[int] = []
     computed: list[float] = []
-    for layer, group, parents, times in zip(
-        architecture.layers, groups, architecture.parents, repeats(architecture), strict=True
-    ):
-        incoming = [emitted[parent] for parent in parents]
+    groups = architecture.groups
+    layers = zip(architecture.layers, architecture.parents, repeats(architecture), strict=True)
+    for group, (layer, parents, times) in zip(groups, layers, strict=True):
+        incoming = list(map(emitted.__getitem__, parents))
         channels = sum(incoming) if layer.op == "cat" else max(incoming, default=1)
         if layer.units is not None:
             emitted.append(layer.units)

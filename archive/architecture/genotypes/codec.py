@@ -35,7 +35,8 @@ For example, with node 2 the sum of a on state 0 and b on state 1, and node 3 th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 from archive.architecture.codec_checks import built
@@ -71,14 +72,15 @@ def from_genotype(described: Any, space: str | None = None) -> Architecture:
     """
     genotype = parse(described)
     candidates = list(RULES.values()) if space is None else [rules_of(space)]
-    faults = {rules.space: rules.fault(genotype) for rules in candidates}
-    matching = next((name for name, fault in faults.items() if fault is None), None)
-    if matching is None:
-        raise CodecError(
-            "; ".join(f"no genotype of {name}: {fault}" for name, fault in faults.items())
-        )
+    faults = []
+    for rules in candidates:
+        fault = rules.fault(genotype)
+        if fault is None:
+            return assemble(genotype, rules.space)
 
-    return assemble(genotype, matching)
+        faults.append(f"no genotype of {rules.space}: {fault}")
+
+    raise CodecError("; ".join(faults))
 
 
 def assemble(genotype: Genotype, space: str) -> Architecture:
@@ -102,9 +104,9 @@ def to_genotype(architecture: Architecture) -> Genotype:
         )
 
     _check_ends(architecture)
-    normal, reduce = (
-        _CellReader(architecture, name).read(RULES[architecture.space]) for name in CELLS
-    )
+    rules = RULES[architecture.space]
+    normal = _CellReader(architecture, "normal").read(rules)
+    reduce = _CellReader(architecture, "reduce").read(rules)
     return Genotype(*normal, *reduce)
 
 
@@ -113,44 +115,47 @@ def _graph(genotype: Genotype) -> tuple[list[Layer], list[Edge]]:
     layers = [Layer(INPUT)]
     edges = list[Edge]()
     exits = []
+
+    def add(op: str, feeders: Iterable[int]) -> None:
+        edges.extend(product(feeders, [len(layers)]))
+        layers.append(Layer(op))
+
     for cell, choices, concat in zip(CELLS, genotype[::2], genotype[1::2], strict=True):
         states: list[Node] = []
         for entry in ENTRIES:
             states.append((len(layers),))
-            edges.append((0, len(layers)))
-            layers.append(Layer(label(cell, entry)))
+            add(label(cell, entry), [0])
 
         for first in range(0, len(choices), 2):
             node = (len(layers), len(layers) + 1)
             for operation, state in choices[first : first + 2]:
-                edges += [(tail, len(layers)) for tail in states[state]]
-                layers.append(Layer(label(cell, operation)))
+                add(label(cell, operation), states[state])
 
             if len(states) in concat:
-                edges += [(tail, len(layers)) for tail in node]
                 exits.append(len(layers))
-                layers.append(Layer(label(cell, EXIT)))
+                add(label(cell, EXIT), node)
 
             states.append(node)
 
-    edges += [(tail, len(layers)) for tail in exits]
-    return [*layers, Layer(OUTPUT)], edges
+    add(OUTPUT, exits)
+    return layers, edges
 
 
 def _check_ends(architecture: Architecture) -> None:
     """Check that the input feeds entries only, and that the output is fed by exits only."""
-    words = vocabulary(architecture.space)
-    ops = [layer.op for layer in architecture.layers]
-    groups = [words[op].group for op in ops]
+    layers = architecture.layers
+    groups = architecture.groups
     for tail, head in architecture.edges:
         if (tail == 0) != (groups[head] == "entry"):
             raise InvalidArchitectureError(
-                f"the input, and only it, feeds entries, got {ops[tail]}→{ops[head]}", head
+                f"the input, and only it, feeds entries, got {layers[tail].op}→{layers[head].op}",
+                head,
             )
 
         if (groups[tail] == "exit") != (groups[head] == "output"):
             raise InvalidArchitectureError(
-                f"sums, and only they, feed the output, got {ops[tail]}→{ops[head]}", tail
+                f"sums, and only they, feed the output, got {layers[tail].op}→{layers[head].op}",
+                tail,
             )
 
 
@@ -246,10 +251,9 @@ class _CellReader:
                     u,
                 )
 
-        if lost := [u for u in self.operations if u not in node_of]:
-            raise InvalidArchitectureError(
-                f"{self._op(lost[0])} is in no node: it feeds nothing", lost[0]
-            )
+        for u in self.operations:
+            if u not in node_of:
+                raise InvalidArchitectureError(f"{self._op(u)} is in no node: it feeds nothing", u)
 
         yield from dict.fromkeys(node_of.values())
 

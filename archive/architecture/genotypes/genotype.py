@@ -65,9 +65,9 @@ class Genotype(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object; `parse` reads it."""
         return {
-            "normal": [list(choice) for choice in self.normal],
+            "normal": list(map(list, self.normal)),
             "normal_concat": list(self.normal_concat),
-            "reduce": [list(choice) for choice in self.reduce],
+            "reduce": list(map(list, self.reduce)),
             "reduce_concat": list(self.reduce_concat),
         }
 
@@ -103,11 +103,13 @@ def _fields(described: Any) -> Mapping[str, Any]:
     else:
         fields = {name: getattr(described, name) for name in _FIELDS if hasattr(described, name)}
 
-    if missing := [name for name in _FIELDS if name not in fields]:
-        raise CodecError(f"a genotype needs {', '.join(_FIELDS)}, got no {missing[0]}")
+    for name in _FIELDS:
+        if name not in fields:
+            raise CodecError(f"a genotype needs {', '.join(_FIELDS)}, got no {name}")
 
-    if unknown := [name for name in fields if name not in _FIELDS]:
-        raise CodecError(f"a genotype has {', '.join(_FIELDS)} only, got {brief(unknown[0])}")
+    for name in fields:
+        if name not in _FIELDS:
+            raise CodecError(f"a genotype has {', '.join(_FIELDS)} only, got {brief(name)}")
 
     return fields
 
@@ -142,7 +144,7 @@ def _arguments(text: str) -> dict[str, Any]:
     if len(call.args) > len(_FIELDS) or any(keyword.arg is None for keyword in call.keywords):
         raise ValueError(f"Genotype takes {', '.join(_FIELDS)}")
 
-    arguments = {name: _value(node) for name, node in zip(_FIELDS, call.args, strict=False)}
+    arguments = dict(zip(_FIELDS, map(_value, call.args), strict=False))
     for keyword in call.keywords:
         if keyword.arg in arguments:
             raise ValueError(f"{keyword.arg} is given twice")
@@ -159,7 +161,7 @@ def _value(node: ast.expr) -> Any:
             return _value(node.args[0])
 
         if node.func.id == "range":
-            return range(*(_whole(ast.literal_eval(bound)) for bound in node.args))
+            return range(*map(_whole, map(ast.literal_eval, node.args)))
 
     return ast.literal_eval(node)
 
@@ -180,7 +182,10 @@ def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tup
             f"{name} must have two pairs of operation and state for each node, got {len(listed)}"
         )
 
-    checked = tuple(_choice(name, position, choice) for position, choice in enumerate(listed))
+    checked = []
+    for position, choice in enumerate(listed):
+        checked.append(_choice(name, position, choice))
+
     states = INPUTS + len(listed) // 2
     joined = _check_list(concat, f"{name}_concat", _MOST_NODES)
     for state in joined:
@@ -194,7 +199,7 @@ def _cell(name: str, choices: Any, concat: Any) -> tuple[tuple[Choice, ...], tup
             f"{name}_concat must have one or more nodes, each once, got {brief(joined)}"
         )
 
-    return checked, tuple(sorted(joined))
+    return tuple(checked), tuple(sorted(joined))
 
 
 def _choice(name: str, position: int, choice: Any) -> Choice:
@@ -260,10 +265,12 @@ class GenotypeRules:
 
     def outputs(self, choices: Sequence[Choice]) -> tuple[int, ...]:
         """Return the states that the output of a cell of these choices concatenates."""
-        read = () if self.every_node else {state for _, state in choices}
-        return tuple(
-            state for state in range(INPUTS, INPUTS + len(choices) // 2) if state not in read
-        )
+        states = set(range(INPUTS, INPUTS + len(choices) // 2))
+        if not self.every_node:
+            for _, state in choices:
+                states.discard(state)
+
+        return tuple(sorted(states))
 
     def fault(self, genotype: Genotype) -> str | None:
         """Return why the space does not have a genotype; None if it has it."""
@@ -302,11 +309,8 @@ class GenotypeRules:
 
 
 RULES = {
-    rules.space: rules
-    for rules in (
-        GenotypeRules("darts", 4, DARTS_PRIMITIVES, repeats=False, every_node=True),
-        GenotypeRules("nasnet", 5, NASNET_PRIMITIVES, repeats=True, every_node=False),
-    )
+    "darts": GenotypeRules("darts", 4, DARTS_PRIMITIVES, repeats=False, every_node=True),
+    "nasnet": GenotypeRules("nasnet", 5, NASNET_PRIMITIVES, repeats=True, every_node=False),
 }
 """The rules by the name of the space, the narrowest first."""
 

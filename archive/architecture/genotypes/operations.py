@@ -13,6 +13,7 @@ An architecture has two cells, so that each operation has two labels: `normal.se
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fnmatch import filter as matching
 from typing import Any
 
 from archive.architecture.operations import Operation, define
@@ -58,7 +59,9 @@ def name_of(label: str) -> str:
 
 def _operations(primitives: Sequence[str]) -> Iterator[Operation]:
     for cell in CELLS:
-        yield from (Operation(label(cell, entry), "entry", part=cell) for entry in ENTRIES)
+        for entry in ENTRIES:
+            yield Operation(label(cell, entry), "entry", part=cell)
+
         for name in primitives:
             window = _WINDOWS.get(name, 0)
             pools = "pool" in name
@@ -78,28 +81,29 @@ def _tree(primitives: Sequence[str]) -> dict[str, Any]:
     """
     tree: dict[str, Any] = {}
     for cell in CELLS:
-        kinds = {
-            kind: {label(cell, name): 0.1 for name in primitives if name.startswith(prefix)}
-            for kind, prefix in (("separable", "sep_conv"), ("dilated", "dil_conv"))
+        separable = _leaves(cell, matching(primitives, "sep_conv*"), 0.1)
+        dilated = _leaves(cell, matching(primitives, "dil_conv*"), 0.1)
+        pools = _leaves(cell, matching(primitives, "*pool*"), 0.125)
+        convolutions = {
+            label(cell, "separable"): {"weight": 0.2, "children": separable},
+            label(cell, "dilated"): {"weight": 0.2, "children": dilated},
+            **_leaves(cell, matching(primitives, "conv_*"), 0.3),
         }
-        convolutions: dict[str, Any] = {
-            label(cell, kind): {"weight": 0.2, "children": children}
-            for kind, children in kinds.items()
-        }
-        convolutions |= {label(cell, name): 0.3 for name in primitives if name.startswith("conv_")}
-        pools = {label(cell, name): 0.125 for name in primitives if "pool" in name}
+        entries = _leaves(cell, ENTRIES, 0.1)
         tree |= {
             label(cell, "convolution"): {"weight": 0.7, "children": convolutions},
             label(cell, "pool"): {"weight": 0.875, "children": pools},
-            label(cell, "entry"): {
-                "weight": 0.9,
-                "children": {label(cell, entry): 0.1 for entry in ENTRIES},
-            },
+            label(cell, "entry"): {"weight": 0.9, "children": entries},
             label(cell, "skip_connect"): 1.0,
             label(cell, NONE): 1.0,
         }
 
     return tree
+
+
+def _leaves(cell: str, names: Sequence[str], length: float) -> dict[str, Any]:
+    """Return operations of a cell at the ends of branches of one length."""
+    return {label(cell, name): length for name in names}
 
 
 # A path passes each node of a cell at most once, by one operation: four nodes in DARTS, five in
