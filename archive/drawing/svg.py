@@ -13,6 +13,7 @@ from archive.drawing.diagram import (
     Diagram,
     DiagramNode,
     Flow,
+    Status,
     Theme,
     box_size,
     shorten,
@@ -231,7 +232,7 @@ def _flows(flows: Iterable[Flow], layout: Placed) -> Iterator[str]:
 
 
 def _legend(diagram: Diagram) -> list[DiagramNode]:
-    statuses = set(map(attrgetter("status"), (*diagram.nodes, *diagram.links)))
+    statuses: set[Status] = set(map(attrgetter("status"), (*diagram.nodes, *diagram.links)))
     return [DiagramNode(status, status=status) for status in SIGNS if status in statuses]
 
 

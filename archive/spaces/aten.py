@@ -7,6 +7,7 @@ import binascii
 import math
 import zlib
 from collections.abc import Iterator, Mapping
+from string import ascii_lowercase
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -144,8 +145,7 @@ def _bytes_of(dtype: str) -> int:
     if dtype == "bfloat16":
         return 2
 
-    digits = "".join(letter for letter in dtype if letter.isdigit())
-    return int(digits) // 8
+    return int(dtype.lstrip(ascii_lowercase)) // 8
 
 
 def _refuse(what: str) -> NoReturn:
@@ -212,7 +212,9 @@ def _check_weights(layer: Layer, signature: Signature) -> None:
             f"{layer.op} must have the units of its weight, {units}, got {layer.units}"
         )
 
-    if layer.stride != 1 and "stride" not in {parameter.name for parameter in signature.parameters}:
+    if layer.stride != 1 and not any(
+        parameter.name == "stride" for parameter in signature.parameters
+    ):
         raise InvalidArchitectureError(f"{layer.op} has no stride, got {layer.stride}")
 
     _check_shapes(layer)
@@ -241,12 +243,12 @@ def _check_shapes(layer: Layer) -> None:
         )
 
     if layer.op in _NORMS:
-        shapes = {
-            name: weights.shape(layer, name)
-            for name in weights.OWNED[layer.op]
-            if name in layer.attributes
-        }
-        if len(set(shapes.values())) > 1 or any(len(shape) != 1 for shape in shapes.values()):
+        shapes = {}
+        for name in weights.OWNED[layer.op]:
+            if name in layer.attributes:
+                shapes[name] = weights.shape(layer, name)
+
+        if len(set(shapes.values())) > 1 or set(map(len, shapes.values())) - {1}:
             raise InvalidArchitectureError(
                 f"the tensors of {layer.op} must have one shape of one side, got {shapes}"
             )

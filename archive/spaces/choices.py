@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product, starmap
 from typing import Any, final
 
 import numpy as np
@@ -78,10 +78,8 @@ class Choices(CellSpace):
     @property
     def config(self) -> dict[str, Any]:
         """The form, and the decisions as pairs: JSON objects may lose the order of their names."""
-        return {
-            "decisions": [[name, list(options)] for name, options in self.options.items()],
-            "form": self.form,
-        }
+        decisions = [[name, list(options)] for name, options in self.options.items()]
+        return {"decisions": decisions, "form": self.form}
 
     @property
     def size(self) -> int:
@@ -132,10 +130,11 @@ class Choices(CellSpace):
             InvalidArchitectureError: The architecture is no member.
         """
         vector = self.vector_of(architecture)
-        return {
-            name: options[option]
-            for (name, options), option in zip(self.options.items(), vector, strict=True)
-        }
+        names = {}
+        for (name, options), option in zip(self.options.items(), vector, strict=True):
+            names[name] = options[option]
+
+        return names
 
     def of_names(self, names: Mapping[str, str]) -> Architecture:
         """Return the network of named options, the inverse of `named`.
@@ -157,19 +156,11 @@ class Choices(CellSpace):
     def built(self, vector: Sequence[int]) -> Architecture:
         """Return the network of a vector: the position of an option for each decision."""
         labels = [names[option] for names, option in zip(self._known, vector, strict=True)]
-        last = len(labels) + 1
-        if self.form == CHAIN:
-            edges = [(u, u + 1) for u in range(last)]
-        else:
-            edges = [(0, u) for u in range(1, last)] + [(u, last) for u in range(1, last)]
-
+        edges = _edges(len(labels), self.form)
         return Architecture(self.name, [Layer(INPUT), *map(Layer, labels), Layer(OUTPUT)], edges)
 
     def members(self) -> Sequence[Architecture] | None:
-        """Return every network, the options of the last decision changing fastest;
-
-        None for more than 20,000.
-        """
+        """Return every network, the last decision changing fastest; None for more than 20,000."""
         return _members(self) if self.size <= _MOST_LISTED else None
 
     def decisions(self) -> Decisions:
@@ -212,7 +203,7 @@ class ChoiceDecisions(Decisions):
         """Name the decisions as the space does."""
         super().__init__(choices)
         self._choices = choices
-        self.decisions = tuple(Decision(name, options) for name, options in choices.options.items())
+        self.decisions = tuple(starmap(Decision, choices.options.items()))
 
     def needed(self, prefix: Sequence[int]) -> bool:
         """Every decision exists."""
@@ -234,43 +225,49 @@ def _labels(architecture: Architecture) -> list[str]:
         InvalidArchitectureError: The layers form neither a chain nor a set.
     """
     inner = len(architecture.layers) - 2
-    last = len(architecture.layers) - 1
+    # The order of layers is topological, and a chain has one topological order.
     labels = [layer.op for layer in architecture.layers[1:-1]]
-    numbers = [parse_label(label)[0] for label in labels]
+    labels.sort(key=_number)
+    numbers = list(map(_number, labels))
     edges = set(architecture.edges)
-    if (
-        inner
-        and all(number is None for number in numbers)
-        and edges == {(u, u + 1) for u in range(last)}
-    ):
-        # The order of layers is topological, and a chain has one topological order.
+    if inner and numbers == [0] * inner and edges == _edges(inner, CHAIN):
         return labels
 
-    around = {(0, u) for u in range(1, last)} | {(u, last) for u in range(1, last)}
-    if (
-        inner
-        and edges == around
-        and sorted(number or 0 for number in numbers) == list(range(1, inner + 1))
-    ):
-        return sorted(labels, key=lambda label: parse_label(label)[0] or 0)
+    if inner and numbers == list(range(1, inner + 1)) and edges == _edges(inner, SET):
+        return labels
 
     raise InvalidArchitectureError(
         "the layers must be a chain of options, or a set with one option of each decision"
     )
 
 
+def _number(label: str) -> int:
+    """Return the number of the decision of a label in a set; 0 in a chain."""
+    return parse_label(label)[0] or 0
+
+
+def _edges(decisions: int, form: str) -> set[tuple[int, int]]:
+    """Return the edges of a network of so many decisions."""
+    last = decisions + 1
+    if form == CHAIN:
+        return set(pairwise(range(last + 1)))
+
+    return {*product([0], range(1, last)), *product(range(1, last), [last])}
+
+
 @lru_cache(maxsize=4)
 def _members(space: Choices) -> tuple[Architecture, ...]:
-    return tuple(
-        map(space.built, product(*(range(len(options)) for options in space.options.values())))
-    )
+    positions = map(range, map(len, space.options.values()))
+    return tuple(map(space.built, product(*positions)))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
 
 
 def _check_decisions(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
     pairs = list(decisions.items()) if isinstance(decisions, Mapping) else decisions
-    if not isinstance(pairs, list | tuple) or not all(
-        isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
-    ):
+    if not isinstance(pairs, list | tuple) or not all(map(_is_pair, pairs)):
         raise SettingsError(
             "decisions must give the options of each name, got "
             f"{json.dumps(pairs, default=str)[:80]}"
@@ -286,10 +283,7 @@ def _check_decisions(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
 
         checked[name] = _check_options(name, options)
 
-    different: set[str] = set()
-    for checked_options in checked.values():
-        different.update(checked_options)
-
+    different = set[str]().union(*checked.values())
     if form == CHAIN and len(different) > MOST_OPTIONS:
         raise SettingsError(
             f"a chain must have at most {MOST_OPTIONS} different options, got {len(different)}"

@@ -21,8 +21,12 @@ class Cnn(LayerwiseSpace):
 
     def designs(self) -> Iterator[Architecture]:
         """Yield VGG nets of 13, 16 and 19 weighted layers, seven blocked ones, then small ones."""
-        yield from (vgg(repeats) for repeats in (2, 3, 4))
-        yield from (make_blocks(3, size) for size in (1, 2, 3, 4, 5))
+        for repeats in (2, 3, 4):
+            yield vgg(repeats)
+
+        for size in (1, 2, 3, 4, 5):
+            yield make_blocks(3, size)
+
         yield make_blocks(4, 4)
         yield make_blocks(3, 2, kind="res3")
         yield from _small_designs()
@@ -40,9 +44,10 @@ def vgg(repeats: int) -> Architecture:
     for units, count in groups:
         layers += [*[Layer("conv3", units)] * count, _pool("max-pool")]
 
-    return chain(
-        "cnn", [*layers, *(Layer("fc", units) for units in (128, 256, 512)), Layer("softmax")]
-    )
+    for units in (128, 256, 512):
+        layers.append(Layer("fc", units))
+
+    return chain("cnn", [*layers, Layer("softmax")])
 
 
 def make_blocks(
@@ -73,7 +78,8 @@ def _small_designs() -> Iterator[Architecture]:
     """Yield ever smaller networks, for limits that some of the paper's ten exceed."""
     yield vgg(1)
     for kind in ("conv3", "res3", "conv5", "res5"):
-        yield from (make_blocks(2, size, kind=kind) for size in (2, 1))
+        yield make_blocks(2, 2, kind=kind)
+        yield make_blocks(2, 1, kind=kind)
 
     for kind in ("conv3", "res3", "conv5", "res5", "conv7", "res7"):
         yield make_blocks(1, 1, kind=kind)

@@ -239,8 +239,7 @@ class Conditional:
         return values
 
     def encode(self, configurations: Sequence[Configuration]) -> Floats:
-        """Return the codes of n configurations: (n, D) float64, NaN where a parameter does not
-        exist.
+        """Return the codes of n configurations: (n, D) float64, NaN for an absent parameter.
 
         Raises:
             UsageError: As for `existing`.
@@ -268,10 +267,13 @@ class Conditional:
     def _complete(self, fixed: Configuration, rng: np.random.Generator) -> dict[str, Value]:
         values: dict[str, Value] = {}
         for parameter in self.parameters:
-            if _exists(parameter, values):
-                values[parameter.name] = (
-                    fixed[parameter.name] if parameter.name in fixed else parameter.sample(rng)
-                )
+            if not _exists(parameter, values):
+                continue
+
+            if parameter.name in fixed:
+                values[parameter.name] = fixed[parameter.name]
+            else:
+                values[parameter.name] = parameter.sample(rng)
 
         return values
 
@@ -309,7 +311,11 @@ def perceptrons(max_depth: int = 5) -> Conditional:
 
 
 def _exists(parameter: Parameter, values: Mapping[str, Any]) -> bool:
-    return all(c.parameter in values and c.holds(values[c.parameter]) for c in parameter.when)
+    for condition in parameter.when:
+        if condition.parameter not in values or not condition.holds(values[condition.parameter]):
+            return False
+
+    return True
 
 
 def _check_condition(name: str, condition: When, earlier: Mapping[str, Parameter]) -> None:

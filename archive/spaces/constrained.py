@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Any, final
 
 import numpy as np
@@ -52,16 +53,8 @@ def constrain(
 
     The space itself without any of these.
     """
-    computable = tuple(constraint for constraint in constraints if constraint.name in costs)
-    return (
-        ConstrainedSpace(
-            space,
-            computable,
-            {constraint.name: costs[constraint.name] for constraint in computable},
-        )
-        if computable
-        else space
-    )
+    computable = [constraint for constraint in constraints if constraint.name in costs]
+    return ConstrainedSpace(space, computable, costs) if computable else space
 
 
 @final
@@ -95,10 +88,7 @@ class ConstrainedSpace(Space):
     @property
     def config(self) -> dict[str, Any]:
         """The settings of the whole space, and the constraints."""
-        return {
-            **self.whole.config,
-            "constraints": [str(constraint) for constraint in self.constraints],
-        }
+        return {**self.whole.config, "constraints": list(map(str, self.constraints))}
 
     @property
     def searchable(self) -> bool:
@@ -110,7 +100,7 @@ class ConstrainedSpace(Space):
         total = np.zeros(len(architectures))
         for constraint in self.constraints:
             costs = compute_cost(self._costs, constraint.name, architectures)
-            total += [constraint.violation(cost) for cost in costs.tolist()]
+            total += list(map(constraint.violation, costs.tolist()))
 
         return total
 
@@ -226,10 +216,7 @@ class ConstrainedSpace(Space):
         if whole is None:
             return None
 
-        violations = self.violations(whole).tolist()
-        return [
-            member for member, violation in zip(whole, violations, strict=True) if not violation
-        ]
+        return list(compress(whole, self.violations(whole) == 0.0))
 
     @cached_property
     def _rejections(self) -> int:
@@ -238,11 +225,8 @@ class ConstrainedSpace(Space):
         Fewer where members are rare.
         """
         rng = np.random.default_rng(0)
-        return (
-            REJECTIONS
-            if (self.violations([self.whole.sample(rng) for _ in range(REJECTIONS)]) == 0.0).any()
-            else 1
-        )
+        drawn = [self.whole.sample(rng) for _ in range(REJECTIONS)]
+        return REJECTIONS if (self.violations(drawn) == 0.0).any() else 1
 
     @cached_property
     def _substitutes(self) -> tuple[Architecture, ...]:
@@ -268,7 +252,8 @@ class ConstrainedSpace(Space):
         current = start
         for _ in range(STRAY):
             child = self.whole.mutate(current, rng).child
-            current = current if self.violations([child])[0] else child
+            if not self.violations([child])[0]:
+                current = child
 
         return current
 
@@ -302,11 +287,13 @@ class ConstrainedSpace(Space):
 
         nearest = listed[int(np.argmin(violations))]
         names = dict.fromkeys(constraint.name for constraint in self.constraints)
-        costs = ", ".join(
-            f"{name} {float(compute_cost(self._costs, name, [nearest])[0]):.6g}" for name in names
-        )
+        costs = []
+        for name in names:
+            cost = float(compute_cost(self._costs, name, [nearest])[0])
+            costs.append(f"{name} {cost:.6g}")
+
         return InfeasibleError(
-            f"{message}: the nearest, {_text(nearest)}, has {costs}", nearest.key
+            f"{message}: the nearest, {_text(nearest)}, has {', '.join(costs)}", nearest.key
         )
 
 

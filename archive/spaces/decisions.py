@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress, count
 from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
@@ -95,10 +95,10 @@ class Decisions(ABC):
         for decision, choice in zip(self.decisions, vector, strict=True):
             if not self.needed(whole):
                 whole.append(ABSENT)
+            elif choice == ABSENT:
+                whole.append(int(rng.integers(len(decision.choices))))
             else:
-                whole.append(
-                    int(rng.integers(len(decision.choices))) if choice == ABSENT else choice
-                )
+                whole.append(choice)
 
         return tuple(whole)
 
@@ -133,13 +133,12 @@ class MatrixDecisions(Decisions):
         super().__init__(space)
         self.vertices = vertices
         self._pairs = tuple(combinations(range(vertices), 2))
-        self._labels = tuple(
-            name for name in vocabulary(space.name).operations if name not in (INPUT, OUTPUT)
-        )
-        self.decisions = (
-            *(Decision(f"edge {u}-{v}", ("no", "yes")) for u, v in self._pairs),
-            *(Decision(f"vertex {u}", self._labels) for u in range(1, vertices - 1)),
-        )
+        labels = dict.fromkeys(vocabulary(space.name).operations)
+        del labels[INPUT], labels[OUTPUT]
+        self._labels = tuple(labels)
+        decisions = [Decision(f"edge {u}-{v}", ("no", "yes")) for u, v in self._pairs]
+        decisions += [Decision(f"vertex {u}", self._labels) for u in range(1, vertices - 1)]
+        self.decisions = tuple(decisions)
 
     def needed(self, prefix: Sequence[int]) -> bool:
         """Return whether the decision exists: a vertex on no path has no label."""
@@ -147,13 +146,12 @@ class MatrixDecisions(Decisions):
         return vertex < 0 or vertex + 1 in self._vertices_in_use(prefix)
 
     def encode(self, architecture: Architecture) -> Vector | None:
-        """Return the decisions of the cell in canonical order; missing vertices precede the output."""
+        """Return the decisions of the cell in canonical order, absent vertices before the output."""
         if not self.space.contains(architecture) or len(architecture.layers) > self.vertices:
             return None
 
         cell = architecture.canonical
-        last = len(cell.layers) - 1
-        position = {u: u if u < last else self.vertices - 1 for u in range(last + 1)}
+        position = [*range(len(cell.layers) - 1), self.vertices - 1]
         edges = {(position[u], position[v]) for u, v in cell.edges}
         is_edge = [int(pair in edges) for pair in self._pairs]
         labels = dict.fromkeys(range(1, self.vertices - 1), ABSENT)
@@ -168,17 +166,17 @@ class MatrixDecisions(Decisions):
         if self.vertices - 1 not in used:
             raise InvalidArchitectureError("no path leads from the input to the output of the cell")
 
-        position_of = {u: position for position, u in enumerate(used)}
+        position_of = dict(zip(used, count()))
         inner = [Layer(self._labels[vector[len(self._pairs) + u - 1]]) for u in used[1:-1]]
-        edges = [
-            (position_of[u], position_of[v])
-            for u, v in self._edges(vector)
-            if u in position_of and v in position_of
-        ]
+        edges = []
+        for u, v in self._edges(vector):
+            if u in position_of and v in position_of:
+                edges.append((position_of[u], position_of[v]))
+
         return Architecture(self.space.name, [Layer(INPUT), *inner, Layer(OUTPUT)], edges)
 
     def _edges(self, vector: Sequence[int]) -> list[tuple[int, int]]:
-        return [pair for pair, is_edge in zip(self._pairs, vector, strict=False) if is_edge]
+        return list(compress(self._pairs, vector))
 
     def _vertices_in_use(self, vector: Sequence[int]) -> list[int]:
         """Return the vertices on a path from input to output, ascending.

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise, product
 from typing import Any, final
 
 import numpy as np
 
 from archive.architecture.graph import Architecture, Layer
-from archive.architecture.operations import CNN, INPUT, MLP, OUTPUT, Vocabulary, vocabulary
+from archive.architecture.operations import CNN, INPUT, MLP, OUTPUT, Vocabulary
 from archive.errors import InvalidArchitectureError, SettingsError
 from archive.spaces.base import Mutation, Space, check_space
 from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
@@ -118,43 +119,45 @@ class LayerwiseSpace(Space):
 
     def _check(self, architecture: Architecture) -> None:
         self.limits.check(architecture)
-        words = vocabulary(self.name).operations
-        if all(
-            words[layer.op].group in ("input", "decision", "output")
-            for layer in architecture.layers
-        ):
+        if {"input", "decision", "output"}.issuperset(architecture.groups):
             raise InvalidArchitectureError(
                 "a network needs a layer between input and decision layers, got none"
             )
 
     def _fit(self, design: Architecture) -> Architecture | None:
-        """Return the design as a member, all its units shrunk by 1/8 until the limits hold;
-
-        None if they never do.
-        """
-        widths = [layer.units for layer in design.layers]
+        """Return the design as a member, its units shrunk by 1/8 until the limits hold, or None."""
+        layers = design.layers
         while True:
-            layers = []
-            for layer, width in zip(design.layers, widths, strict=True):
-                units = None if width is None else max(width, self.limits.min_units)
-                layers.append(Layer(layer.op, units, layer.stride))
-
-            fitted = Architecture(self.name, layers, design.edges)
+            fitted = Architecture(self.name, map(self._widen, layers), design.edges)
             if self.contains(fitted):
                 return fitted
 
-            if all(units is None or units <= self.limits.min_units for units in widths):
+            widest = max(layer.units or 0 for layer in layers)
+            if widest <= self.limits.min_units:
                 return None
 
-            widths = [
-                None if units is None else max(1, change_units(units, -1)) for units in widths
-            ]
+            layers = tuple(map(_narrow, layers))
+
+    def _widen(self, layer: Layer) -> Layer:
+        """Return a layer with at least the least number of units."""
+        if layer.units is None:
+            return layer
+
+        return replace(layer, units=max(layer.units, self.limits.min_units))
+
+
+def _narrow(layer: Layer) -> Layer:
+    """Return a layer with units decreased by 1/8."""
+    if layer.units is None:
+        return layer
+
+    return replace(layer, units=max(1, change_units(layer.units, -1)))
 
 
 def chain(space: str, inner: list[Layer]) -> Architecture:
     """Return the feed-forward network of these layers in a row between input and output."""
     layers = [Layer(INPUT), *inner, Layer(OUTPUT)]
-    return Architecture(space, layers, [(u, u + 1) for u in range(len(layers) - 1)])
+    return Architecture(space, layers, pairwise(range(len(layers))))
 
 
 # Input, output and the decision layer.
@@ -177,14 +180,14 @@ class Chain(Decisions):
     def __init__(self, space: Space) -> None:
         """Make the decisions from the limits of the space, the paper's where it has none."""
         super().__init__(space)
-        limit_names = {field.name for field in fields(Limits)}
-        self.limits = Limits.of(
-            space.name, {name: value for name, value in space.config.items() if name in limit_names}
-        )
-        names = self.vocabulary.of_group(*self.groups)
+        limits = Limits().config
+        for name in limits.keys() & space.config.keys():
+            limits[name] = space.config[name]
+
+        self.limits = Limits.of(space.name, limits)
         kinds: list[Kind] = []
-        for op in names:
-            kinds += [(op, stride) for stride in self.vocabulary[op].strides]
+        for op in self.vocabulary.of_group(*self.groups):
+            kinds += product([op], self.vocabulary[op].strides)
 
         self.kinds = tuple(kinds)
         self.units = _powers_of_two(self.limits.min_units, self.limits.max_units)
@@ -206,10 +209,8 @@ class Chain(Decisions):
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the decisions of a chain; other units are encoded as the nearest choice."""
-        last = len(architecture.layers) - 1
-        if architecture.edges != tuple((u, u + 1) for u in range(last)) or not self.space.contains(
-            architecture
-        ):
+        in_a_row = tuple(pairwise(range(len(architecture.layers))))
+        if architecture.edges != in_a_row or not self.space.contains(architecture):
             return None
 
         layers = architecture.layers[1:-2]
@@ -244,16 +245,11 @@ class Chain(Decisions):
 
     def _decisions(self) -> Iterator[Decision]:
         units = tuple(map(str, self.units))
-        yield Decision(
-            "layers", tuple(str(depth) for depth in range(1, self.most + 1)), ordered=True
-        )
-        yield Decision(
-            "fc layers", tuple(str(count) for count in range(self.most_fc + 1)), ordered=True
-        )
+        kinds = tuple(op if stride == 1 else f"{op}/{stride}" for op, stride in self.kinds)
+        yield Decision("layers", tuple(map(str, range(1, self.most + 1))), ordered=True)
+        yield Decision("fc layers", tuple(map(str, range(self.most_fc + 1))), ordered=True)
         for u in range(1, self.most + 1):
-            yield Decision(
-                f"operation {u}", tuple(op if s == 1 else f"{op}/{s}" for op, s in self.kinds)
-            )
+            yield Decision(f"operation {u}", kinds)
             yield Decision(f"units {u}", units, ordered=True)
 
         for u in range(1, self.most_fc + 1):

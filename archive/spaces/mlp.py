@@ -28,12 +28,12 @@ class Mlp(LayerwiseSpace):
 
     def designs(self) -> Iterator[Architecture]:
         """Yield the ten blocked networks, then ever smaller ones for limits that exclude some."""
-        yield from (
-            make_blocks(blocks, size, first=number) for number, (blocks, size) in enumerate(_POOL)
-        )
-        yield from (make_blocks(2, 2, first=first) for first in range(len(_LABELS)))
-        yield from (make_blocks(2, 1, first=first) for first in range(len(_LABELS)))
-        yield from (make_blocks(1, 1, first=first) for first in range(len(_LABELS)))
+        for number, (blocks, size) in enumerate(_POOL):
+            yield make_blocks(blocks, size, first=number)
+
+        for blocks, size in ((2, 2), (2, 1), (1, 1)):
+            for first in range(len(_LABELS)):
+                yield make_blocks(blocks, size, first=first)
 
 
 def make_blocks(blocks: int, size: int, *, first: int = 0) -> Architecture:

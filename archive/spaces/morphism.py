@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from archive.architecture.graph import Architecture, Layer
-from archive.architecture.operations import vocabulary
+from archive.architecture.operations import Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
 from archive.spaces.modifiers import apply
 
@@ -118,7 +118,7 @@ def deepenings(architecture: Architecture, layer: int) -> tuple[str, ...]:
         if architecture.levels[layer] is None:
             return words.of_group("fc")
 
-        return tuple(op for op in words.of_group("conv") if not words[op].residual)
+        return _convolutions(words, residual=False)
 
     return ("relu",) if architecture.layers[layer].op in _NEVER_NEGATIVE else ("crelu",)
 
@@ -133,25 +133,25 @@ def additions(architecture: Architecture, layer: int) -> tuple[str, ...]:
     ):
         return ()
 
-    return tuple(op for op in words.of_group("conv") if words[op].residual)
+    return _convolutions(words, residual=True)
+
+
+def _convolutions(words: Vocabulary, *, residual: bool) -> tuple[str, ...]:
+    return tuple(op for op in words.of_group("conv") if words[op].residual == residual)
 
 
 def widths(architecture: Architecture) -> tuple[int | None, ...]:
-    """Return the output channels or features of each layer;
-
-    None if they depend on the input, or for the ends.
-    """
-    words = vocabulary(architecture.space)
+    """Return the output channels or features of each layer; None if the input decides, or at ends."""
     outputs: list[int | None] = []
-    for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
-        if words[layer.op].group in _ENDS:
+    layers = zip(architecture.layers, architecture.groups, architecture.parents, strict=True)
+    for layer, group, parents in layers:
+        if group in _ENDS:
             outputs.append(None)
         elif layer.units is not None:
             outputs.append(2 * layer.units if layer.op == "crelu" else layer.units)
         else:
-            incoming = [outputs[parent] for parent in parents]
-            widths = [width for width in incoming if width is not None]
-            outputs.append(sum(widths) if widths and len(widths) == len(incoming) else None)
+            incoming = [width for p in parents if (width := outputs[p]) is not None]
+            outputs.append(sum(incoming) if incoming and len(incoming) == len(parents) else None)
 
     return tuple(outputs)
 
@@ -190,12 +190,13 @@ def _insert(architecture: Architecture, layer: int, op: str) -> Architecture:
 
 def _find_unconnected(architecture: Architecture) -> Iterator[tuple[int, int]]:
     """Yield pairs for an edge: from the input or an inner layer to an inner or decision layer."""
-    words = vocabulary(architecture.space)
-    if not words.decisions:
+    if not vocabulary(architecture.space).decisions:
         return
 
-    groups = [words[layer.op].group for layer in architecture.layers]
+    groups = architecture.groups
     for head, group in enumerate(groups):
         if group not in ("input", "output"):
-            tails = (u for u in range(head) if groups[u] not in ("decision", "output"))
-            yield from ((tail, head) for tail in tails if tail not in architecture.parents[head])
+            for tail in range(head):
+                is_end = groups[tail] in ("decision", "output")
+                if not is_end and tail not in architecture.parents[head]:
+                    yield tail, head

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import compress, product
 from typing import final
 
 import numpy as np
@@ -64,7 +64,7 @@ class NasBench101(CellSpace):
         n = _MAX_VERTICES
         while True:
             matrix = np.triu(rng.integers(2, size=(n, n)), 1).tolist()
-            labels = [_LABELS[i] for i in rng.integers(len(_LABELS), size=n - 2)]
+            labels = _draw_labels(n - 2, rng)
             cell = self._member(matrix, ["input", *labels, "output"])
             if cell is not None:
                 return cell
@@ -94,7 +94,7 @@ class NasBench101(CellSpace):
                 return Mutation(child, tuple(operations))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield the cells with another label, an edge more or less, or a vertex parallel to a pair."""
+        """Yield the cells with another label, another edge, or a vertex parallel to a pair."""
         seen = {architecture.key}
         for name, matrix, labels in _one_step(*to_nasbench101(architecture)):
             child = self._member(matrix, labels)
@@ -109,9 +109,8 @@ class NasBench101(CellSpace):
             return None
 
         order = sorted(kept)
-        cell = from_nasbench101(
-            [[matrix[u][v] for v in order] for u in order], [labels[u] for u in order]
-        )
+        rows = np.array(matrix)[np.ix_(order, order)]
+        cell = from_nasbench101(rows, list(map(labels.__getitem__, order)))
         return cell if self.contains(cell) else None
 
 
@@ -119,12 +118,12 @@ def _on_a_path(matrix: Matrix) -> set[int]:
     n = len(matrix)
     forward = {0}
     backward = {n - 1}
-    for v in range(1, n):
-        if any(matrix[u][v] for u in forward):
-            forward.add(v)
+    for u in range(n):
+        if u in forward:
+            forward.update(compress(range(n), matrix[u]))
 
     for u in range(n - 2, -1, -1):
-        if any(matrix[u][v] for v in backward):
+        if not backward.isdisjoint(compress(range(n), matrix[u])):
             backward.add(u)
 
     return forward & backward
@@ -136,8 +135,12 @@ def _pad(architecture: Architecture, rng: np.random.Generator) -> tuple[Matrix, 
     missing = _MAX_VERTICES - len(labels)
     rows = [[*row[:-1], *[0] * missing, row[-1]] for row in matrix]
     empty = [[0] * _MAX_VERTICES for _ in range(missing)]
-    drawn = [_LABELS[label] for label in rng.integers(len(_LABELS), size=missing)]
+    drawn = _draw_labels(missing, rng)
     return [*rows[:-1], *empty, rows[-1]], [*labels[:-1], *drawn, labels[-1]]
+
+
+def _draw_labels(size: int, rng: np.random.Generator) -> list[str]:
+    return [_LABELS[label] for label in rng.integers(len(_LABELS), size=size)]
 
 
 def _edits(inner: int, labels: list[str], rng: np.random.Generator) -> list[Edit]:
@@ -157,7 +160,7 @@ def _edits(inner: int, labels: list[str], rng: np.random.Generator) -> list[Edit
 
 
 def _edit(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> tuple[Matrix, list[str]]:
-    matrix = [list(row) for row in matrix]
+    matrix = list(map(list, matrix))
     labels = list(labels)
     for u, to in edits:
         if isinstance(to, int):
@@ -199,7 +202,7 @@ def _one_step(matrix: Matrix, labels: list[str]) -> Iterator[tuple[str, Matrix, 
 
     for u in range(n):
         for v in range(u + 1, n):
-            flipped = [list(row) for row in matrix]
+            flipped = list(map(list, matrix))
             flipped[u][v] ^= 1
             yield "flip_edge", flipped, labels
             for label in _LABELS:

@@ -23,6 +23,7 @@ from archive.spaces.nasbench201_cells import cells
 
 _CHOICES = (NONE, *NASBENCH201.of_group("cell"))
 _EDGES = len(NB201_SLOTS)
+_SLOT_NAMES = [f"{tail}-{head}" for tail, head in NB201_SLOTS]
 
 
 @final
@@ -40,10 +41,7 @@ class NasBench201(CellSpace):
         except CodecError as error:
             raise InvalidArchitectureError(str(error)) from None
 
-        return {
-            f"{tail}-{head}": operation
-            for (tail, head), operation in zip(NB201_SLOTS, operations, strict=True)
-        }
+        return dict(zip(_SLOT_NAMES, operations, strict=True))
 
     def validate(self, architecture: Architecture) -> None:
         """Check that a string of the table describes the architecture.
@@ -108,7 +106,8 @@ class EdgeDecisions(Decisions):
         if members is not None:
             used = {NONE}
             for member in members:
-                used.update(layer.op for layer in member.layers)
+                for layer in member.layers:
+                    used.add(layer.op)
 
             narrowed._offer([choice for choice in self._choices if choice in used])
 
@@ -128,18 +127,16 @@ class EdgeDecisions(Decisions):
             # In a subspace, another operation can stand on a dead edge only.
             operations = _operations(architecture.functional)
 
-        return tuple(self._choices.index(operation) for operation in operations)
+        return tuple(map(self._choices.index, operations))
 
     def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
-        return _cell([self._choices[option] for option in vector])
+        return _cell(list(map(self._choices.__getitem__, vector)))
 
     def _offer(self, choices: Sequence[str]) -> None:
         """Set the operations to choose from."""
         self._choices = tuple(choices)
-        self.decisions = tuple(
-            Decision(f"edge {tail}-{head}", self._choices) for tail, head in NB201_SLOTS
-        )
+        self.decisions = tuple(Decision(f"edge {name}", self._choices) for name in _SLOT_NAMES)
 
 
 def _operations(architecture: Architecture) -> list[str]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from functools import cache, partial
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
 import numpy as np
@@ -58,38 +58,41 @@ def describe_strings() -> Mapping[tuple[str, ...], Described]:
     keys = packing.texts(_arrays()["keys"])
     first = dict(enumerate(arrays["strings"].tolist()))
     rows = zip(strings(), arrays["classes"].tolist(), arrays["sizes"].tolist(), strict=True)
-    return {
-        (text,): Described(
-            keys[cell], (layers, edges), partial(_built, text, cell, first[cell] == number)
-        )
-        for number, (text, cell, (layers, edges)) in enumerate(rows)
-    }
+    described = {}
+    for number, (text, cell, (layers, edges)) in enumerate(rows):
+        build = partial(_built, text, cell, first[cell] == number)
+        described[text,] = Described(keys[cell], (layers, edges), build)
+
+    return described
 
 
 def strings() -> list[str]:
     """Return all strings of the table by their operations, the last edge changing fastest."""
     choices = ("none", *NASBENCH201.of_group("cell"))
-    return [nasbench201_text(operations) for operations in product(choices, repeat=6)]
+    return list(map(nasbench201_text, product(choices, repeat=6)))
 
 
 def list_cells() -> Arrays:
     """Compute the arrays of the file, with the keys as texts and with `functional_keys`."""
     members: dict[str, tuple[int, Architecture]] = {}
-    networks = [from_nasbench201(text) for text in strings()]
+    networks = list(map(from_nasbench201, strings()))
     for number, network in enumerate(networks):
         if network.key == network.functional_key:
             members.setdefault(network.key, (number, network))
 
-    position_of = {key: position for position, key in enumerate(members)}
+    position_of = dict(zip(members, count()))
+    classes = []
+    sizes = []
+    for network in networks:
+        classes.append(position_of[network.functional_key])
+        sizes.append((len(network.layers), len(network.edges)))
+
+    numbers, cells_without_dead_edges = zip(*members.values(), strict=True)
     return {
-        **packing.pack([network for _, network in members.values()]),
-        "strings": np.array([number for number, _ in members.values()], np.int16),
-        "classes": np.array(
-            [position_of[network.functional_key] for network in networks], np.int16
-        ),
-        "sizes": np.array(
-            [(len(network.layers), len(network.edges)) for network in networks], np.uint8
-        ),
+        **packing.pack(cells_without_dead_edges),
+        "strings": np.array(numbers, np.int16),
+        "classes": np.array(classes, np.int16),
+        "sizes": np.array(sizes, np.uint8),
     }
 
 
@@ -98,37 +101,22 @@ def write(file: Path = CELLS) -> None:
     arrays = list_cells()
     del arrays["functional_keys"]
     keys = b"".join(map(bytes.fromhex, packing.texts(arrays["keys"])))
-    small = {
-        "layers": np.uint8,
-        "edges": np.uint8,
-        "layers.starts": np.int32,
-        "edges.starts": np.int32,
-    }
-    arrays |= {name: arrays[name].astype(kind) for name, kind in small.items()}
+    _convert(arrays, np.uint8, np.int32)
     np.savez_compressed(
         file, allow_pickle=False, **{**arrays, "keys": np.frombuffer(keys, np.uint8)}
     )
 
 
 def read(file: Path = CELLS) -> Arrays | None:
-    """Return the arrays of `list_cells` from the file;
-
-    None if it is unreadable or disagrees with the code.
-    """
+    """Return the arrays of `list_cells` from the file; None if that is broken or out of date."""
     try:
         with file.open("rb") as opened:
             content = np.load(opened, allow_pickle=False)
-            arrays: Arrays = {name: content[name] for name in content.files}
+            arrays: Arrays = dict(content)
 
         digits = arrays["keys"].tobytes().hex().encode()
         arrays["keys"] = arrays["functional_keys"] = np.frombuffer(digits, f"S{2 * _KEY_BYTES}")
-        large = {
-            "layers": np.int32,
-            "edges": np.int32,
-            "layers.starts": np.int64,
-            "edges.starts": np.int64,
-        }
-        arrays |= {name: arrays[name].astype(kind) for name, kind in large.items()}
+        _convert(arrays, np.int32, np.int64)
         agrees = (
             from_nasbench201(strings()[arrays["strings"][-1]]).key.encode() == arrays["keys"][-1]
         )
@@ -136,6 +124,13 @@ def read(file: Path = CELLS) -> Arrays | None:
         return None
 
     return arrays if agrees else None
+
+
+def _convert(arrays: Arrays, entries: type[np.generic], starts: type[np.generic]) -> None:
+    """Give the arrays of layers and edges, and those of where they begin, other types."""
+    for name in ("layers", "edges"):
+        arrays[name] = arrays[name].astype(entries)
+        arrays[f"{name}.starts"] = arrays[f"{name}.starts"].astype(starts)
 
 
 @cache

@@ -87,11 +87,7 @@ class GenotypeSpace(CellSpace):
         Nodes are in canonical order, so that all relabellings of a network have the same slots. Two
         operations between one state and one node are joined by a `+`.
         """
-        try:
-            genotype = to_genotype(architecture.functional.canonical)
-        except CodecError as error:
-            raise InvalidArchitectureError(str(error)) from None
-
+        genotype = _genotype_of(architecture.functional.canonical)
         slots: dict[str, str] = {}
         for cell, choices in zip(CELLS, (genotype.normal, genotype.reduce), strict=True):
             between: dict[tuple[int, int], list[str]] = {}
@@ -114,21 +110,24 @@ class GenotypeSpace(CellSpace):
             InvalidArchitectureError: It is not; the message gives the reason.
         """
         check_space(self.name, architecture)
-        genotype = to_genotype(architecture)
+        genotype = _genotype_of(architecture)
         fault = self.rules.fault(genotype)
         if fault is not None:
             raise InvalidArchitectureError(fault)
 
-        if not self.none and NONE in {
-            operation for operation, _ in (*genotype.normal, *genotype.reduce)
-        }:
-            raise InvalidArchitectureError(
-                "the space has no operation none (setting none=false), but the network does"
-            )
+        if self.none:
+            return
+
+        for operation, _ in (*genotype.normal, *genotype.reduce):
+            if operation == NONE:
+                raise InvalidArchitectureError(
+                    "the space has no operation none (setting none=false), but the network does"
+                )
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Draw each operation, and each pair of states that a node reads, uniformly."""
-        normal, reduce = (tuple(self._draw_choices(rng)) for _ in CELLS)
+        normal = tuple(self._draw_choices(rng))
+        reduce = tuple(self._draw_choices(rng))
         return self.built((normal, reduce))
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
@@ -184,10 +183,8 @@ class GenotypeSpace(CellSpace):
         for node in range(INPUTS, INPUTS + self.rules.nodes):
             states = rng.choice(node, size=2, replace=self.rules.repeats)
             operations = rng.integers(len(self.primitives), size=2)
-            yield from (
-                (self.primitives[op], int(state))
-                for op, state in zip(operations, states, strict=True)
-            )
+            for op, state in zip(operations, states, strict=True):
+                yield self.primitives[op], int(state)
 
     def _relabel(self, choices: Sequence[Choice], position: int) -> list[Choice]:
         """Return the choices with another operation."""
@@ -202,13 +199,25 @@ class GenotypeSpace(CellSpace):
         return [(operation, other) for other in range(INPUTS + position // 2) if other not in taken]
 
 
+def _genotype_of(architecture: Architecture) -> Genotype:
+    """Return the genotype of an architecture.
+
+    Raises:
+        InvalidArchitectureError: It has none.
+    """
+    try:
+        return to_genotype(architecture)
+    except CodecError as error:
+        raise InvalidArchitectureError(str(error)) from None
+
+
 def _cells(architecture: Architecture) -> Cells:
     genotype = to_genotype(architecture)
     return genotype.normal, genotype.reduce
 
 
 def _replace(cells: Cells, cell: int, position: int, choice: Choice) -> Cells:
-    changed = [list(choices) for choices in cells]
+    changed = list(map(list, cells))
     changed[cell][position] = choice
     normal, reduce = changed
     return tuple(normal), tuple(reduce)
@@ -230,10 +239,10 @@ class GenotypeDecisions(Decisions):
         super().__init__(genotypes)
         self._genotypes = genotypes
         self._primitives = genotypes.primitives
-        nodes = range(INPUTS, INPUTS + genotypes.rules.nodes)
-        self._sources: dict[int, tuple[Pair, ...]] = {
-            node: genotypes.rules.sources(node) for node in nodes
-        }
+        self._sources: dict[int, tuple[Pair, ...]] = {}
+        for node in range(INPUTS, INPUTS + genotypes.rules.nodes):
+            self._sources[node] = genotypes.rules.sources(node)
+
         self.decisions = tuple(self._name_decisions())
 
     def needed(self, prefix: Sequence[int]) -> bool:
@@ -256,22 +265,19 @@ class GenotypeDecisions(Decisions):
     def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
         choices = iter(vector)
-        normal, reduce = (tuple(self._choices(choices)) for _ in CELLS)
+        normal = tuple(self._choices(choices))
+        reduce = tuple(self._choices(choices))
         return self._genotypes.built((normal, reduce))
 
     def _name_decisions(self) -> Iterator[Decision]:
         for cell in CELLS:
             for node, pairs in self._sources.items():
                 if len(pairs) > 1:
-                    yield Decision(
-                        f"{cell} node {node} reads",
-                        tuple(f"{first}-{second}" for first, second in pairs),
-                    )
+                    states = tuple(f"{first}-{second}" for first, second in pairs)
+                    yield Decision(f"{cell} node {node} reads", states)
 
-                yield from (
-                    Decision(f"{cell} node {node} operation {number}", self._primitives)
-                    for number in (1, 2)
-                )
+                yield Decision(f"{cell} node {node} operation 1", self._primitives)
+                yield Decision(f"{cell} node {node} operation 2", self._primitives)
 
     def _encode_node(self, node: int, choices: Sequence[Choice]) -> list[int]:
         (first, low), (second, high) = sorted(choices, key=lambda choice: (choice[1], choice[0]))

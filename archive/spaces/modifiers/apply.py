@@ -11,7 +11,7 @@ of a space are not checked here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from archive.architecture.graph import Architecture, Edge, Layer
 from archive.architecture.operations import vocabulary
@@ -83,7 +83,7 @@ def remove_layer(architecture: Architecture, layer: int, reconnect: Iterable[Edg
     reconnect = list(reconnect)
     parents = architecture.parents[layer]
     children = architecture.children[layer]
-    if any(tail not in parents or head not in children for tail, head in reconnect):
+    if not set(reconnect) <= set(product(parents, children)):
         raise InvalidArchitectureError(
             f"new edges lead from its parents to its children, got {reconnect}", layer
         )
@@ -130,10 +130,7 @@ def skip(architecture: Architecture, tail: int, head: int) -> Architecture:
 
 
 def halvings(architecture: Architecture, tail: int, head: int) -> int | None:
-    """Return how often the image out of `tail` must be halved to enter `head`;
-
-    None if halving cannot match it.
-    """
+    """Return how often to halve the image out of `tail` for `head`; None if no number fits."""
     if not vocabulary(architecture.space).images:
         return 0
 
@@ -151,8 +148,8 @@ def swap_label(
 ) -> Architecture:
     """Change the operation of a layer.
 
-    Units and stride stay if the new operation permits them. A layer without units gets the units of its
-    surroundings. A stride that the new operation does not permit becomes the one that it does.
+    Units and stride stay if the new operation permits them. A layer without units gets the units of
+    its surroundings. A stride that the new operation does not permit becomes the one that it does.
     """
     old = architecture.layers[layer]
     operation = vocabulary(architecture.space)[op]
@@ -161,11 +158,9 @@ def swap_label(
 
     units = None
     if operation.has_units:
-        units = (
-            old.units
-            if old.units is not None
-            else surrounding_units(architecture, layer, layer, default_units)
-        )
+        units = old.units
+        if units is None:
+            units = surrounding_units(architecture, layer, layer, default_units)
 
     stride = old.stride if old.stride in operation.strides else operation.strides[0]
     layers = list(architecture.layers)
@@ -200,7 +195,8 @@ def wedge_layer(
         *architecture.layers,
         Layer(op, units, operation.strides[0] if stride is None else stride),
     ]
-    edges = [pair for pair in architecture.edges if pair != edge]
+    edges = list(architecture.edges)
+    edges.remove(edge)
     return Architecture(architecture.space, layers, [*edges, *_links([edge[0], new, edge[1]])])
 
 
@@ -211,12 +207,13 @@ def surrounding_units(architecture: Architecture, above: int, below: int, defaul
     (for `below`), as in the authors' released code. If only one side has units, the result is
     those; if none has, it is `default`.
     """
-    sides = (
-        _units_towards(architecture, above, architecture.parents, {}),
-        _units_towards(architecture, below, architecture.children, {}),
+    mean = _mean(
+        [
+            _units_towards(architecture, above, architecture.parents, {}),
+            _units_towards(architecture, below, architecture.children, {}),
+        ]
     )
-    numbers = [units for units in sides if units is not None]
-    return int(sum(numbers) / len(numbers) + 0.5) if numbers else default
+    return default if mean is None else int(mean + 0.5)
 
 
 def _units_towards(
@@ -230,16 +227,21 @@ def _units_towards(
     if layer not in cache:
         units: float | None = architecture.layers[layer].units
         if units is None:
-            behind = [
-                _units_towards(architecture, other, neighbours, cache)
-                for other in neighbours[layer]
-            ]
-            numbers = [value for value in behind if value is not None]
-            units = sum(numbers) / len(numbers) if numbers else None
+            behind = []
+            for other in neighbours[layer]:
+                behind.append(_units_towards(architecture, other, neighbours, cache))
+
+            units = _mean(behind)
 
         cache[layer] = units
 
     return cache[layer]
+
+
+def _mean(numbers: Iterable[float | None]) -> float | None:
+    """Return the mean of the numbers that are known; None without any."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _change_units(architecture: Architecture, layers: Iterable[int], sign: int) -> Architecture:

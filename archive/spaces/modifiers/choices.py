@@ -26,13 +26,14 @@ Wedge = tuple[str, int]
 
 def resizable(architecture: Architecture, limits: Limits, sign: int) -> list[int]:
     """Return the layers with units that can grow (`sign` 1) or shrink (-1) by 1/8."""
-    low = limits.min_units
-    high = limits.max_units
-    return [
-        u
-        for u, layer in enumerate(architecture.layers)
-        if layer.units is not None and low <= change_units(layer.units, sign) <= high
-    ]
+    positions = []
+    for u, layer in enumerate(architecture.layers):
+        if layer.units is not None:
+            units = change_units(layer.units, sign)
+            if limits.min_units <= units <= limits.max_units:
+                positions.append(u)
+
+    return positions
 
 
 def runs(architecture: Architecture) -> list[list[int]]:
@@ -50,14 +51,21 @@ def runs(architecture: Architecture) -> list[list[int]]:
     return [layers[first : first + size] for first in range(n - size + 1)] if n else []
 
 
+def resizable_runs(architecture: Architecture, limits: Limits, sign: int) -> list[list[int]]:
+    """Return the sets of `runs` all of whose layers can grow (`sign` 1) or shrink (-1) by 1/8."""
+    resizable_layers = set(resizable(architecture, limits, sign))
+    return [run for run in runs(architecture) if resizable_layers.issuperset(run)]
+
+
 def branching(architecture: Architecture, limits: Limits) -> list[int]:
     """Return the layers where a duplicated path can begin."""
     last = len(architecture.layers) - 1
-    return [
-        u
-        for u, children in enumerate(architecture.children)
-        if children and children[0] != last and len(children) < limits.max_degree
-    ]
+    positions = []
+    for u, children in enumerate(architecture.children):
+        if children and children[0] != last and len(children) < limits.max_degree:
+            positions.append(u)
+
+    return positions
 
 
 def longest_copy(architecture: Architecture, limits: Limits) -> int:
@@ -72,14 +80,11 @@ def removable(architecture: Architecture) -> list[int]:
 
     A decision layer only if there is another.
     """
-    words = vocabulary(architecture.space)
-    several = len(architecture.parents[-1]) > 1
-    groups = [words.operations[layer.op].group for layer in architecture.layers]
-    return [
-        u
-        for u, group in enumerate(groups)
-        if group not in _ENDS or (several and group == "decision")
-    ]
+    ends = {*_ENDS}
+    if len(architecture.parents[-1]) > 1:
+        ends.remove("decision")
+
+    return [u for u, group in enumerate(architecture.groups) if group not in ends]
 
 
 def reconnections(architecture: Architecture, layer: int) -> Iterator[list[Edge]]:
@@ -133,19 +138,19 @@ def swaps(architecture: Architecture, layer: int) -> tuple[list[str], list[str]]
     if group in _ENDS:
         return [], []
 
-    if not words.images:
-        return [op for op in _inner(words) if op != old.op], []
-
-    if architecture.levels[architecture.parents[layer][0]] is None:
-        return [op for op in words.of_group("fc") if op != old.op], []
-
+    flat = words.images and architecture.levels[architecture.parents[layer][0]] is None
     same: list[str] = []
     other: list[str] = []
-    for op in _inner(words):
+    for op in words.of_group("fc") if flat else _inner(words):
         operation = words.operations[op]
         keeps = operation.flat == (group == "fc") and old.stride in operation.strides
-        if op != old.op:
-            (same if keeps else other).append(op)
+        if op == old.op:
+            continue
+
+        if keeps or flat or not words.images:
+            same.append(op)
+        else:
+            other.append(op)
 
     return same, other
 
@@ -161,15 +166,16 @@ def wedges(architecture: Architecture, edge: Edge) -> tuple[list[Wedge], list[We
     words = vocabulary(architecture.space)
     tail, head = edge
     if not words.images:
-        return [(op, 1) for op in _inner(words)], []
+        return list(product(_inner(words), [1])), []
 
+    fc = list(product(words.of_group("fc"), [1]))
     if architecture.levels[tail] is None:
-        return [(op, 1) for op in words.of_group("fc")], []
+        return fc, []
 
-    same = [(op, 1) for op in words.of_group("conv")]
-    other = [(op, 2) for op in words.of_group("conv", "pool")]
+    same = list(product(words.of_group("conv"), [1]))
+    other = list(product(words.of_group("conv", "pool"), [2]))
     if words[architecture.layers[head].op].flat and len(architecture.parents[head]) == 1:
-        same += [(op, 1) for op in words.of_group("fc")]
+        same += fc
 
     return same, other
 
@@ -206,17 +212,13 @@ def _dec_single(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
 
 
 def _inc_en_masse(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
-    possible = set(resizable(architecture, limits, +1))
-    for run in runs(architecture):
-        if possible.issuperset(run):
-            yield partial(apply.inc_en_masse, architecture, run)
+    for run in resizable_runs(architecture, limits, +1):
+        yield partial(apply.inc_en_masse, architecture, run)
 
 
 def _dec_en_masse(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
-    possible = set(resizable(architecture, limits, -1))
-    for run in runs(architecture):
-        if possible.issuperset(run):
-            yield partial(apply.dec_en_masse, architecture, run)
+    for run in resizable_runs(architecture, limits, -1):
+        yield partial(apply.dec_en_masse, architecture, run)
 
 
 def _dup_path(architecture: Architecture, limits: Limits) -> Iterator[Choice]:

@@ -30,7 +30,7 @@ from archive.spaces.modifiers.choices import (
     longest_copy,
     removable,
     resizable,
-    runs,
+    resizable_runs,
     swaps,
     wedgeable,
     wedges,
@@ -177,16 +177,14 @@ def _dec_single(
 def _inc_en_masse(
     architecture: Architecture, limits: Limits, rng: np.random.Generator
 ) -> Architecture | None:
-    possible = set(resizable(architecture, limits, +1))
-    candidates = [run for run in runs(architecture) if possible.issuperset(run)]
+    candidates = resizable_runs(architecture, limits, +1)
     return apply.inc_en_masse(architecture, _pick(candidates, rng)) if candidates else None
 
 
 def _dec_en_masse(
     architecture: Architecture, limits: Limits, rng: np.random.Generator
 ) -> Architecture | None:
-    possible = set(resizable(architecture, limits, -1))
-    candidates = [run for run in runs(architecture) if possible.issuperset(run)]
+    candidates = resizable_runs(architecture, limits, -1)
     return apply.dec_en_masse(architecture, _pick(candidates, rng)) if candidates else None
 
 
@@ -221,9 +219,9 @@ def _remove_layer(
 
 
 def _reconnection(architecture: Architecture, layer: int, rng: np.random.Generator) -> list[Edge]:
-    parents, children = (
-        list(_shuffle(layers, rng)) for layers in apply.orphans(architecture, layer)
-    )
+    orphaned_parents, orphaned_children = apply.orphans(architecture, layer)
+    parents = list(_shuffle(orphaned_parents, rng))
+    children = list(_shuffle(orphaned_children, rng))
     edges = []
     while parents or children:
         tail = parents.pop() if parents else _pick(architecture.parents[layer], rng)

@@ -89,27 +89,31 @@ def classes(
         and `about`, JSON.
     """
     index: dict[str, int] = {}
-    numbers = np.array(
-        [index.setdefault(cell.functional_key, len(index)) for cell in cells], dtype=np.int64
-    )
-    best: dict[int, Described] = {}
-    for number, cell in zip(numbers.tolist(), cells, strict=True):
-        if number not in best or cell.size < best[number].size:
+    class_of_row = []
+    best: list[Described] = []
+    for cell in cells:
+        number = index.setdefault(cell.functional_key, len(index))
+        class_of_row.append(number)
+        if number == len(best):
+            best.append(cell)
+        elif cell.size < best[number].size:
             best[number] = cell
 
+    numbers = np.array(class_of_row, np.int64)
     means = [_means(numbers, len(index), values) for values in columns.values()]
+    doubtful_classes = {}
+    for name, (first, rows) in doubtful.items():
+        doubtful_classes[name] = [first, np.unique(numbers[[*rows]]).tolist()]
+
     about = {
         "space": space,
         "columns": list(columns),
         "unusable": dict(unusable),
-        "doubtful": {
-            name: [first, np.unique(numbers[[*rows]]).tolist()]
-            for name, (first, rows) in doubtful.items()
-        },
+        "doubtful": doubtful_classes,
         "config": dict(config),
     }
     return {
-        **packing.pack([best[number].build() for number in range(len(index))]),
+        **packing.pack([cell.build() for cell in best]),
         "rows": np.bincount(numbers, minlength=len(index)).astype(np.int64),
         "means": np.array(means, np.float64).reshape(len(columns), len(index)),
         "about": np.frombuffer(json.dumps(about).encode(), np.uint8),

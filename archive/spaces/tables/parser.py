@@ -73,8 +73,7 @@ def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:
     if set(adjacency) - {"0", "1"}:
         raise CodecError(f"adjacency_rowmajor must hold 0 and 1, got {adjacency!r}")
 
-    entries = [int(character) for character in adjacency]
-    matrix = [entries[begin : begin + n] for begin in range(0, n * n, n)]
+    matrix = np.array(list(map(int, adjacency))).reshape(n, n)
     return codec.from_nasbench101(matrix, ops.split("|"))
 
 
@@ -132,20 +131,19 @@ def choice_form(
             columns_of[form] = columns
 
     if len(columns_of) > 1:
-        raise SettingsError(
-            f"its decisions are columns {' and '.join(f'{form}:NAME' for form in columns_of)}: "
-            "choose one form"
-        )
+        forms = " and ".join(f"{form}:NAME" for form in columns_of)
+        raise SettingsError(f"its decisions are columns {forms}: choose one form")
 
     for form, columns in columns_of.items():
         _check_filled(head, rows, row_numbers, columns)
-        decisions = {
-            head[column].partition(":")[2]: {row[column] for row in whole} for column in columns
-        }
+        decisions = {}
+        for column in columns:
+            decisions[head[column].partition(":")[2]] = {row[column] for row in whole}
+
         if len(decisions) < len(columns):
             raise SettingsError(f"two columns {form}:NAME have one name")
 
-        names = tuple(head[column] for column in columns)
+        names = tuple(map(head.__getitem__, columns))
         return _form_of(_make_space(decisions, form, further), names)
 
     if TEXT not in head:
@@ -246,13 +244,17 @@ def parse(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO_
 
     # A line without an entry is no row, but counts where rows are numbered: readers look for the
     # row in the file.
-    filled = [number for number, line in enumerate(lines) if any(entry.strip() for entry in line)]
+    filled = [number for number, line in enumerate(lines) if "".join(line).strip()]
     if not filled:
         raise UnusableFileError(f"{path} is no table: it is empty")
 
     head = lines[filled[0]]
-    rows = [lines[number] for number in filled[1:]]
-    row_numbers = [number - filled[0] for number in filled[1:]]
+    rows = []
+    row_numbers = []
+    for number in filled[1:]:
+        rows.append(lines[number])
+        row_numbers.append(number - filled[0])
+
     form = _find_form(path, head, rows, row_numbers, options)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
     known_cells = form.known() if len(rows) >= cache.WORTH else {}
@@ -336,18 +338,23 @@ def _columns(
     unusable: dict[str, str] = {}
     for name, entries in texts.items():
         try:
-            columns[name] = [decimal(entry) if entry.strip() else np.nan for entry in entries]
+            columns[name] = list(map(_number, entries))
         except ValueError:
             unusable[name] = _first_text(entries, row_numbers)
 
     return columns, unusable
 
 
+def _number(entry: str) -> float:
+    """Return the number of an entry; NaN for an empty one."""
+    return decimal(entry) if entry.strip() else np.nan
+
+
 def _first_text(entries: Iterable[str], row_numbers: Iterable[int]) -> str:
     """Return the place and the text of the first entry that is no number."""
     for entry, number in zip(entries, row_numbers, strict=True):
         try:
-            decimal(entry.strip() or "nan")
+            _number(entry)
         except ValueError:
             return f"row {number} has {entry!r}"
 

@@ -25,6 +25,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import count, product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeVar, final
@@ -116,19 +117,15 @@ class Table:
         self.space_config: Mapping[str, Any] = MappingProxyType(about["config"])
         self.columns: tuple[str, ...] = tuple(about["columns"])
         keys = packing.texts(content["functional_keys"])
-        self.index: Mapping[str, int] = MappingProxyType(
-            {key: position for position, key in enumerate(keys)}
-        )
+        self.index: Mapping[str, int] = MappingProxyType(dict(zip(keys, count())))
         self.rows: NDArray[np.int64] = _freeze(content["rows"])
-        self._means = {
-            name: _freeze(means) for name, means in zip(self.columns, content["means"], strict=True)
-        }
+        self._means = dict(zip(self.columns, map(_freeze, content["means"]), strict=True))
         self._unusable: dict[str, str] = about["unusable"]
         # An earlier release may have written the tables in the cache.
         doubtful: Mapping[str, Any] = about.get("doubtful", {})
-        self.impossible = {
-            name: ImpossibleCosts(first, tuple(rows)) for name, (first, rows) in doubtful.items()
-        }
+        self.impossible: dict[str, ImpossibleCosts] = {}
+        for name, (first, rows) in doubtful.items():
+            self.impossible[name] = ImpossibleCosts(first, tuple(rows))
 
     @cached_property
     def architectures(self) -> Sequence[Architecture]:
@@ -186,7 +183,8 @@ class Table:
 
     def __repr__(self) -> str:
         """Name origin and size."""
-        return f"<Table {self.origin} {len(self)} architectures of {self.space}, {int(self.rows.sum())} rows>"
+        rows = int(self.rows.sum())
+        return f"<Table {self.origin} {len(self)} architectures of {self.space}, {rows} rows>"
 
     def column(self, name: str) -> Floats:
         """Return the mean (n,) float64 of a column over each class, NaN for missing values.
@@ -239,7 +237,8 @@ class Table:
         """
         if architecture.space != self.space:
             raise InvalidArchitectureError(
-                f"the table {self.origin} holds architectures of space {self.space}, got one of {architecture.space}"
+                f"the table {self.origin} holds architectures of space {self.space}, "
+                f"got one of {architecture.space}"
             )
 
         position = self.index.get(architecture.functional_key)
@@ -267,14 +266,15 @@ def find(name: str) -> Path:
         raise UnknownNameError("table", name, NAMED)
 
     folders = data_folders()
-    for file in NAMED[name].files:
-        for path in (folder / file for folder in folders):
-            if path.is_file():
-                return path
+    for file, folder in product(NAMED[name].files, folders):
+        path = folder / file
+        if path.is_file():
+            return path
 
     raise SettingsError(
-        f"the table {name} is not found in {' and '.join(map(str, folders))}: set ARCHIVE_DATA_DIR to the folder with "
-        f"{NAMED[name].files[0]}, or make it by archive table make {name} FILE, from {NAMED[name].source}"
+        f"the table {name} is not found in {' and '.join(map(str, folders))}: "
+        f"set ARCHIVE_DATA_DIR to the folder with {NAMED[name].files[0]}, "
+        f"or make it by archive table make {name} FILE, from {NAMED[name].source}"
     )
 
 

@@ -164,6 +164,17 @@ def test_reasons():
         space.slots(Architecture("nasbench201", [Layer("ip"), Layer("op")], []))
 
 
+def test_a_network_without_a_genotype_is_no_member():
+    """A space whose networks have no codec says so like every other reason."""
+    space = spaces.get("darts")
+    space.name = "nasbench201"
+    network = Architecture("nasbench201", [Layer("ip"), Layer("op")], [])
+    with pytest.raises(InvalidArchitectureError, match="must be of space darts or nasnet"):
+        space.validate(network)
+
+    assert not space.contains(network)
+
+
 def test_without_zeros():
     space = spaces.get("darts", none=False)
     rng = np.random.default_rng(0)
