@@ -1,6 +1,7 @@
 """Codecs of architectures: JSON, NAS-Bench-101 matrices and NAS-Bench-201 strings.
 
-    JSON    {"schema": 1, "space": "cnn", "layers": [{"op": "ip"}, {"op": "conv3", "units": 64, "stride": 1}, …],
+    JSON    {"schema": 1, "space": "cnn",
+            "layers": [{"op": "ip"}, {"op": "conv3", "units": 64, "stride": 1}, …],
             "edges": [[0, 1], …]}; an operation without units has no `units`, and a stride of 1 may
             be left out. Layers of the space `torch` have `attributes`, and edges the numbers of
             their head's inputs: [0, 1, 0]

@@ -1,7 +1,7 @@
 """Cells as NAS-Bench-101 matrices and as NAS-Bench-201 strings.
 
-NB101        an upper triangular 0/1 matrix and one operation a vertex, `input` first and `output` last
-NB201        `|a~0|+|b~0|c~1|+|d~0|e~1|f~2|`: six operations on the edges of a graph of four nodes
+NB101    upper triangular 0/1 matrix and one operation a vertex, `input` first, `output` last
+NB201    `|a~0|+|b~0|c~1|+|d~0|e~1|f~2|`: six operations on the edges of a graph of four nodes
 """
 
 from __future__ import annotations

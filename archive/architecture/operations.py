@@ -289,8 +289,8 @@ MLP = define(
         Operation("linear", "decision", flat=True),
     ],
     decisions=True,
-    # All are activations: in table 5 activations of one group are 0.1 apart, of different groups 0.25,
-    # here 0.8 and 2.
+    # All are activations: in table 5 activations of one group are 0.1 apart, of different groups
+    # 0.25, here 0.8 and 2.
     tree={
         "rectifier": {
             "weight": 0.6,

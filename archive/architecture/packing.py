@@ -1,14 +1,14 @@
 """Arrays of the architectures of one space, with their keys: thousands are read in milliseconds.
 
-| array             | content                                                  | shape          | type    |
-|-------------------|----------------------------------------------------------|----------------|---------|
-| `alphabet`        | the distinct layers, as JSON: `[[op, units, stride], …]` | (bytes,)       | uint8   |
-| `layers`          | numbers in the alphabet, network after network           | (all layers,)  | int32   |
-| `layers.starts`   | where the layers of each network begin                   | (n + 1,)       | int64   |
-| `edges`           | pairs of positions, network after network                | (all edges, 2) | int32   |
-| `edges.starts`    | where the edges of each network begin                    | (n + 1,)       | int64   |
-| `keys`            | `Architecture.key`                                       | (n,)           | 32 byte |
-| `functional_keys` | `Architecture.functional_key`                            | (n,)           | 32 byte |
+| array             | content                                          | shape          | type  |
+|-------------------|--------------------------------------------------|----------------|-------|
+| `alphabet`        | distinct layers: JSON `[[op, units, stride], …]` | (bytes,)       | uint8 |
+| `layers`          | numbers in the alphabet, by network              | (all layers,)  | int32 |
+| `layers.starts`   | where the layers of each network begin           | (n + 1,)       | int64 |
+| `edges`           | pairs of positions, by network                   | (all edges, 2) | int32 |
+| `edges.starts`    | where the edges of each network begin            | (n + 1,)       | int64 |
+| `keys`            | `Architecture.key`                               | (n,)           | S32   |
+| `functional_keys` | `Architecture.functional_key`                    | (n,)           | S32   |
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Repeated parts of a network: equal parts in a row.
 
-| symbol | meaning                                                                                     |
-|--------|---------------------------------------------------------------------------------------------|
-| cut    | layer that every path from input to output passes                                           |
-| part   | layers behind one cut, up to and including the next, with the sources that feed these alone |
-| p, k   | period and number of a repeat: k times the same p parts in a row                            |
+| symbol | meaning                                                                           |
+|--------|-----------------------------------------------------------------------------------|
+| cut    | layer that every path from input to output passes                                 |
+| part   | layers behind one cut, up to and with the next, and sources that feed these alone |
+| p, k   | period and number of a repeat: k times the same p parts in a row                  |
 
 Parts are equal if they are isomorphic. The repeat that saves most layers is taken first, then those
 before, behind and within it. A part with a source that another part uses as well (a shared weight)
@@ -211,7 +211,7 @@ def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int
 
 
 def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
-    """Return all repeats as (layers saved, -period, -first part, times); the best is the largest."""
+    """Return repeats as (layers saved, -period, -first part, times); the best is the largest."""
     repeats = []
     keys = [part.key for part in chain]
     before = [0, *accumulate(len(part.layers) for part in chain)]

@@ -1,10 +1,10 @@
 """Architectures as text in any form that users write, and the published form of an architecture.
 
-| form                    | begins with                               | codec                                 |
-|-------------------------|-------------------------------------------|---------------------------------------|
-| NAS-Bench-201 string    | a vertical bar                            | `archive.architecture.nasbench_codec` |
-| genotype                | `Genotype(`, or a JSON object of `normal` | `archive.architecture.genotypes`      |
-| JSON of an architecture | any other                                 | `archive.architecture.codec`          |
+| form                 | begins with                      | codec                                 |
+|----------------------|----------------------------------|---------------------------------------|
+| NAS-Bench-201 string | a vertical bar                   | `archive.architecture.nasbench_codec` |
+| genotype             | `Genotype(`, or JSON of `normal` | `archive.architecture.genotypes`      |
+| JSON of the graph    | any other                        | `archive.architecture.codec`          |
 
 The JSON of an architecture may also stand in the field `architecture` of an object without a
 `schema`, as commands with `--json` print it.
@@ -39,10 +39,7 @@ def from_text(text: str) -> Architecture:
 
 
 def to_text(architecture: Architecture) -> str | None:
-    """Return the NAS-Bench-201 string or the genotype of an architecture;
-
-    None for one that has neither.
-    """
+    """Return the NAS-Bench-201 string or the genotype of an architecture; None without."""
     try:
         if architecture.space == "nasbench201":
             return to_nasbench201(architecture)

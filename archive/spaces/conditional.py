@@ -2,12 +2,12 @@
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014).
 
-| symbol   | meaning                                                                            | shape   |
-|----------|------------------------------------------------------------------------------------|---------|
-| x        | a configuration: a value for each parameter that exists in it                      | (D,)    |
-| delta_i  | whether parameter i exists in x (the paper: "is relevant")                         | bool    |
-| l_i, u_i | bounds of a real parameter, on the scale it is compared on (linear or log)         | scalars |
-| code     | (x_i - l_i) / (u_i - l_i), or the position of a choice; NaN where delta_i is false | (n, D)  |
+| symbol   | meaning                                                                | shape   |
+|----------|------------------------------------------------------------------------|---------|
+| x        | a configuration: a value for each parameter that exists in it          | (D,)    |
+| delta_i  | whether parameter i exists in x (the paper: "is relevant")             | bool    |
+| l_i, u_i | bounds of a real parameter on its scale (linear or log)                | scalars |
+| code     | (x_i - l_i) / (u_i - l_i), or a choice's position; NaN without delta_i | (n, D)  |
 
 Values of parameters that do not exist in a configuration are ignored everywhere.
 """

@@ -4,11 +4,11 @@
     D        number of decisions of a space                              scalar
     x        the index of each choice, `ABSENT` for a decision not made  (D,)
 
-    space          decisions                                                                  paper
-    nasbench201    the operation on each of six edges                                         NAS-Bench-201
-    nasbench101    21 edges of seven vertices, then five labels                               NAS-Bench-101
-    other cells    the same, for their number of vertices
-    mlp, cnn       how many layers, then operation and units of each; chains only             NASBOT, appendix C.1
+    space        decisions                                                       paper
+    nasbench201  the operation on each of six edges                              NAS-Bench-201
+    nasbench101  21 edges of seven vertices, then five labels                    NAS-Bench-101
+    other cells  the same, for their number of vertices
+    mlp, cnn     number of layers, then operation and units of each; chains only  NASBOT, C.1
 
 A decision can depend on earlier ones: a network of three layers has no fourth layer to decide on.
 Several vectors may describe one network. `encode` returns one of them, the same for all
@@ -146,7 +146,7 @@ class MatrixDecisions(Decisions):
         return vertex < 0 or vertex + 1 in self._vertices_in_use(prefix)
 
     def encode(self, architecture: Architecture) -> Vector | None:
-        """Return the decisions of the cell in canonical order, absent vertices before the output."""
+        """Return the decisions of the canonical cell; absent vertices precede the output."""
         if not self.space.contains(architecture) or len(architecture.layers) > self.vertices:
             return None
 

@@ -4,12 +4,12 @@ Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018)
 Shlens: Net2Net (2016). Here they are pure functions of graphs; the table has the weights with which
 the child computes its parent's function.
 
-| operation     | paper           | effect                                         | function-preserving weights |
-|---------------|-----------------|------------------------------------------------|-----------------------------|
-| `deepen`      | deep(G, u)      | a layer after u, as wide as the output of u    | the identity                |
-| `widen`       | wide(G, u)      | more units in u                                | copies of units, divided    |
-| `skip_add`    | add(G, u, v)    | a residual block after u, which adds its input | a last convolution of zeros |
-| `skip_concat` | concat(G, u, v) | an edge from u to v, which concatenates        | zeros for new inputs of v   |
+| operation     | paper           | effect                             | weights that keep it      |
+|---------------|-----------------|------------------------------------|---------------------------|
+| `deepen`      | deep(G, u)      | a layer after u, as wide           | the identity              |
+| `widen`       | wide(G, u)      | more units in u                    | divided copies of units   |
+| `skip_add`    | add(G, u, v)    | a residual block after u           | a last kernel of zeros    |
+| `skip_concat` | concat(G, u, v) | an edge from u to v: concatenation | zeros for new inputs of v |
 
 A layer with several parents concatenates them, and only residual blocks add. So an additive
 connection is a separate block, and there is no `skip_add` in a vocabulary without such blocks
@@ -141,7 +141,7 @@ def _convolutions(words: Vocabulary, *, residual: bool) -> tuple[str, ...]:
 
 
 def widths(architecture: Architecture) -> tuple[int | None, ...]:
-    """Return the output channels or features of each layer; None if the input decides, or at ends."""
+    """Return each layer's output channels or features; None for ends, or if the input decides."""
     outputs: list[int | None] = []
     layers = zip(architecture.layers, architecture.groups, architecture.parents, strict=True)
     for layer, group, parents in layers:

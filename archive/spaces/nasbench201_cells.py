@@ -4,11 +4,11 @@ The package contains both as arrays, because their computation takes seconds. Th
 the arrays of `architecture.packing` for the cells, with the keys as bytes and without
 `functional_keys`, which equal the keys, and three more:
 
-| array     | content                                                              | shape       | type  |
-|-----------|----------------------------------------------------------------------|-------------|-------|
-| `strings` | for each cell, the number of the first string that describes it      | (8,765,)    | int16 |
-| `classes` | for each string, the number of its cell without dead edges           | (15,625,)   | int16 |
-| `sizes`   | for each string, layers and edges of its network, dead ones included | (15,625, 2) | uint8 |
+| array     | content                                                    | shape       | type  |
+|-----------|------------------------------------------------------------|-------------|-------|
+| `strings` | for each cell, the number of its first string              | (8,765,)    | int16 |
+| `classes` | for each string, the number of its cell without dead edges | (15,625,)   | int16 |
+| `sizes`   | for each string, layers and edges, dead ones included      | (15,625, 2) | uint8 |
 
 Strings are numbered as `strings` lists them. After a change to the parsing or the keys of networks,
 write the file again:

@@ -289,7 +289,10 @@ _OWN = (
         "(Tensor, Tensor, Tensor)"
     ),
     f"gru(Tensor input, Tensor? h0=None, {_RECURRENT}) -> (Tensor, Tensor)",
-    f'rnn(Tensor input, Tensor? h0=None, {_RECURRENT}, str nonlinearity="tanh") -> (Tensor, Tensor)',
+    (
+        f'rnn(Tensor input, Tensor? h0=None, {_RECURRENT}, str nonlinearity="tanh") -> '
+        "(Tensor, Tensor)"
+    ),
 )
 """Operations that PyTorch does not have; see `archive.architecture.aten.vocabulary`."""
 

@@ -4,15 +4,15 @@ The words come from `signatures.txt`: the core set of ATen, to which PyTorch red
 and the few beside it that are one layer of a network or behave differently in training. Further
 ones:
 
-| word                       | meaning                                                                |
-|----------------------------|------------------------------------------------------------------------|
-| `getitem`                  | an output other than the first; an input of a model with several       |
-| `parameter`                | a trained tensor outside of layers: an embedding of positions, a scale |
-| `constant`                 | a tensor that the model fixes                                          |
-| `by_mode`                  | the first input in training, the second in evaluation                  |
-| `detach`                   | the same values, without gradients                                     |
-| `lstm`, `gru`, `rnn`       | a recurrent layer with all its layers and directions (`recurrent`)     |
-| `block_start`, `block_end` | ends of a repeated block, which has different weights each time        |
+| word                       | meaning                                                            |
+|----------------------------|--------------------------------------------------------------------|
+| `getitem`                  | an output other than the first; one of several inputs              |
+| `parameter`                | a trained tensor outside of layers, such as a scale                |
+| `constant`                 | a tensor that the model fixes                                      |
+| `by_mode`                  | the first input in training, the second in evaluation              |
+| `detach`                   | the same values, without gradients                                 |
+| `lstm`, `gru`, `rnn`       | a recurrent layer with all its layers and directions (`recurrent`) |
+| `block_start`, `block_end` | ends of a repeated block, with other weights each time             |
 
 The input of a network is `ip`, whose attribute `input` has the shapes. It also feeds layers without
 inputs, such as parameters, by edges without arguments: so every layer is on a path from the input

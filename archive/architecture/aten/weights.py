@@ -68,10 +68,7 @@ def owned(layer: Layer) -> list[str]:
 
 
 def units(layer: Layer) -> int | None:
-    """Return the channels or features that a layer's own weights give its output;
-
-    None without such weights.
-    """
+    """Return the channels or features that a layer's weights give its output; None without."""
     if layer.op == "convolution":
         sides = shape(layer, "weight")
         if len(sides) < 3:
@@ -107,10 +104,7 @@ def unit_axis(layer: Layer, name: str) -> int | None:
 
 
 def input_groups(layer: Layer) -> int:
-    """Return the number of groups of a transposed convolution, whose kernel has the inputs first;
-
-    1 for others.
-    """
+    """Return the groups of a transposed convolution, whose kernel has inputs first; else 1."""
     transposed = layer.op == "convolution" and layer.attributes.get("transposed")
     return max(_whole(layer, "groups"), 1) if transposed else 1
 

@@ -3,13 +3,12 @@
 A normal and a reduction cell are one architecture: two graphs side by side between `ip` and `op`.
 Labels begin with the name of the cell, `normal.` or `reduce.`:
 
-| layer            | published form                              | fed by                                       |
-|------------------|---------------------------------------------|----------------------------------------------|
-| `c_k-2`, `c_k-1` | states 0 and 1: outputs of the last 2 cells | `ip`                                         |
-| an operation     | a pair of operation and state               | the state: an entry, or both operations of a |
-|                  |                                             | node                                         |
-| `sum`            | a node in the output of the cell            | both operations of the node                  |
-| `op`             | the outputs of both cells                   | every `sum`                                  |
+| layer            | published form                     | fed by                           |
+|------------------|------------------------------------|----------------------------------|
+| `c_k-2`, `c_k-1` | states 0 and 1: the last 2 outputs | `ip`                             |
+| an operation     | a pair of operation and state      | an entry, or a node's operations |
+| `sum`            | a node in the cell's output        | both operations of the node      |
+| `op`             | the outputs of both cells          | every `sum`                      |
 
 For example, with node 2 the sum of a on state 0 and b on state 1, and node 3 the sum of c on state
 0 and d on node 2:

@@ -1,7 +1,9 @@
 """Genotypes in the published form, as text and as JSON.
 
-    text    Genotype(normal=[('sep_conv_3x3', 1), ('sep_conv_3x3', 0), …], normal_concat=range(2, 6), reduce=…, …)
-    JSON    {"normal": [["sep_conv_3x3", 1], ["sep_conv_3x3", 0], …], "normal_concat": [2, 3, 4, 5], "reduce": …, …}
+    text    Genotype(normal=[('sep_conv_3x3', 1), ('sep_conv_3x3', 0), …],
+                     normal_concat=range(2, 6), reduce=…, reduce_concat=…)
+    JSON    {"normal": [["sep_conv_3x3", 1], ["sep_conv_3x3", 0], …],
+             "normal_concat": [2, 3, 4, 5], "reduce": …, "reduce_concat": …}
 
 A cell has the states 0 and 1, its inputs c_{k-2} and c_{k-1}, and a state for each node: two
 consecutive pairs of an operation and the state that it reads make a node, and the first node is

@@ -3,11 +3,12 @@
 A choice that gives no member of the space is rejected and another one is drawn. Decisions that the
 paper leaves open:
 
-    modifier            each of the nine with the same probability; if one has no legal choice, another
-    end of a path       a path to duplicate ends after each layer with probability 0.2, as in the authors' released code
-    stride, pooling     if both are possible, a new label keeps the image size with probability 0.95; halving it half
-                        the time would end with images of one pixel. The released code does nearly
-                        the same.
+    modifier         each of the nine with the same probability; if one has no legal choice, another
+    end of a path    a path to duplicate ends after each layer with probability 0.2, as in the
+                     authors' released code
+    stride, pooling  if both are possible, a new label keeps the image size with probability 0.95;
+                     halving it half the time would end with images of one pixel. The released code
+                     does nearly the same.
 """
 
 from __future__ import annotations

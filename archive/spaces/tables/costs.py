@@ -1,9 +1,9 @@
 """Columns of costs in tables: which they are, and which of their entries are possible.
 
-| column                                                    | possible entries                                |
-|-----------------------------------------------------------|-------------------------------------------------|
-| `params`, `flops`, `params_millions`, `flops_millions`    | sizes: the number counted is from 0 to 2^63 - 1 |
-| `train_seconds…`, `train_time…` (seconds), and `latency…` | finite numbers >= 0                             |
+| column                                                    | possible entries          |
+|-----------------------------------------------------------|---------------------------|
+| `params`, `flops`, `params_millions`, `flops_millions`    | counts from 0 to 2^63 - 1 |
+| `train_seconds…`, `train_time…` (seconds), and `latency…` | finite numbers >= 0       |
 
 A table may mark missing costs by -1, or hold an overflow. A network with such an entry has no such
 cost; its value stays. As the value of a task, a column is read as it is.
