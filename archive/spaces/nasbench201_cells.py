@@ -58,7 +58,7 @@ def describe_strings() -> Mapping[tuple[str, ...], Described]:
     keys = packing.texts(_arrays()["keys"])
     first = dict(enumerate(arrays["strings"].tolist()))
     rows = zip(strings(), arrays["classes"].tolist(), arrays["sizes"].tolist(), strict=True)
-    described = {}
+    described: dict[tuple[str, ...], Described] = {}
     for number, (text, cell, (layers, edges)) in enumerate(rows):
         build = partial(_built, text, cell, first[cell] == number)
         described[text,] = Described(keys[cell], (layers, edges), build)
