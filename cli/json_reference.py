@@ -13,48 +13,18 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from archive.agents.nearest import Neighbour, Similar
-from archive.cli.architecture.command import ArchitectureDocument, DistanceList
-from archive.cli.architecture.diff import DifferenceDocument
-from archive.cli.architecture.draw import ArchitecturePicture
-from archive.cli.architecture.proxies import ProxyList
-from archive.cli.bench.command import MachineFigures
-from archive.cli.catalogues import AgentDocument, AgentList, KernelList, SpaceList
-from archive.cli.db.command import ServerDocument, ServerStop
-from archive.cli.db.upkeep import CollectionDocument
-from archive.cli.exchange.dump import DumpDocument, LoadDocument
-from archive.cli.exchange.import_models import ModelImport
-from archive.cli.exchange.imports import ImportDocument, ProxyImport, StudyImport
-from archive.cli.exchange.tables import BuiltInTables, MadeTable
+from archive.agents.nearest import Neighbour
 from archive.cli.exit_codes import MEANINGS
-from archive.cli.launch.command import FleetList, StoppedFleets
-from archive.cli.launch.engines import FleetDocument
-from archive.cli.proposal import ChangedList, ProposalDocument
-from archive.cli.query import QueryDocument, SavedQueryList, SavedQueryText
 from archive.cli.render import SCHEMA_VERSION
-from archive.cli.study.best import BestList
-from archive.cli.study.command import StudyDocument, StudyList
-from archive.cli.study.export import PlotFile, ReportFile, StudyExport
-from archive.cli.study.log import LogLine, StudyLog, TrialLogLine
-from archive.cli.trainer.status import TrainerList
-from archive.cli.training_catalogues import ObserverList, ProtocolList, RecipeList, TaskList
-from archive.cli.weights import ExportedModel
-from archive.doctor import CheckList
-from archive.exchange.repair import RepairOutcome
-from archive.exchange.study_rows import ExportDocument, ExportLine
 from archive.launchers import registry as launchers
 from archive.launchers.base import LaunchedTrainer
 from archive.queries.catalogue import Parameter
 from archive.queries.results_of import EvaluationItem
-from archive.searches.call import SearchResult
-from archive.searches.comparison.standings import SearchComparison
-from archive.searches.comparison.suite import SuiteComparison
-from archive.store.studies.deletion import Deletion
-from archive.trainer.daemon.options import Tally
 from archive.trainer.datasets.splits import Scaling
 from archive.trainer.export.trained import ModelInput, ModelOutput
 from archive.trainer.storage.garbage_collection import ClearedHistory
@@ -120,67 +90,86 @@ LIBRARY = {shape.__name__: shape for shape in _LAZY}
 """Dataclasses of the library that commands import only where they run."""
 
 
-_COMMANDS: dict[str, tuple[type, ...]] = {
-    "search": (SearchResult,),
-    "trainer start": (Tally,),
-    "trainer status": (TrainerList,),
-    **{f"launch {name}": (FleetDocument,) for name in launchers.names()},
-    "launch list": (FleetList,),
-    "launch stop": (StoppedFleets,),
-    "query run": (QueryDocument,),
-    "query list": (SavedQueryList,),
-    "query show": (SavedQueryText,),
-    "study list": (StudyList,),
-    "study show": (StudyDocument,),
-    "study best": (BestList,),
-    "study log": (StudyLog,),
-    "study log --follow": (LogLine, TrialLogLine),
-    "study delete": (Deletion,),
-    "study export": (StudyExport,),
-    "study export --format json": (ExportDocument,),
-    "study export --format jsonl": (ExportLine,),
-    "study plot": (PlotFile,),
-    "report": (ReportFile,),
-    "proposal show": (ProposalDocument,),
-    "proposal cancel": (ChangedList,),
-    "proposal retry": (ChangedList,),
-    "weights export": (ExportedModel,),
-    "arch show": (ArchitectureDocument,),
-    "arch proxies": (ProxyList,),
-    "arch draw": (ArchitecturePicture,),
-    "arch diff": (DifferenceDocument,),
-    "arch distance": (DistanceList,),
-    "arch nearest": (Similar,),
-    "agents": (AgentList,),
-    "agents NAME": (AgentDocument,),
-    "tasks": (TaskList,),
-    "protocols": (ProtocolList,),
-    "recipes": (RecipeList,),
-    "spaces": (SpaceList,),
-    "observers": (ObserverList,),
-    "kernels": (KernelList,),
-    "dump": (DumpDocument,),
-    "load": (LoadDocument,),
-    "import table": (ImportDocument,),
-    "table list": (BuiltInTables,),
-    "table make": (MadeTable,),
-    "import proxies": (ProxyImport,),
-    "import nasbench101": (ImportDocument,),
-    "import nasbench201": (ImportDocument,),
-    "import optuna": (StudyImport,),
-    "import model": (ModelImport,),
-    "import onnx": (ModelImport,),
-    "bench machine": (MachineFigures,),
-    "bench search": (SearchComparison, SuiteComparison),
-    "db start": (ServerDocument,),
-    "db stop": (ServerStop,),
-    "db status": (ServerDocument,),
-    "db gc": (CollectionDocument,),
-    "db repair": (RepairOutcome,),
-    "doctor": (CheckList,),
+_COMMANDS: dict[str, tuple[str, ...]] = {
+    "search": ("archive.searches.call:SearchResult",),
+    "trainer start": ("archive.trainer.daemon.options:Tally",),
+    "trainer status": ("archive.cli.trainer.status:TrainerList",),
+    **{
+        f"launch {name}": ("archive.cli.launch.engines:FleetDocument",)
+        for name in launchers.names()
+    },
+    "launch list": ("archive.cli.launch.command:FleetList",),
+    "launch stop": ("archive.cli.launch.command:StoppedFleets",),
+    "query run": ("archive.cli.query:QueryDocument",),
+    "query list": ("archive.cli.query:SavedQueryList",),
+    "query show": ("archive.cli.query:SavedQueryText",),
+    "study list": ("archive.cli.study.command:StudyList",),
+    "study show": ("archive.cli.study.command:StudyDocument",),
+    "study best": ("archive.cli.study.best:BestList",),
+    "study log": ("archive.cli.study.log:StudyLog",),
+    "study log --follow": ("archive.cli.study.log:LogLine", "archive.cli.study.log:TrialLogLine"),
+    "study delete": ("archive.store.studies.deletion:Deletion",),
+    "study export": ("archive.cli.study.export:StudyExport",),
+    "study export --format json": ("archive.exchange.study_rows:ExportDocument",),
+    "study export --format jsonl": ("archive.exchange.study_rows:ExportLine",),
+    "study plot": ("archive.cli.study.export:PlotFile",),
+    "report": ("archive.cli.study.export:ReportFile",),
+    "proposal show": ("archive.cli.proposal:ProposalDocument",),
+    "proposal cancel": ("archive.cli.proposal:ChangedList",),
+    "proposal retry": ("archive.cli.proposal:ChangedList",),
+    "weights export": ("archive.cli.weights:ExportedModel",),
+    "arch show": ("archive.cli.architecture.command:ArchitectureDocument",),
+    "arch proxies": ("archive.cli.architecture.proxies:ProxyList",),
+    "arch draw": ("archive.cli.architecture.draw:ArchitecturePicture",),
+    "arch diff": ("archive.cli.architecture.diff:DifferenceDocument",),
+    "arch distance": ("archive.cli.architecture.command:DistanceList",),
+    "arch nearest": ("archive.agents.nearest:Similar",),
+    "agents": ("archive.cli.catalogues:AgentList",),
+    "agents NAME": ("archive.cli.catalogues:AgentDocument",),
+    "tasks": ("archive.cli.training_catalogues:TaskList",),
+    "protocols": ("archive.cli.training_catalogues:ProtocolList",),
+    "recipes": ("archive.cli.training_catalogues:RecipeList",),
+    "spaces": ("archive.cli.catalogues:SpaceList",),
+    "observers": ("archive.cli.training_catalogues:ObserverList",),
+    "kernels": ("archive.cli.catalogues:KernelList",),
+    "dump": ("archive.cli.exchange.dump:DumpDocument",),
+    "load": ("archive.cli.exchange.dump:LoadDocument",),
+    "import table": ("archive.cli.exchange.imports:ImportDocument",),
+    "table list": ("archive.cli.exchange.tables:BuiltInTables",),
+    "table make": ("archive.cli.exchange.tables:MadeTable",),
+    "import proxies": ("archive.cli.exchange.imports:ProxyImport",),
+    "import nasbench101": ("archive.cli.exchange.imports:ImportDocument",),
+    "import nasbench201": ("archive.cli.exchange.imports:ImportDocument",),
+    "import optuna": ("archive.cli.exchange.imports:StudyImport",),
+    "import model": ("archive.cli.exchange.import_models:ModelImport",),
+    "import onnx": ("archive.cli.exchange.import_models:ModelImport",),
+    "bench machine": ("archive.cli.bench.command:MachineFigures",),
+    "bench search": (
+        "archive.searches.comparison.standings:SearchComparison",
+        "archive.searches.comparison.suite:SuiteComparison",
+    ),
+    "db start": ("archive.cli.db.command:ServerDocument",),
+    "db stop": ("archive.cli.db.command:ServerStop",),
+    "db status": ("archive.cli.db.command:ServerDocument",),
+    "db gc": ("archive.cli.db.upkeep:CollectionDocument",),
+    "db repair": ("archive.exchange.repair:RepairOutcome",),
+    "doctor": ("archive.doctor:CheckList",),
 }
 
-DOCUMENTS: Mapping[str, tuple[type, ...]] = MappingProxyType(_COMMANDS)
+
+def _load(paths: tuple[str, ...]) -> tuple[type, ...]:
+    """Import shapes by `module:name`, as the command line imports commands."""
+    shapes = []
+    for path in paths:
+        module, _, name = path.partition(":")
+        shapes.append(getattr(import_module(module), name))
+
+    return tuple(shapes)
+
+
+DOCUMENTS: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {command: _load(paths) for command, paths in _COMMANDS.items()}
+)
 """Command, with an option where that changes the document, to the shape of the document.
 
 A command with several shapes writes a stream, one of them a line; so does `study export --format

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from archive import words
 from archive.dashboard import news
 from archive.dashboard.access import Access, Gate
 from archive.dashboard.endpoints import ask, changes, comparison, maps, networks, plots, studies
@@ -179,4 +180,11 @@ def _unknown_error(request: Request, error: Exception) -> Response:
 def _view(request: Request, name: str, title: str) -> Response:
     settings = archive_of(request).connection.settings
     place = settings.uri or str(settings.home)
-    return page("view.html", view=name, title=title, write=options_of(request).write, place=place)
+    return page(
+        "view.html",
+        view=name,
+        title=title,
+        write=options_of(request).write,
+        place=place,
+        words=words.for_page(),
+    )

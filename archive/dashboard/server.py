@@ -61,11 +61,11 @@ class DashboardServer:
             self.access = Access(
                 host=host, port=self._socket.getsockname()[1], names=names, **login
             )
+            self.application = create(archive, self.access, options, extensions)
         except BaseException:
             self._socket.close()
             raise
 
-        self.application = create(archive, self.access, options, extensions)
         config = uvicorn.Config(
             self.application,
             log_level="critical",  # an access log would contain the token of the first request

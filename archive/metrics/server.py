@@ -1,6 +1,6 @@
 """HTTP server of the metrics.
 
-    GET /metrics              Prometheus (`archive.metrics.exposition`); 200 during an outage, with `archive_up 0`
+    GET /metrics              Prometheus; 200 during an outage, with `archive_up 0`
     GET /queue[?study=NAME]   {"waiting": 12, "running": 3, "open": 15}, of all studies or one; 404 if it is
                               unknown, 503 during an outage
     GET /healthz              200 while the process serves
@@ -9,13 +9,23 @@
 autoscaler shows an error, and asks again: with 0 for a misspelt study it would start no trainer,
 and nobody would see the reason. No login is needed, and nothing but numbers and names of studies is
 served.
+
+Metrics of Prometheus, one collection a scrape:
+
+| metric `archive_…`                | labels       | meaning                                                 |
+|-----------------------------------|--------------|---------------------------------------------------------|
+| `up`                              |              | 1 while the database answers; without it, nothing below |
+| `proposals`                       | study, state | open proposals: `waiting` or `running`                  |
+| `oldest_waiting_proposal_seconds` | study        | age of the oldest waiting proposal                      |
+| `trainers`                        | state        | trainers: `working`, `idle`, `resting` or `stale`       |
+| `trainer_capacity`                |              | trials that live trainers can run at a time             |
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
@@ -23,17 +33,22 @@ from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from archive import values
 from archive.errors import SettingsError, UnknownNameError
-from archive.metrics.exposition import ArchiveCollector
-from archive.metrics.reading import ArchiveReader
+from archive.metrics.reading import ArchiveReader, ArchiveReading
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 PORT = 9465
 """Port of the metrics unless another one is given; trainers use 9464."""
+PREFIX = "archive_"
+TRAINER_STATES = ("working", "idle", "resting", "stale")
+_NOTHING = ArchiveReading()
 
 
 class MetricsServer:
@@ -159,3 +174,60 @@ class _QuietHandler(WSGIRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Write nothing."""
+
+
+class ArchiveCollector(Collector):
+    """Collector of a registry of `prometheus_client`.
+
+    Args:
+        reader: Reader of the archive.
+    """
+
+    def __init__(self, reader: ArchiveReader) -> None:
+        self._reader = reader
+
+    def describe(self) -> list[Metric]:
+        """Return the metrics without values, so that the registration does not wait for the
+        database.
+        """
+        return [_up_metric(None), *_queue_metrics(_NOTHING), *_trainer_metrics(_NOTHING)]
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the present value of every metric."""
+        reading = self._reader.read()
+        yield _up_metric(reading.problem is None)
+        if reading.problem is None:
+            yield from _queue_metrics(reading)
+            yield from _trainer_metrics(reading)
+
+
+def _up_metric(answers: bool | None) -> Metric:
+    return GaugeMetricFamily(f"{PREFIX}up", "Whether the database answers.", answers)
+
+
+def _queue_metrics(reading: ArchiveReading) -> Iterator[Metric]:
+    proposals = GaugeMetricFamily(
+        f"{PREFIX}proposals", "Open proposals.", labels=["study", "state"]
+    )
+    oldest = GaugeMetricFamily(
+        f"{PREFIX}oldest_waiting_proposal_seconds",
+        "Age of the oldest waiting proposal.",
+        labels=["study"],
+    )
+    for study, depth in reading.depths.items():
+        proposals.add_metric([study, "waiting"], depth.waiting)
+        proposals.add_metric([study, "running"], depth.running)
+        oldest.add_metric([study], depth.oldest_seconds)
+
+    yield from (proposals, oldest)
+
+
+def _trainer_metrics(reading: ArchiveReading) -> Iterator[Metric]:
+    trainers = GaugeMetricFamily(f"{PREFIX}trainers", "Trainers by state.", labels=["state"])
+    for state in TRAINER_STATES:
+        trainers.add_metric([state], reading.trainers.get(state, 0))
+
+    yield trainers
+    yield GaugeMetricFamily(
+        f"{PREFIX}trainer_capacity", "Trials that live trainers can run.", reading.slots
+    )

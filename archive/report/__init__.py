@@ -4,8 +4,8 @@
 
     text = report.html(store, "my-study")
 
-`contents` reads the archive, `plots` draws charts with `charts` and `scales`, and `page` puts them
-together. Imports the data of plots and the drawing of networks; no matplotlib.
+`contents` reads the archive; `page` draws charts and puts the parts together. Imports the data of
+plots and the drawing of networks; no matplotlib.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def html(archive: Archive, study: str, *, top: int = TOP, rows: int = ROWS) -> s
         UnknownNameError: There is no study of this name.
     """
     from archive.report.contents import contents
+    from archive.report.page.plots import plots
     from archive.report.page.rendering import render
-    from archive.report.plots import plots
 
     read = contents(archive, study, top=top, rows=rows)
     return render(read, list(plots(archive, read)))

@@ -21,6 +21,7 @@ from archive.cli.architecture.draw import (
     write_picture,
 )
 from archive.cli.render import json_option, print_json, print_table
+from archive.words import PARTS
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -182,7 +183,11 @@ def diff(
     if path is None:
         print_text(drawn)
 
-    totals = [*explained.totals(), ("all", "", len(explained.parts), explained.distance)]
+    totals: list[tuple[str, str, int, float]] = []
+    for subject, change, number, cost in explained.totals():
+        totals.append((PARTS[subject].text, change, number, cost))
+
+    totals.append(("all", "", len(explained.parts), explained.distance))
     print_table(TOTAL_COLUMNS, totals, title=explained.component)
     costly = [_row(explained, part) for part in explained.parts if part.cost]
     if costly:
@@ -220,7 +225,7 @@ def _document(explained: Difference, picture: PictureFile) -> DifferenceDocument
 def _row(explained: Difference, part: DifferencePart) -> tuple[str, str, str, str, float, str]:
     first = _ends(explained.first, part.first)
     second = _ends(explained.second, part.second)
-    return (part.subject, part.change, first, second, part.cost, part.reason)
+    return (PARTS[part.subject].text, part.change, first, second, part.cost, part.reason)
 
 
 def _ends(network: Architecture, ends: tuple[int, ...]) -> str:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture
 from archive.kernels.differences.base import Change, Difference, DifferencePart, words
 from archive.kernels.distances.edit import SKIP, EditDistance, Sequenced, sequence
+from archive.words import PARTS
 
 Floats = NDArray[np.float64]
 Pair = tuple[int | None, int | None]
@@ -185,7 +186,7 @@ def _skip_part(
     if before is None or after is None:
         more = "more" if before is None else "less"
         change: Change = "inserted" if before is None else "removed"
-        reason = f"a {subject} {more} costs lambda" if cost else ""
+        reason = f"a {PARTS[subject].text} {more} has the fixed cost of a skip" if cost else ""
         if cost and subject == "break":
             reason += ": neighbours in the sequence without an edge"
 
@@ -194,7 +195,7 @@ def _skip_part(
     if before == after:
         return DifferencePart(subject, "matched", first, second, cost)
 
-    reason = "a skip becomes a break" if before[0] < after[0] else "a break becomes a skip"
+    reason = "a skip becomes a gap" if before[0] < after[0] else "a gap becomes a skip"
     if before[0] == after[0]:
         reason = f"from place {before[1]} over {before[2]} → from place {after[1]} over {after[2]}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from archive.architecture.diagram_comparison import beside, merge
 from archive.drawing import Diagram
 from archive.kernels.differences.base import Change, Difference
+from archive.words import PARTS
 
 _LEAST_SHARE = 0.01
 """Share of a layer's mass below which the layer counts as having no partner."""
@@ -70,8 +71,9 @@ def heading(difference: Difference) -> tuple[str, ...]:
     sums = []
     for subject, change, _, cost in difference.totals():
         if cost:
-            noun = subject if subject == "mass" else f"{subject}s"
-            sums.append(f"{noun} {change}: {cost:.4g}")
+            noun = PARTS[subject].text
+            plural = "" if subject == "mass" else "s"
+            sums.append(f"{noun}{plural} {change}: {cost:.4g}")
 
     return (
         (
@@ -83,4 +85,6 @@ def heading(difference: Difference) -> tuple[str, ...]:
 
 
 def _flow_note(amount: float, cost: float, reason: str) -> str:
-    return f"mass {amount:.6g}, costs {cost:.4g}" + (f": {reason}" if reason else "")
+    return f"{PARTS['mass'].text} {amount:.6g}, costs {cost:.4g}" + (
+        f": {reason}" if reason else ""
+    )

@@ -132,7 +132,7 @@ def _part(
         second_end = () if v is None else (v,)
         change: Change = "inserted" if u is None else "removed"
         return DifferencePart(
-            "mass", change, first_end, second_end, amount, "unmatched mass costs 1", amount
+            "mass", change, first_end, second_end, amount, "unmatched computation costs 1", amount
         )
 
     reasons = []
@@ -149,7 +149,7 @@ def _part(
         (u,),
         (v,),
         amount * (label + position),
-        ", ".join(reasons) + (" a unit of mass" if reasons else ""),
+        ", ".join(reasons) + (" a unit of computation" if reasons else ""),
         amount,
     )
 

@@ -42,7 +42,7 @@ WITH_EXAMPLES = {
     "archive/__init__.py",
     "archive/api.py",
     "archive/server/sql.py",
-    "cli/db/shell.py",
+    "cli/db/command.py",
     "cli/query.py",
 }
 

@@ -267,7 +267,7 @@ def test_plots_carry_their_view_and_answer_to_keys(visit, archive):
             cell,
             hyperparameters={"rate": 0.1 * at},
             parent=cells(4)[at - 1] if at else None,
-            operations=("swap",),
+            operations=("swap_label",),
         )
         for at, cell in enumerate(cells(4))
     ]
@@ -300,7 +300,10 @@ def test_plots_carry_their_view_and_answer_to_keys(visit, archive):
         and "axis=edges" in page.url
     )
     page.get_by_role("heading", name="Gains of operations").scroll_into_view_if_needed()
-    page.get_by_role("row").filter(has_text="swap").get_by_text("50 %").wait_for()
+    gains = page.get_by_role("row").filter(has_text="change an operation")
+    gains.get_by_text("50 %").wait_for()
+    title = gains.get_by_text("change an operation").get_attribute("title")
+    assert title == "swap_label: NASBOT: another operation in a layer"
     page.get_by_role("heading", name="Workers over time").scroll_into_view_if_needed()
     page.get_by_text("4 trials.").wait_for()
     page.get_by_role("img", name="Trials of each worker over time").focus()

@@ -8,7 +8,10 @@ from contextlib import closing
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
+import pytest
+
 from archive.dashboard.server import DashboardServer
+from archive.errors import SettingsError
 from tests.support import wait_until
 from tests.support.commands import shell
 
@@ -20,6 +23,21 @@ def test_the_port_listens_before_the_address_is_shown(archive):
             assert not server.started
     finally:
         server._socket.close()
+
+
+def test_the_port_is_free_where_the_application_cannot_be_made(archive, monkeypatch):
+    def fail(*arguments):
+        raise SettingsError("no application")
+
+    monkeypatch.setattr("archive.dashboard.server.create", fail)
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+
+    with pytest.raises(SettingsError, match="no application"):
+        DashboardServer(archive, port=port)
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5.0)
 
 
 def test_ctrl_c_ends_the_page_quietly(archive, store_settings, tmp_path):

@@ -219,7 +219,7 @@ def test_the_command_holds_its_limit_while_the_server_stands_still(small):
 
 @pytest.mark.whole
 def test_the_page_and_the_tools_send_it_once(small):
-    from archive.mcp.query_tools import query
+    from archive.mcp.tools.queries import query
 
     with connect(small) as archive:
         restarts = embedded.status(small).restarts

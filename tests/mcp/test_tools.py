@@ -21,8 +21,9 @@ from mcp_types import CallToolResult
 from archive import kernels, spaces
 from archive.architecture import codec
 from archive.errors import StoreUnavailableError
-from archive.mcp import limits, query_tools, server
+from archive.mcp import limits, server
 from archive.mcp.access import ArchiveAccess
+from archive.mcp.tools.queries import QueryAnswer
 from archive.store.records import Result, State, Study
 from tests.support import WHOLE
 from tests.support.stores import Suggestion, cells, evaluate, propose, suggest
@@ -348,7 +349,7 @@ def test_no_answer_is_longer_than_the_limit(archive, call, monkeypatch):
 @given(st.lists(st.text(max_size=40), max_size=30), st.integers(60, 500))
 def test_as_many_rows_as_fit_are_in_an_answer(rows, limit):
     def answer(count):
-        return query_tools.QueryAnswer(["text"], [[row] for row in rows[:count]], count < len(rows))
+        return QueryAnswer(["text"], [[row] for row in rows[:count]], count < len(rows))
 
     with mock.patch.object(limits, "MOST_BYTES", limit):
         kept = len(limits.largest(answer, len(rows)).rows)

@@ -21,7 +21,7 @@ from archive.plots.data import (
     timeline,
     tradeoff,
 )
-from archive.plots.data.landmarks import Plane, orient, place_all
+from archive.plots.data.network_map import Plane, orient, place_all
 from archive.plots.data.results import RecordedResults
 from archive.queries import hypervolume
 from tests.support.stores import cells, study

@@ -22,10 +22,10 @@ from archive.cli.main import archive as root
 from archive.cli.study.export import ReportFile
 from archive.constraints import parse
 from archive.queries.hypervolume import pareto_set
-from archive.report.charts import AxisScale, Chart, round_step, short
 from archive.report.contents import commands, contents
+from archive.report.page.charts import AxisScale, Chart, round_step, short
+from archive.report.page.plots import plots
 from archive.report.page.rendering import render
-from archive.report.plots import plots
 from archive.store.records import Objective, Result, Weights
 from tests.support.commands import shell
 from tests.support.json_documents import faults

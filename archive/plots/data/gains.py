@@ -108,19 +108,6 @@ def operation_gains(archive: Archive, study: str) -> OperationGains:
     return gains(results, chain.from_iterable(parts))
 
 
-OPERATION_WORDS = {
-    "inc_single": "widen a layer",
-    "dec_single": "narrow a layer",
-    "inc_en_masse": "widen several layers",
-    "dec_en_masse": "narrow some layers",
-    "dup_path": "duplicate a path",
-    "remove_layer": "remove a layer",
-    "swap_label": "change an operation",
-    "wedge_layer": "insert a layer",
-}
-"""Words of pictures for the modifiers of NASBOT (docs/glossary.md); other names stay."""
-
-
 def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
     """Return the gains of operations from results with `architecture`, and the study's steps.
 

@@ -1,8 +1,24 @@
 """Map of networks: similar networks are close, and each search is a path over the map.
 
-The places come from landmark multidimensional scaling (`archive.plots.data.landmarks`). The
-landmarks are the networks with the smallest keys: keys are digests, so that this is a random sample
-which is the same in every process and changes little while a study grows.
+The places come from landmark multidimensional scaling. The landmarks are the networks with the
+smallest keys: keys are digests, so that this is a random sample which is the same in every process
+and changes little while a study grows.
+
+de Silva, Tenenbaum: Sparse multidimensional scaling using landmark points (Stanford, 2004), section
+2.
+
+| symbol | meaning                                                                     | shape    |
+|--------|-----------------------------------------------------------------------------|----------|
+| m, n   | number of landmarks, number of objects                                      |          |
+| D      | squared distances of the landmarks                                          | (m, m)   |
+| mu     | mean of the columns of D                                                    | (m,)     |
+| B      | -H D H / 2, with H the centring matrix; eigenvalues l_i, eigenvectors v_i   | (m, m)   |
+| L#     | rows v_i / sqrt(l_i) of the k largest positive eigenvalues                  | (k, m)   |
+| d_x    | squared distances of an object to the landmarks                             | (m,)     |
+| x      | -L# (d_x - mu) / 2, the place of the object                                 | (k,)     |
+
+Distances that belong to points of a k-dimensional Euclidean space are kept exactly. The cost is m
+distances an object, and O(m^3) once.
 """
 
 from __future__ import annotations
@@ -18,8 +34,7 @@ import numpy as np
 
 from archive import kernels
 from archive.architecture import compact
-from archive.errors import UnknownNameError, UsageError
-from archive.plots.data.landmarks import Plane, orient, place_all
+from archive.errors import NumericalError, UnknownNameError, UsageError
 from archive.plots.data.progress import BestSoFar, progress
 from archive.plots.data.results import Floats, Integers, RecordedResults, read
 from archive.queries.networks import CODES_BY_KEY, SPACES
@@ -33,8 +48,10 @@ if TYPE_CHECKING:
 
 
 PROFILE = "profile"
-"""Name of the distance of profiles (`archive.plots.data.network_map`), beside the names of kernels."""
+"""Name of the distance of profiles, beside the names of kernels."""
 LANDMARKS = 200
+ROWS = 4096
+"""Objects that are placed at a time, so that their distances stay small in memory."""
 BLOCK = 64
 """Networks between two reports of the progress."""
 PREPARATION = 0.1
@@ -353,3 +370,79 @@ def _parts(layer: Any) -> tuple[str, int | str]:
 
     units = layer[1]
     return layer[0], round(math.log2(units)) if units else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """An embedding that was fitted to landmarks.
+
+    Attributes:
+        basis: (k, m) float64, L#.
+        means: (m,) float64, mu.
+        kept: Share of the positive part of the spectrum of B that the k axes keep, in [0, 1].
+    """
+
+    basis: Floats
+    means: Floats
+    kept: float
+
+    @classmethod
+    def fit(cls, distances: Floats, axes: int = 2) -> Plane:
+        """Fit the (m, m) distances of the landmarks; places on an axis without extent are 0.
+
+        Raises:
+            NumericalError: A distance is not finite.
+        """
+        if not np.isfinite(distances).all():
+            raise NumericalError(f"distances of {len(distances)} landmarks are not all finite")
+
+        squares = distances**2
+        means: Floats = squares.mean(axis=0)
+        centred = -0.5 * (squares - means - means[:, None] + means.mean())
+        values, vectors = np.linalg.eigh(centred)
+        positive = values[values > 0].sum()
+        largest = values[::-1][:axes]
+        # Rounding leaves tiny eigenvalues; their axes would be noise.
+        usable = largest > 1e-9 * max(values[-1], 0.0)
+        basis = np.zeros((axes, len(distances)))
+        basis[: len(largest)][usable] = (
+            vectors[:, ::-1][:, :axes][:, usable] / np.sqrt(largest[usable])
+        ).T
+        return cls(basis, means, float(largest[usable].sum() / positive) if positive > 0 else 1.0)
+
+    def place(self, distances: Floats) -> Floats:
+        """Return the (q, k) places of objects from their (q, m) distances to the landmarks."""
+        places: Floats = -0.5 * (distances**2 - self.means) @ self.basis.T
+        return places
+
+
+def place_all(plane: Plane, count: int, distances: Callable[[slice], Floats]) -> Floats:
+    """Return the (n, k) places of objects from their distances to the landmarks, by parts."""
+    parts = [slice(begin, min(begin + ROWS, count)) for begin in range(0, count, ROWS)]
+    return (
+        np.concatenate([plane.place(distances(part)) for part in parts])
+        if parts
+        else np.zeros((0, 2))
+    )
+
+
+def orient(places: Floats, size: Floats) -> Floats:
+    """Return places with axes turned so that larger objects lie toward the positive end.
+
+    The sign of an eigenvector is arbitrary. Where size and place are unrelated, the first place
+    other than 0 becomes positive.
+    """
+    turned = places.copy()
+    for axis in turned.T:
+        tendency = float(np.dot(axis - axis.mean(), size - size.mean())) if len(axis) else 0.0
+        scale = (
+            float(np.linalg.norm(axis - axis.mean()) * np.linalg.norm(size - size.mean()))
+            if len(axis)
+            else 0.0
+        )
+        if abs(tendency) <= 1e-9 * scale or not scale:
+            tendency = next((float(axis_position) for axis_position in axis if axis_position), 1.0)
+
+        axis *= 1.0 if tendency >= 0 else -1.0
+
+    return turned

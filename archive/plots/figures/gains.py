@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from archive import words
 from archive.plots.data import gains as gains_data
-from archive.plots.data.gains import OPERATION_WORDS, OperationGains
+from archive.plots.data.gains import OperationGains
 from archive.plots.data.results import describe_undrawable
 from archive.plots.figures import style
 
@@ -53,10 +54,9 @@ def draw(data: OperationGains) -> Figure:
 
     names = []
     for operation in data.operations:
-        names.append(
-            f"{style.shorten(OPERATION_WORDS.get(operation.operation, operation.operation))}  ({len(operation.gains)}, {operation.improved / len(operation.gains):.0%} "
-            "better)"
-        )
+        name = style.shorten(words.operation(operation.operation))
+        uses = len(operation.gains)
+        names.append(f"{name}  ({uses}, {operation.improved / uses:.0%} better)")
 
     left.set_yticks(range(rows), names, parse_math=False)
     left.set_ylim(rows - 0.4, -0.6)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive import words
 from archive.plots.data import network_map as network_map_data
 from archive.plots.data.network_map import LANDMARKS, PROFILE, NetworkMap, SearchPath
 from archive.plots.data.results import describe_undrawable
@@ -88,7 +89,8 @@ def draw(data: NetworkMap) -> Figure:
         style.legend(axes, handles, [path.study for path in data.paths])
 
     title = f"{count:,} networks of {data.space}; the two axes have {data.kept:.0%} of the variance"
-    style.label(axes, f"first axis (units of the distance {data.distance!r})", "second axis", title)
+    unit = f"units of the distance by {words.distance(data.distance)}"
+    style.label(axes, f"first axis ({unit})", "second axis", title)
     style.note(figure, describe_undrawable(sum(path.left_out for path in data.paths)))
     return figure
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from archive.errors import SettingsError
 from archive.plots.data.results import LARGEST, Floats
+from archive.words import QUANTITIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,22 +38,6 @@ LONGEST = 48
 """Characters of a name that are shown."""
 IN_LEGEND = 12
 """Entries of a legend; further studies are counted."""
-
-QUANTITIES = {
-    "evaluations": "evaluations",
-    "seconds": "training time (s)",
-    "epochs": "epochs",
-    "params": "parameters",
-    "flops": "multiply-adds of one input",
-    "latency_ms": "latency (ms)",
-    "latency_iqr_ms": "interquartile range of the latency (ms)",
-    "peak_memory_bytes": "peak memory (bytes)",
-    "layers": "layers",
-    "depth": "layers on the longest path",
-    "edges": "edges",
-    "mass": "mass (units times incoming units)",
-}
-"""Labels of axes."""
 
 # As on a terminal (`archive.cli.render`): control characters, marks of writing direction,
 # surrogates.
@@ -109,7 +94,8 @@ def printable(text: str) -> str:
 
 def quantity(name: str) -> str:
     """Return the label of the axis of a quantity."""
-    return QUANTITIES.get(name) or shorten(name)
+    word = QUANTITIES.get(name)
+    return shorten(name) if word is None else word.text
 
 
 def cost_unit(name: str, largest: float) -> tuple[float, str]:

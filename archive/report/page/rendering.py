@@ -17,9 +17,8 @@ from archive import __version__, drawing
 from archive.agents.recommendation import Recommendation
 from archive.architecture import diagram
 from archive.errors import ArchiveError
-from archive.plots.figures.style import QUANTITIES, printable
+from archive.plots.figures.style import printable, quantity
 from archive.queries.hypervolume import ParetoSet
-from archive.report.charts import ReportPlot, short
 from archive.report.contents import (
     MOST_VALUES,
     StudyReport,
@@ -28,6 +27,7 @@ from archive.report.contents import (
     final_metrics,
     further_objectives,
 )
+from archive.report.page.charts import ReportPlot, short
 from archive.store.metric_names import units_of
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
@@ -176,7 +176,7 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
     facts = [(report.study.objective, f"{evaluation.value:.6g}")]
     for name in ("params", "flops", "latency_ms", "peak_memory_bytes"):
         if evaluation.metrics.get(name) is not None:
-            facts.append((QUANTITIES.get(name, name), short(evaluation.metrics[name])))
+            facts.append((quantity(name), short(evaluation.metrics[name])))
 
     metrics = final_metrics(evaluation)
     facts += [

@@ -44,6 +44,21 @@ export function one(selector) {
 export const view = one("#view");
 export const mayWrite = document.body.dataset.write === "yes";
 
+/** @type {Record<string, Record<string, { text: string, title: string }>>} */
+const words = JSON.parse(document.body.dataset.words ?? "{}");
+
+/** The plain word for a name of a paper. @param {"operations" | "parts" | "quantities" | "distances"} kind @param {string} name @returns {string} */
+export const plainWord = (kind, name) => words[kind]?.[name]?.text ?? name;
+
+/** The plain word, with the name and its meaning when the pointer rests on it. @param {"operations" | "parts" | "quantities" | "distances"} kind @param {string} name @returns {HTMLElement} */
+export function word(kind, name) {
+  const title = words[kind]?.[name]?.title;
+  return el("span", { title: title ? `${name}: ${title}` : null }, plainWord(kind, name));
+}
+
+/** Words for operations, with commas between them. @param {string[]} operations */
+export const operationWords = (operations) => operations.flatMap((operation, index) => [index ? ", " : null, word("operations", operation)]);
+
 /** An answer other than 200, with the server's reason. */
 export class Refused extends Error {
   /** @param {string} message @param {number} status */

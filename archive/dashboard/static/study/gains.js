@@ -1,7 +1,7 @@
 // @ts-check
 /** What each operation of a study's agents gained: children compared with their parents, and with the best before. */
 
-import { api, el, failed, fill, number, section, studyPath } from "../parts/page.js";
+import { api, el, failed, fill, number, section, studyPath, word } from "../parts/page.js";
 import { svg } from "../parts/svg.js";
 import { Table } from "../parts/table.js";
 import { whenSeen } from "../parts/timing.js";
@@ -11,7 +11,7 @@ const [WIDTH, HEIGHT] = [180, 18];
 
 const place = el("div", {}, el("p.quiet", {}, "Loading …"));
 const table = new Table([
-  { name: "operation" },
+  { name: "operation", cell: (row) => word("operations", row.operation) },
   { name: "uses", numeric: true, wide: true },
   { name: "improved", title: "better", numeric: true, cell: (row) => `${Math.round((100 * row.improved) / row.uses)} %`, key: (row) => row.improved / row.uses },
   { name: "box", title: "gain", cell: box, key: (row) => row.quantiles[2] },

@@ -1,7 +1,7 @@
 // @ts-check
 /** The steps that led to a study's best network. */
 
-import { api, el, failed, fill, networkAnchor, number, section, studyPath } from "../parts/page.js";
+import { api, el, failed, fill, networkAnchor, number, operationWords, section, studyPath } from "../parts/page.js";
 import { name, openNumber, sign } from "./state.js";
 
 const place = el("div", {}, el("p.quiet", {}, "Loading …"));
@@ -46,5 +46,5 @@ function item(step, values, before) {
   return el("li", {}, networkAnchor(step.key), own ? [" ", el("button.small", { type: "button", onclick: () => openNumber(own.number) }, `#${own.number}`)] : null,
     own?.value != null ? [" ", el("b", {}, number(own.value))] : null,
     gain === null ? null : el(gain >= 0 ? "span.gain" : "span.loss", {}, ` ${gain >= 0 ? "+" : "−"}${number(Math.abs(gain))}`),
-    step.operations.length ? el("div.quiet", {}, step.operations.join(", ")) : null);
+    step.operations.length ? el("div.quiet", {}, operationWords(step.operations)) : null);
 }

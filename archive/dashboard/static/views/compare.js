@@ -1,7 +1,7 @@
 // @ts-check
 /** Several studies, or two networks, side by side; the address has all of them. */
 
-import { address, api, carry, choice, drawing, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, studyPath, view } from "../parts/page.js";
+import { address, api, carry, choice, drawing, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, studyPath, view, word } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { improvements, objectiveColumn, Points } from "../parts/points.js";
 import { Table } from "../parts/table.js";
@@ -135,7 +135,7 @@ async function networks(keys) {
   const distances = el("div", {}, el("p.quiet", {}, "Comparing …"));
   const difference = el("div", {}, el("p.quiet", {}, "Comparing …"));
   const facts = ["space", "layers", "edges", "depth", "params", "flops", "mass"];
-  const table = new Table([{ name: "fact", title: "" }, { name: "first", title: both[0].key.slice(0, 10), numeric: true }, { name: "second", title: both[1].key.slice(0, 10), numeric: true }]);
+  const table = new Table([{ name: "fact", title: "", cell: (row) => word("quantities", row.fact) }, { name: "first", title: both[0].key.slice(0, 10), numeric: true }, { name: "second", title: both[1].key.slice(0, 10), numeric: true }]);
   table.show(facts.filter((name) => both.some((each) => each[name] !== undefined)).map((fact) => ({ fact, first: number(both[0][fact]), second: number(both[1][fact]) })));
   fill(view,
     el("div.cards", {}, both.map((each) => section(`Network ${each.key.slice(0, 10)}`, el("p", {}, networkAnchor(each.key)),
@@ -155,7 +155,7 @@ async function showDifference(place, keys) {
   const query = new URLSearchParams([...keys.map((key) => ["network", key]), ["kernel", kernel]]);
   const found = await api(`/api/difference?${query}`);
   const table = new Table([
-    { name: "subject", title: "part" },
+    { name: "subject", title: "part", cell: (row) => word("parts", row.subject) },
     { name: "change" },
     { name: "first", title: keys[0].slice(0, 10), cell: (row) => row.first || "–" },
     { name: "second", title: keys[1].slice(0, 10), cell: (row) => row.second || "–" },

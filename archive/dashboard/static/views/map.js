@@ -1,7 +1,7 @@
 // @ts-check
 /** All networks of a space as a map: similar ones are close, and searches are paths over it. */
 
-import { address, api, carry, choice, el, failed, fill, networkLink, number, request, seconds, section, view } from "../parts/page.js";
+import { address, api, carry, choice, el, failed, fill, networkLink, number, plainWord, request, seconds, section, view } from "../parts/page.js";
 import { readTable } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
 
@@ -41,7 +41,7 @@ function show() {
   const palette = ["--none", ...(by === "study" ? COLOURS.slice(0, MOST) : LEVELS)];
   plot.show({ x: columns.x, y: columns.y, kind, shown: new Uint8Array(head.rows).fill(1), xTitle: "", yTitle: "", bare: true, palette,
     lines: head.paths.map((/** @type {any} */ path, /** @type {number} */ at) => ({ points: path.incumbents, kind: by === "study" ? COLOURS[at % MOST] : "--ink", step: false })) });
-  fill(note, `${head.rows} networks of ${head.space}; the two axes have ${Math.round(100 * head.kept)} % of the variance of the ${head.distance} features. ${head.paths.length ? "A line leads from best to best of a search." : "Choose a search below to see its path."}`);
+  fill(note, `${head.rows} networks of ${head.space}; the two axes have ${Math.round(100 * head.kept)} % of the variance of the distances by ${plainWord("distances", head.distance)}. ${head.paths.length ? "A line leads from best to best of a search." : "Choose a search below to see its path."}`);
   fill(legend, by === "study" ? head.paths.map((/** @type {any} */ path, /** @type {number} */ at) => el("span", {}, el(`i.swatch-${at % MOST}`), path.study))
     : [[0, low], [3, (low + high) / 2], [6, high]].map(([level, value]) => el("span", {}, el(`i.swatch-v${level}`), number(value))), (by === "value" || head.paths.length > 0) && el("span", {}, el("i.swatch-none"), "not evaluated there"));
 }
@@ -64,7 +64,7 @@ const distance = () => address.get("distance") ?? "profile";
 function showProgress({ share, seconds: spent, limit }) {
   const left = share > 0.02 ? `, about ${seconds(Math.ceil((spent * (1 - share)) / share))} left` : "";
   fill(note, el("progress", { value: share, max: 1, "aria-label": "places of the networks" }),
-    ` ${Math.round(100 * share)} % of the places by ${distance()}${left}; ends after ${seconds(limit)}.`);
+    ` ${Math.round(100 * share)} % of the places by ${plainWord("distances", distance())}${left}; ends after ${seconds(limit)}.`);
 }
 
 /** @param {any} choices */
@@ -74,7 +74,7 @@ async function load(choices) {
   const space = known.get(chosen[0])?.space ?? address.get("space") ?? choices.spaces[0].space;
   fill(tools, choice("space", choices.spaces.map((/** @type {any} */ each) => [each.space, `${each.space} (${each.networks})`]), space, (value) => { location.search = `?space=${encodeURIComponent(value)}`; }),
     choice("colour", [["study", "study"], ["value", "value"]], address.get("colour") ?? "study", (value) => { carry({ colour: value }); if (map) show(); }),
-    choice("distance", choices.distances.map((/** @type {string} */ each) => [each, each]), distance(), (value) => { carry({ distance: value === "profile" ? null : value, space }); load(choices); }));
+    choice("distance", choices.distances.map((/** @type {string} */ each) => [each, plainWord("distances", each)]), distance(), (value) => { carry({ distance: value === "profile" ? null : value, space }); load(choices); }));
   const boxes = choices.studies.filter((/** @type {any} */ each) => each.space === space).map((/** @type {any} */ each) => {
     const box = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", value: each.study, checked: chosen.includes(each.study), onchange: () => {
       const kept = address.getAll("study").filter((name) => name !== each.study);

@@ -2,8 +2,8 @@
 /** One network: picture, every evaluation anywhere, relatives, nearest ones, and its graph to copy. */
 
 import {
-  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, one, picture, Refused, seconds, section,
-  studyLink, toast, view,
+  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, one, operationWords, picture, Refused,
+  seconds, section, studyLink, toast, view, word,
 } from "../parts/page.js";
 import { noteOf } from "../parts/note.js";
 import { Table } from "../parts/table.js";
@@ -13,11 +13,11 @@ const key = (address.get("key") ?? "").trim();
 /** @param {any} found */
 function show(found) {
   document.title = `${found.key.slice(0, 10)} · Architecture Archive`;
-  const fact = (/** @type {string} */ title, /** @type {any} */ value) => value === null || value === undefined ? null : el("div", {}, el("dt", {}, title), el("dd", {}, value));
+  const fact = (/** @type {string | HTMLElement} */ title, /** @type {any} */ value) => value === null || value === undefined ? null : el("div", {}, el("dt", {}, title), el("dd", {}, value));
   fill(view,
     el("section.card", {}, el("h1", {}, "Network ", el("code", {}, found.key.slice(0, 10))),
       el("dl.facts", {}, fact("key", el("code", {}, found.key)), fact("space", found.space), fact("layers", found.layers), fact("edges", found.edges), fact("depth", found.depth),
-        fact("parameters", found.params === undefined ? null : number(found.params)), fact("multiply-adds", found.flops === undefined ? null : number(found.flops)), fact("mass", found.mass === undefined ? null : number(found.mass))),
+        ["params", "flops", "mass"].map((name) => fact(word("quantities", name), found[name] === undefined ? null : number(found[name])))),
       noteOf({ network: found.key }, found.note ?? "", found.tags ?? []).element, actions(found)),
     section("Evaluations", evaluations(found)),
     el("div.cards", {}, section("Picture", picture(found.key, found.text), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), found.graph && section("Layers", layers(found.graph))),
@@ -83,7 +83,7 @@ function evaluations(found) {
 function relatives(rows) {
   const table = new Table([
     { name: "key", title: "network", cell: (row) => networkAnchor(row.key) },
-    { name: "operations", cell: (row) => row.operations.join(", ") || "–", key: (row) => row.operations.join() },
+    { name: "operations", cell: (row) => (row.operations.length ? el("span", {}, operationWords(row.operations)) : "–"), key: (row) => row.operations.join() },
     { name: "values", numeric: true, cell: (row) => ranges(row.values), key: (row) => row.values[0]?.largest },
     { name: "evaluations", numeric: true, wide: true },
     { name: "tasks", wide: true, cell: (row) => [...new Set(row.values.map((/** @type {any} */ each) => each.task))].join(", ") },

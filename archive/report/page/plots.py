@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from archive import words
 from archive.errors import ArchiveError, UsageError
 from archive.plots.data import curves, gains, network_map, predictions, progress, tradeoff
 from archive.plots.data.curves import evenly
@@ -23,8 +24,8 @@ from archive.plots.data.results import (
 )
 from archive.plots.figures.style import cost_unit, quantity, robust_limits, spans_orders
 from archive.queries.hypervolume import ParetoSet
-from archive.report.charts import MARKS, AxisScale, Chart, ReportPlot, describe_left_out
 from archive.report.contents import StudyReport, columns_of, costs_on_record
+from archive.report.page.charts import MARKS, AxisScale, Chart, ReportPlot, describe_left_out
 from archive.store.properties import METRIC
 from archive.store.records import sign
 
@@ -211,8 +212,10 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     data = gains.operation_gains(archive, report.study.name)
     most = data.operations[:OPERATIONS]
     quantiles = np.array([np.quantile(gain.gains, [0.05, 0.25, 0.5, 0.75, 0.95]) for gain in most])
-    words = [gains.OPERATION_WORDS.get(gain.operation, gain.operation) for gain in most]
-    names = [f"{word[:20]} ({len(gain.gains)})" for word, gain in zip(words, most, strict=True)]
+    names = []
+    for gain in most:
+        names.append(f"{words.operation(gain.operation)[:20]} ({len(gain.gains)})")
+
     label = f"gain of {data.objective} from parent to child"
     chart = Chart(
         AxisScale.around(np.append(quantiles.ravel(), 0.0)),
@@ -260,9 +263,8 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
     chart.line(steps[:, 0], steps[:, 1], "s1")
     chart.marks(steps[-1:, 0], steps[-1:, 1], "s1", ["the best network"] * len(steps[-1:]), 7)
     caption = (
-        f"Similar networks are close; the two axes have {data.kept:.0%} of the variance of their "
-        f"{data.distance}s. "
-        "Colour is the value, and the line joins the best networks so far."
+        f"Similar networks are close; the two axes have {data.kept:.0%} of the variance of the "
+        f"distances by {words.distance(data.distance)}. Colour is the value, and the line joins the best networks so far."
         f"{describe_left_out(0, path.left_out)}"
     )
     return ReportPlot("Map of the networks", caption, chart.svg())

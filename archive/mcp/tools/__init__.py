@@ -1,0 +1,1 @@
+"""Functions of an archive that the server offers as tools, a module for each subject."""
