@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from archive import __version__
 from archive.errors import ArchiveError
+from archive.mcp import limits
 from archive.mcp.access import ArchiveAccess
 from archive.mcp.limits import MOST_BYTES, MOST_TEXT, compact, plain
 from archive.mcp.tools import networks, proposals, queries, relations, studies
@@ -234,7 +235,9 @@ def _result(answer: Any, longest: int) -> CallToolResult:
     content = plain(asdict(answer), longest)
     text = compact(content)
     size = len(text.encode())
-    if size > MOST_BYTES:
-        raise ToolError(f"the answer has {size} bytes, at most {MOST_BYTES} are sent: request less")
+    if size > limits.MOST_BYTES:
+        raise ToolError(
+            f"the answer has {size} bytes, at most {limits.MOST_BYTES} are sent: request less"
+        )
 
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
