@@ -15,8 +15,12 @@ from urllib.parse import unquote, urlsplit
 from archive.errors import SettingsError
 from archive.user_paths import expanded
 
-_LOGIN = re.compile("://((?:(?!::).)*)@")
-"""The login of each address in a URL: fsspec chains them, `simplecache::sftp://…`."""
+_LOGIN = re.compile(r"://((?:(?!::)[^/])*|[^/:@]*:(?!\d+/)(?:(?!::).)*)@")
+"""The login of each address in a URL: fsspec chains them, `simplecache::sftp://…`.
+
+It ends before the path, in which an @ is part of a name. A password may have a / that is not
+escaped; digits between the : and the / are a port.
+"""
 
 
 def check_location(root: Path | str, what: str = "weights", *, writable: bool = False) -> None:

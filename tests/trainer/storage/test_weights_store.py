@@ -130,6 +130,26 @@ def test_a_password_in_an_address_is_refused_and_never_shown(chain, password):
 
 
 @pytest.mark.parametrize(
+    "address",
+    [
+        "ftp://127.0.0.1:1/weights/v1:2@best",
+        "ftp://127.0.0.1/weights/v1:2@best",
+        "simplecache::ftp://127.0.0.1/weights@1:2/best@3",
+    ],
+)
+def test_a_path_with_an_at_sign_is_no_login(address):
+    locations.check_location(address)
+    assert locations.printable(address) == address
+
+
+def test_a_login_is_not_shown_and_the_path_behind_it_is():
+    for chain in ("", "simplecache::"):
+        address = f"{chain}ftp://me@127.0.0.1/weights/v1:2@best"
+        locations.check_location(address)
+        assert locations.printable(address) == f"{chain}ftp://127.0.0.1/weights/v1:2@best"
+
+
+@pytest.mark.parametrize(
     ("place", "said"),
     [
         ("carrier-pigeon://loft", "carrier-pigeon"),
