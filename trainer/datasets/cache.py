@@ -103,9 +103,10 @@ def _store(folder: Path, parts: Parts) -> None:
             np.save(aside / f"{part}-inputs.npy", inputs)
             np.save(aside / f"{part}-targets.npy", targets)
 
-        content = {
-            path.name: {**_stat(path), "sha256": _sha256(path)} for path in sorted(aside.iterdir())
-        }
+        content: dict[str, dict[str, Any]] = {}
+        for path in sorted(aside.iterdir()):
+            content[path.name] = {**_stat(path), "sha256": _sha256(path)}
+
         (aside / MANIFEST).write_text(json.dumps(content, indent=1))
         try:
             aside.rename(folder)

@@ -132,9 +132,12 @@ def _cifar_binary(paths: Sequence[Path]) -> Rows:
     """Read records of 3,073 bytes: the class, then 32 x 32 bytes each of red, green and blue."""
     parts = []
     with tarfile.open(paths[0]) as archive:
-        for names in ([f"data_batch_{k}.bin" for k in range(1, 6)], ["test_batch.bin"]):
-            files = [archive.extractfile(f"cifar-10-batches-bin/{name}") for name in names]
-            content = b"".join(file.read() for file in files if file is not None)
+        for names in (map("data_batch_{}.bin".format, range(1, 6)), ["test_batch.bin"]):
+            content = b""
+            for name in names:
+                file = archive.extractfile(f"cifar-10-batches-bin/{name}")
+                content += b"" if file is None else file.read()
+
             records = np.frombuffer(content, np.uint8).reshape(-1, 1 + 3 * 32 * 32)
             images = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
             parts.append((images, records[:, 0]))
@@ -168,7 +171,7 @@ def _cifar_jpeg(paths: Sequence[Path]) -> Rows:
 
 def _images(train: tuple[Bytes, Bytes], test: tuple[Bytes, Bytes]) -> Rows:
     """Concatenate parts: images (n, height, width[, channels]) with their classes."""
-    pixels, classes = (np.concatenate(pair) for pair in zip(train, test, strict=True))
+    pixels, classes = map(np.concatenate, zip(train, test, strict=True))
     if pixels.dtype != np.uint8 or len(pixels) != len(classes):
         raise ValueError(f"{len(pixels)} images of {pixels.dtype} have {len(classes)} classes")
 

@@ -195,12 +195,12 @@ def locate(name: str, edition: str) -> LocatedFiles:
     for form in source.forms:
         for data_folder in user_paths.data_folders():
             paths = tuple(data_folder / file.name for file in form.files)
-            if all(path.is_file() for path in paths):
+            if all(map(Path.is_file, paths)):
                 return LocatedFiles(source, form, paths)
 
     fetchable = _fetchable_form(source)
     if folder:
-        names = " or ".join(_file_names(form) for form in source.forms)
+        names = " or ".join(map(_file_names, source.forms))
         advice = f"put {names} there, from {source.origin}"
         if fetchable is not None:
             advice += ", or unset ARCHIVE_DATA_DIR to have them fetched"

@@ -14,7 +14,7 @@ classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, DecimalException
 from typing import Any, Literal
 
@@ -77,7 +77,7 @@ def labels_of(texts: Sequence[str]) -> Labels | None:
 
 def classes_of_texts(texts: Sequence[str], labels: Labels | None) -> NDArray[np.int64]:
     """Return the number of the class of each text, in the order of the labels."""
-    named = {text: text for text in texts} if labels is None else labels
+    named: Mapping[str, Any] = dict(zip(texts, texts, strict=True)) if labels is None else labels
     ordered = sorted(set(named.values()))
     classes = {label: number for number, label in enumerate(ordered)}
     return np.array([classes[named[text]] for text in texts], np.int64)
@@ -91,11 +91,9 @@ def classes_of_array(labels: NDArray[Any]) -> NDArray[np.int64]:
 def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return the targets of parts in one array; integers with and without a sign stay exact."""
     kinds = {part.dtype.kind for part in parts}
-    if kinds == {"u", "i"}:
-        # NumPy would make floats of them.
-        return np.concatenate([part.astype(object) for part in parts])
-
-    return np.concatenate(parts)
+    # NumPy would make floats of them.
+    mixed = kinds == {"u", "i"}
+    return np.concatenate(parts, dtype=object if mixed else None)
 
 
 def _exact(text: str, number: float) -> Decimal:

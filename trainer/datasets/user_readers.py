@@ -18,6 +18,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def _csv_lines(path: Path, content: bytes) -> list[list[str]]:
     try:
         lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         # Lines without an entry are no rows.
-        return [line for line in lines if any(map(str.strip, line))]
+        return [line for line in lines if "".join(line).strip()]
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
@@ -213,8 +214,7 @@ def _suffixes(path: Path, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]
         UnusableFileError: Arrays are missing.
     """
     for suffixes in (("_train", "_valid", "_test"), ("_train", "_test"), ("",)):
-        names = [f"x{suffix}" for suffix in suffixes] + [f"y{suffix}" for suffix in suffixes]
-        if arrays.keys() >= set(names):
+        if arrays.keys() >= set(map("".join, product("xy", suffixes))):
             return suffixes
 
     fault = f"{path} must have x and y, or x_train, y_train, x_test and y_test"
