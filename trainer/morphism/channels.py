@@ -23,9 +23,9 @@ value does not arrive: the child then cannot keep the parent's function.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain, cycle, islice, product
 from typing import Any
 
 from archive.errors import InvalidArchitectureError
@@ -35,6 +35,7 @@ from archive.trainer.morphism.match import (
     Token,
     can_be_negative,
     emit_tokens,
+    entering_tokens,
     pass_token,
     possible,
 )
@@ -135,11 +136,7 @@ class _Planner:
         if self.child.groups[v] == "output":
             return None, []
 
-        entering = []
-        for p in self.child.architecture.parents[v]:
-            for value in self.values[p]:
-                entering.append(value)
-
+        entering = _entering_values(self.child, v, self.values)
         if u is not None:
             return self._continue(v, u, entering)
 
@@ -149,26 +146,24 @@ class _Planner:
         return self._new(v, entering)
 
     def _continue(self, v: int, u: int, entering: list[Value]) -> tuple[LayerPlan, list[Value]]:
-        needed = []
-        for p in self.parent.architecture.parents[u]:
-            for value in self.of_parent[p]:
-                needed.append(value)
-
+        needed = _entering_values(self.parent, u, self.of_parent)
         columns = _columns(needed, entering, v)
         old = self.parent.architecture.layers[u]
         new = self.child.architecture.layers[v]
         if new.units is None or old.units is None:
             return ContinuedLayer(u, [], [], columns), []
 
-        units: list[int | None] = [k % old.units for k in range(new.units)]
+        copied = list(islice(cycle(range(old.units)), new.units))
+        units: list[int | None] = list(copied)
         identity = self.child.residual(v) and not self.parent.projects(u)
         if identity and not self.child.projects(v):
             units = _align(needed, entering, v)
 
-        inner = [k % old.units for k in range(new.units)] if self.child.residual(v) else []
-        made: list[Value] = [None if j is None else (u, j) for j in units]
-        if new.op == "crelu":
-            made += [None if j is None else (u, old.units + j) for j in units]
+        inner = copied if self.child.residual(v) else []
+        made: list[Value] = []
+        for first in (0, old.units) if new.op == "crelu" else (0,):
+            for j in units:
+                made.append(None if j is None else (u, first + j))
 
         return ContinuedLayer(u, units, inner, columns, identity and self.child.projects(v)), made
 
@@ -176,13 +171,9 @@ class _Planner:
         """Pass input channels through in order; with too few units, the most needed first."""
         op = self.child.architecture.layers[v].op
         units = self.child.architecture.layers[v].units or 0
-        sums = (
-            _join(entering)
-            if op == "crelu"
-            else [(value, [(k, 1)]) for k, value in enumerate(entering)]
-        )
+        sums = _join(entering, with_parts=op == "crelu")
         emitted = [self._pass_value(v, value) for value, _ in sums]
-        if all(value is None for value in chain.from_iterable(emitted)):
+        if {None}.issuperset(chain.from_iterable(emitted)):
             return None, [None] * self.child.widths[v]
 
         unprojected = self.child.residual(v) and not self.child.projects(v)
@@ -207,16 +198,21 @@ def _values_of(parent: SizedNetwork) -> list[list[Value]]:
     values: list[list[Value]] = []
     for u, layer in enumerate(parent.architecture.layers):
         if parent.groups[u] == "pool":
-            entering = []
-            for p in parent.architecture.parents[u]:
-                for value in values[p]:
-                    entering.append(value)
-
-            values.append([(layer.op, value) for value in entering])
+            entering = _entering_values(parent, u, values)
+            values.append(list(product([layer.op], entering)))
         else:
-            values.append([(u, j) for j in range(parent.widths[u])])
+            values.append(list(product([u], range(parent.widths[u]))))
 
     return values
+
+
+def _entering_values(sized: SizedNetwork, u: int, values: Sequence[Sequence[Value]]) -> list[Value]:
+    """Return the values of all input channels of a layer, in order."""
+    entering: list[Value] = []
+    for p in sized.architecture.parents[u]:
+        entering += values[p]
+
+    return entering
 
 
 def _columns(needed: Sequence[Value], entering: Sequence[Value], v: int) -> ColumnSources:
@@ -249,9 +245,8 @@ def _carriers(present: dict[Value, list[int]], value: Value, v: int) -> list[tup
     if value in present:
         return [(1, present[value])]
 
-    parts = [("+", value), ("-", value)]
-    if all(part in present for part in parts):
-        return [(1, present[parts[0]]), (-1, present[parts[1]])]
+    if ("+", value) in present and ("-", value) in present:
+        return [(1, present["+", value]), (-1, present["-", value])]
 
     raise InvalidArchitectureError(
         "a value of the parent that the layer needs does not reach it", v
@@ -289,18 +284,20 @@ def _align(needed: Sequence[Value], entering: Sequence[Value], v: int) -> list[i
     return units
 
 
-def _join(entering: Sequence[Value]) -> list[tuple[Value, list[tuple[int, int]]]]:
-    """Return the values that a crelu can pass, with their terms; whole values before parts."""
+def _join(entering: Sequence[Value], with_parts: bool) -> list[tuple[Value, list[tuple[int, int]]]]:
+    """Return the values that a layer can pass, with their terms.
+
+    A crelu joins the two parts of a value.
+    """
     present = _positions(entering)
     joined: list[tuple[Value, list[tuple[int, int]]]] = []
     for k, value in enumerate(entering):
         sign, of = value if value is not None and value[0] in ("+", "-") else ("", None)
-        parts = [present.get((part, of)) for part in "+-"] if sign else [None]
-        if None in parts:
+        plus = present.get(("+", of))
+        minus = present.get(("-", of))
+        if not with_parts or not sign or plus is None or minus is None:
             joined.append((value, [(k, 1)]))
         elif sign == "+":
-            plus = present["+", of]
-            minus = present["-", of]
             joined.append((of, [(k, 1), (minus[plus.index(k) % len(minus)], -1)]))
 
     return joined
@@ -308,18 +305,27 @@ def _join(entering: Sequence[Value]) -> list[tuple[Value, list[tuple[int, int]]]
 
 def _choose(emitted: Sequence[tuple[Value, ...]], units: int, demand: Demand) -> list[int]:
     """Return the input that each unit of a new layer passes through."""
-    useful = [k for k, made in enumerate(emitted) if any(value is not None for value in made)]
+    useful: list[int] = []
+    for k, made in enumerate(emitted):
+        if set(made) != {None}:
+            useful.append(k)
+
     if units < len(useful):
         first = {emitted[k]: k for k in reversed(useful)}.values()
         useful = sorted(sorted(first, key=lambda k: (-_urgency(emitted[k], demand), k))[:units])
 
-    return [useful[k % len(useful)] for k in range(units)]
+    return list(islice(cycle(useful), units))
 
 
 def _urgency(made: tuple[Value, ...], demand: Demand) -> int:
     """Return a value's urgency: 3 if the layer must pass it, 1 if a later one needs it, else 0."""
-    tokens = [token_of(value) for value in made if value is not None]
-    return max(2 * (token in demand.required) + (token in demand.useful) for token in tokens)
+    urgency = 0
+    for value in made:
+        if value is not None:
+            token = token_of(value)
+            urgency = max(urgency, 2 * (token in demand.required) + (token in demand.useful))
+
+    return urgency
 
 
 @dataclass
@@ -341,9 +347,13 @@ def demands(matching: Matching) -> list[Demand]:
     tokens = possible(matching)
     result = [Demand() for _ in child.layers]
     for v in reversed(range(1, len(child.layers))):
-        needs = _needs(matching, v, set().union(*(tokens[p] for p in child.parents[v])), result[v])
+        needs = _needs(matching, v, entering_tokens(matching.child, v, tokens), result[v])
         for p in child.parents[v]:
-            elsewhere = set().union(*(tokens[other] for other in child.parents[v] if other != p))
+            elsewhere: set[Token] = set()
+            for other in child.parents[v]:
+                if other != p:
+                    elsewhere |= tokens[other]
+
             elsewhere |= _parts(elsewhere)
             result[p].useful |= needs.useful & tokens[p]
             result[p].required |= (needs.required & tokens[p]) - elsewhere
@@ -357,12 +367,11 @@ def token_of(value: Any) -> Token:
     return (what, token_of(of)) if isinstance(what, str) else what
 
 
-def _needs(matching: Matching, v: int, entering: set[Token], demand: Demand) -> Demand:
+def _needs(matching: Matching, v: int, entering: Set[Token], demand: Demand) -> Demand:
     """Return the tokens that a layer needs of its input, for its weights or later layers."""
     u = matching.of[v]
     if u is not None:
-        numbers = emit_tokens(matching.parent)
-        tokens = set().union(*(numbers[p] for p in matching.parent.architecture.parents[u]))
+        tokens = set(entering_tokens(matching.parent, u, emit_tokens(matching.parent)))
         return Demand(tokens | _parts(tokens), tokens | _parts(tokens))
 
     needs = Demand()

@@ -244,7 +244,12 @@ def check(
                 f"got {tuple(weights[name].shape)}"
             )
 
-    if infinite := [name for name in needed if not torch.isfinite(weights[name].float()).all()]:
+    infinite: list[str] = []
+    for name in needed:
+        if not torch.isfinite(weights[name].float()).all():
+            infinite.append(name)
+
+    if infinite:
         raise WeightsError(
             f"the weights of {uri} are not finite: NaN or infinity in {_list(infinite)}"
         )

@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 from archive.architecture.graph import Architecture
@@ -69,6 +69,16 @@ class SizedNetwork:
                 widths.append(2 * layer.units if layer.op == "crelu" else layer.units)
 
         return widths
+
+    @cached_property
+    def inner(self) -> list[int]:
+        """Layers that continue a layer, or can be continued: all but inputs, outputs and pools."""
+        inner: list[int] = []
+        for u, group in enumerate(self.groups):
+            if group not in ("input", "output", "pool"):
+                inner.append(u)
+
+        return inner
 
     def entering(self, u: int) -> int:
         """Return the number of input channels or features of a layer."""
@@ -187,12 +197,19 @@ def emit_tokens(sized: SizedNetwork) -> list[frozenset[Token]]:
     tokens: list[frozenset[Token]] = []
     for u, layer in enumerate(sized.architecture.layers):
         if sized.groups[u] == "pool":
-            entering = frozenset().union(*(tokens[p] for p in sized.architecture.parents[u]))
+            entering = entering_tokens(sized, u, tokens)
             tokens.append(frozenset((layer.op, token) for token in entering))
         else:
             tokens.append(frozenset((u,)))
 
     return tokens
+
+
+def entering_tokens(
+    sized: SizedNetwork, u: int, tokens: Sequence[frozenset[Token]]
+) -> frozenset[Token]:
+    """Return the tokens of all inputs of a layer, from the tokens of each layer."""
+    return frozenset().union(*(tokens[p] for p in sized.architecture.parents[u]))
 
 
 class _MatchingSearch:
@@ -212,17 +229,16 @@ class _MatchingSearch:
         self.child = child
         self.left = visits
         numbers = emit_tokens(parent)
-        self.needed = [
-            frozenset().union(*(numbers[p] for p in parents))
-            for parents in parent.architecture.parents
-        ]
-        self.inner = {
-            u for u, group in enumerate(parent.groups) if group not in ("input", "output", "pool")
-        }
-        inner = [group not in ("input", "output", "pool") for group in child.groups]
-        self.after = [sum(inner[v:]) for v in range(len(inner) + 1)]
-        self.of: list[int | None] = [None] * len(inner)
-        self.tokens: list[frozenset[Token]] = [frozenset()] * len(inner)
+        self.needed = [entering_tokens(parent, u, numbers) for u in range(len(numbers))]
+        self.inner = set(parent.inner)
+        child_layers = len(child.groups)
+        self.after = [0] * (child_layers + 1)
+        for v in child.inner:
+            for before in range(v + 1):
+                self.after[before] += 1
+
+        self.of: list[int | None] = [None] * child_layers
+        self.tokens: list[frozenset[Token]] = [frozenset()] * child_layers
 
     def run(self) -> Iterator[Matching]:
         """Yield matchings."""
@@ -231,7 +247,7 @@ class _MatchingSearch:
 
     def _from(self, v: int) -> Iterator[Matching]:
         self.left -= 1
-        open_ = self.inner - {u for u in self.of[:v] if u is not None}
+        open_ = self.inner.difference(self.of[:v])
         if self.left < 0 or len(open_) > self.after[v]:
             return
 
@@ -243,9 +259,7 @@ class _MatchingSearch:
 
         for choice in self._choices(v, open_):
             self.of[v] = choice
-            self.tokens[v] = (
-                frozenset((choice,)) if choice is not None else self._tokens_passed_by(v)
-            )
+            self.tokens[v] = _emitted(self.parent, self.child, v, choice, self.tokens)
             yield from self._from(v + 1)
 
         self.of[v] = None
@@ -254,7 +268,11 @@ class _MatchingSearch:
         if self.child.groups[v] == "pool":
             return [None]
 
-        candidates = [u for u in sorted(self.inner) if self._continues(v, u)]
+        candidates: list[int] = []
+        for u in sorted(self.inner):
+            if self._continues(v, u):
+                candidates.append(u)
+
         units = self.child.architecture.layers[v].units
 
         def directness(u: int) -> tuple[bool, bool, int]:
@@ -269,29 +287,22 @@ class _MatchingSearch:
         if (old.op, old.stride) != (new.op, new.stride) or (new.units or 0) < (old.units or 0):
             return False
 
-        present = self._entering(v)
-        if not all(
-            token in present or {("+", token), ("-", token)} <= present for token in self.needed[u]
-        ):
-            return False
+        present = entering_tokens(self.child, v, self.tokens)
+        for token in self.needed[u]:
+            if token not in present and not present >= {("+", token), ("-", token)}:
+                return False
 
         # An identity can become a projection, but not vice versa.
         return not self.child.residual(v) or self.child.projects(v) or not self.parent.projects(u)
 
-    def _entering(self, v: int) -> frozenset[Token]:
-        return frozenset().union(*(self.tokens[p] for p in self.child.architecture.parents[v]))
-
-    def _tokens_passed_by(self, v: int) -> frozenset[Token]:
-        made = (
-            pass_token(self.child, v, t, can_be_negative(self.parent, t)) for t in self._entering(v)
-        )
-        return frozenset(token for token in chain.from_iterable(made) if token is not None)
-
     def _decides_alike(self) -> bool:
         """Return whether the mean of the decisions is kept: each is present, and equally often."""
-        decisions = [u for u, group in enumerate(self.parent.groups) if group == "decision"]
-        counts = {u: self.of.count(u) for u in decisions}
-        return len(set(counts.values())) == 1 and 0 not in counts.values()
+        counts: set[int] = set()
+        for u, group in enumerate(self.parent.groups):
+            if group == "decision":
+                counts.add(self.of.count(u))
+
+        return len(counts) == 1 and 0 not in counts
 
 
 def _describe(matching: Matching) -> Iterator[str]:
@@ -305,34 +316,45 @@ def _describe(matching: Matching) -> Iterator[str]:
             if old.units != layer.units:
                 yield f"widen {v} {old.units}->{layer.units}"
 
-            yield from (f"skip_concat {p}->{v}" for p in _skips(matching, v, u))
+            for p in _skips(matching, v, u):
+                yield f"skip_concat {p}->{v}"
+
         elif child.groups[v] not in ("pool", "output"):
             yield f"{'skip_add' if child.residual(v) else 'deepen'} {v} {layer.op}/{layer.units}"
 
 
 def _skips(matching: Matching, v: int, u: int) -> Iterator[int]:
     """Yield the inputs of a layer that carry nothing of the layer that it continues."""
-    numbers = emit_tokens(matching.parent)
-    architecture = matching.parent.architecture
-    needed = frozenset().union(*(numbers[p] for p in architecture.parents[u]))
+    needed = entering_tokens(matching.parent, u, emit_tokens(matching.parent))
     needed |= set(product("+-", needed))
     present = possible(matching)
-    yield from (p for p in matching.child.architecture.parents[v] if not present[p] & needed)
+    for p in matching.child.architecture.parents[v]:
+        if not present[p] & needed:
+            yield p
 
 
 def possible(matching: Matching) -> list[frozenset[Token]]:
     """Return the tokens that each layer of the child emits if it has enough units."""
     tokens: list[frozenset[Token]] = []
     for v, u in enumerate(matching.of):
-        if u is not None:
-            tokens.append(frozenset((u,)))
-            continue
-
-        entering = frozenset().union(*(tokens[p] for p in matching.child.architecture.parents[v]))
-        made = (
-            pass_token(matching.child, v, token, can_be_negative(matching.parent, token))
-            for token in entering
-        )
-        tokens.append(frozenset(token for token in chain.from_iterable(made) if token is not None))
+        tokens.append(_emitted(matching.parent, matching.child, v, u, tokens))
 
     return tokens
+
+
+def _emitted(
+    parent: SizedNetwork,
+    child: SizedNetwork,
+    v: int,
+    u: int | None,
+    tokens: Sequence[frozenset[Token]],
+) -> frozenset[Token]:
+    """Return the tokens that a layer emits, which continues a layer `u` or passes its input."""
+    if u is not None:
+        return frozenset((u,))
+
+    passed: set[Token | None] = set()
+    for token in entering_tokens(child, v, tokens):
+        passed.update(pass_token(child, v, token, can_be_negative(parent, token)))
+
+    return frozenset(passed - {None})

@@ -181,24 +181,24 @@ def fill(
             else:
                 layer.pass_through(part)
 
-            identities += [f"layers.{v}.{name}" for name in layer.identities]
+            for name in layer.identities:
+                identities.append(f"layers.{v}.{name}")
 
-        made.update({f"layers.{v}.{name}": tensor for name, tensor in drawn.items()})
+        for name, tensor in drawn.items():
+            made[f"layers.{v}.{name}"] = tensor
 
     return made, identities
 
 
 def _of_layer(weights: Mapping[str, Tensor], layer: int, dtype: torch.dtype) -> Tensors:
     start = f"layers.{layer}."
-    fresh = {}
+    fresh: Tensors = {}
     for name, tensor in weights.items():
         if name.startswith(start):
-            fresh[name.removeprefix(start)] = tensor
+            copied = tensor.to(dtype, copy=True) if tensor.is_floating_point() else tensor
+            fresh[name.removeprefix(start)] = copied
 
-    return {
-        name: tensor.to(dtype, copy=True) if tensor.is_floating_point() else tensor
-        for name, tensor in fresh.items()
-    }
+    return fresh
 
 
 class _LayerTensors:
@@ -273,7 +273,14 @@ class _LayerTensors:
         shaped = weight if weight.ndim > 2 else weight.reshape(len(weight), entering, -1)
         channels = self.channels if not start.startswith("second") else len(columns.into)
         mixed = _mix(_rows(shaped, units), columns, channels, self.generator)
-        copies = [k for k, unit in enumerate(units) if unit is not None and unit in units[:k]]
+        copies: list[int] = []
+        seen: set[int | None] = set()
+        for k, unit in enumerate(units):
+            if unit is not None and unit in seen:
+                copies.append(k)
+
+            seen.add(unit)
+
         self._add_noise(mixed, copies, float(weight.std()) if weight.numel() > 1 else 0.0)
         self._set(f"{start}weight", mixed, units)
         for name in (f"{start}bias", *(_normalisation(start) + name for name in _NORM)):
