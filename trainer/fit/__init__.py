@@ -1,7 +1,7 @@
 """The default recipe: supervised training of one network, by its protocol.
 
-    train                                    the recipe, and a call that runs it in this process
-    loop, steps, batches, optimiser          epochs, steps, the data of a step, its update
+    train                                    the recipe, its epochs, a call that runs it
+    steps, step_graphs, batches              a step and its update, recorded steps, their data
     evaluate                                 metrics, the best epoch
     hyperparameters, precision, memory       overrides, floating-point formats, exhausted memory
 

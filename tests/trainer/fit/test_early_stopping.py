@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.trainer.fit.loop import has_converged
-from archive.trainer.fit.train import train
+from archive.trainer.fit.train import has_converged, train
 from archive.trainer.tasks import registry
 from tests.support.networks.nets import TINY_MLP
 from tests.trainer.fit.test_train import short

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from archive.trainer.fit.optimiser import Optimiser
+from archive.trainer.fit.steps import Optimiser
 from archive.trainer.tasks import registry
 
 
