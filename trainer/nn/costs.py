@@ -18,7 +18,7 @@ compiler, which takes seconds and no trial needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -49,11 +49,16 @@ def measure(module: nn.Module, input_shape: Sequence[int]) -> Costs:
 
 def params(module: nn.Module) -> int:
     """Return the number of parameters outside of an auxiliary head."""
-    total = sum(parameter.numel() for parameter in module.parameters())
+    total = count_numbers(module.parameters())
     if isinstance(module, HasAuxiliaryHead):
-        total -= sum(parameter.numel() for parameter in module.auxiliary.parameters())
+        total -= count_numbers(module.auxiliary.parameters())
 
     return total
+
+
+def count_numbers(tensors: Iterable[Tensor]) -> int:
+    """Return the number of numbers in some tensors."""
+    return sum(tensor.numel() for tensor in tensors)
 
 
 def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
@@ -144,13 +149,13 @@ def _count_recurrent_layer(out: Sequence[Tensor], x: Tensor, *settings: Any) -> 
     weights: Sequence[Tensor] = settings[:4]
     biased = settings[11]
     used = weights if biased else weights[:2]
-    return _steps(x) * sum(weight.numel() for weight in used)
+    return _steps(x) * count_numbers(used)
 
 
 def _count_recurrent_layers(
     out: Sequence[Tensor], x: Tensor, weights: Sequence[Tensor], *_: Any
 ) -> int:
-    return _steps(x) * sum(weight.numel() for weight in weights)
+    return _steps(x) * count_numbers(weights)
 
 
 def _steps(x: Tensor) -> int:

@@ -49,14 +49,14 @@ def layer_sizes(architecture: Architecture, form: NetworkForm) -> list[LayerSize
             f"{architecture.space} has no sizes to show"
         )
 
-    from archive.trainer.nn import builders
+    from archive.trainer.nn import builders, costs
 
     network = builders.build(architecture, form)
     first = form.input_shape if architecture.space == "cnn" else ()
     sizes = []
     for module in network.layers[:-1]:  # type: ignore[index]
         shape = tuple(getattr(module, "shape", first))
-        params = sum(parameter.numel() for parameter in module.parameters())
+        params = costs.count_numbers(module.parameters())
         sizes.append(LayerSize(shape, params))
 
     return sizes

@@ -26,7 +26,7 @@ features.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,11 @@ from torch.nn import functional as F
 
 Shape = tuple[int, ...]
 """(channels, height, width) of an image or (features,) of a vector, without the batch."""
+
+
+def halve(sides: Sequence[int]) -> Shape:
+    """Return the sides of an image after a step of stride 2."""
+    return tuple(-(-side // 2) for side in sides)
 
 
 def crelu(x: Tensor) -> Tensor:
@@ -213,7 +218,7 @@ class Pool(nn.Module):
         """Keep the kind, `max-pool` or `avg-pool`."""
         super().__init__()
         channels, *sides = shape
-        self.shape: Shape = (channels, *(-(-side // 2) for side in sides))
+        self.shape: Shape = (channels, *halve(sides))
         self.kind = kind
         # On one pixel both are the identity, and torch refuses a window larger than the image it is
         # moved over.

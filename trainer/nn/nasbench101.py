@@ -8,10 +8,19 @@ Source: Ying et al., NAS-Bench-101 (2019), section 2.
     head                mean over the image, linear layer
 
 Published are C = 128 and N = 3; the options `channels` and `cells` change them.
-`archive.trainer.nn.nasbench101_cells` has the channels of each vertex. A vertex sums the outputs of
-its parents, cut to its channels where they have one more, and a projection of the cell's input if
-that feeds it: a 1x1 convolution, normalisation and relu. The output is the concatenation of its
-parents, plus a projection of the input if that feeds it.
+A vertex sums the outputs of its parents, cut to its channels where they have one more, and a
+projection of the cell's input if that feeds it: a 1x1 convolution, normalisation and relu. The
+output is the concatenation of its parents, plus a projection of the input if that feeds it.
+
+The output's channels are divided evenly among the inner vertices that feed it; where that leaves a
+remainder, the first of them get one channel more. Any other inner vertex has as many channels as
+the largest of the inner vertices it feeds (`nasbench/lib/model_builder.py` of
+google-research/nasbench).
+
+"First" depends on the order of the vertices, and isomorphic cells differ in it. The published cell
+of each class is the first that `nasbench/scripts/generate_graphs.py` enumerates: by the bits of its
+matrix, column by column, the last column highest; then by the labels. `published_order` finds it,
+so that all relabellings of a cell have the parameters of the publication.
 
 Normalisations have momentum 0.997 in TensorFlow's sense, 0.003 in torch's, which needs a thousand
 steps to follow the data; a protocol of fewer steps sets the option `norm_momentum`. Kernels are
@@ -22,6 +31,8 @@ last layer uniform, after Glorot.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
@@ -29,10 +40,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from archive.architecture.graph import Architecture
+from archive.architecture.graph import Architecture, Neighbours
 from archive.architecture.operations import NASBENCH101
+from archive.errors import InvalidArchitectureError
 from archive.trainer.nn.costs import Costs, measure
-from archive.trainer.nn.nasbench101_cells import CellPlan, plan, published_order
+from archive.trainer.nn.layers import halve
 from archive.trainer.protocols.networks import NetworkForm
 
 CHANNELS = 128
@@ -145,7 +157,7 @@ def costs(architecture: Architecture, form: NetworkForm) -> Costs:
     params, flops = _conv_costs(form.input_shape[0], channels, 3, sides)
     for stack, plans in enumerate(_plans(architecture, form)):
         if stack:
-            sides = tuple(-(-side // 2) for side in sides)
+            sides = halve(sides)
 
         for cell in plans:
             for inputs, outputs, kernel in cell.convolutions():
@@ -185,3 +197,114 @@ def _operation(name: str, channels: int, momentum: float) -> nn.Module:
 def _conv_costs(inputs: int, outputs: int, kernel: int, sides: tuple[int, ...]) -> Costs:
     with torch.device("meta"):
         return measure(conv_norm_relu(inputs, outputs, kernel, MOMENTUM), (inputs, *sides))
+
+
+_LABELS = {name: index for index, name in enumerate(NASBENCH101.of_group("cell"))}
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """Channels and connections of a cell, its vertices in published order.
+
+    Attributes:
+        operations: Labels of the inner vertices.
+        parents: Vertices that feed each vertex, ascending.
+        channels: Channels of each vertex; the first are the cell's inputs, the last its outputs.
+        projected: Vertices that the input feeds, through a projection.
+    """
+
+    operations: tuple[str, ...]
+    parents: Neighbours
+    channels: tuple[int, ...]
+    projected: tuple[int, ...]
+
+    def inner_parents(self, v: int) -> tuple[int, ...]:
+        """Return the parents of a vertex without the input."""
+        parents = self.parents[v]
+        return parents[1:] if parents and parents[0] == 0 else parents
+
+    def convolutions(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (inputs, outputs, kernel) of each convolution, projections first."""
+        for v in self.projected:
+            yield self.channels[0], self.channels[v], 1
+
+        for name, channels in zip(self.operations, self.channels[1:-1], strict=True):
+            if not NASBENCH101[name].pools:
+                yield channels, channels, NASBENCH101[name].kernel
+
+
+def plan(architecture: Architecture, order: Sequence[int], inputs: int, outputs: int) -> CellPlan:
+    """Return the plan of a cell.
+
+    Args:
+        architecture: The cell.
+        order: Its vertices in the order in which channels are assigned (`published_order`).
+        inputs: Channels of its input.
+        outputs: Channels of its output.
+
+    Raises:
+        InvalidArchitectureError: More vertices share the channels of the output than it has.
+    """
+    position = {old: new for new, old in enumerate(order)}
+    parents = tuple(tuple(sorted(position[p] for p in architecture.parents[old])) for old in order)
+    operations = tuple(architecture.layers[old].op for old in order[1:-1])
+    projected = tuple(v for v, feeding in enumerate(parents) if 0 in feeding)
+    return CellPlan(operations, parents, _channels(parents, inputs, outputs), projected)
+
+
+def published_order(architecture: Architecture) -> tuple[int, ...]:
+    """Return the vertices of a cell in the order of the published cell that is isomorphic to it."""
+    last = len(architecture.layers) - 1
+    needs = [frozenset(parents) - {0} for parents in architecture.parents]
+    orders = [(0, *inner, last) for inner in _topological(frozenset(range(1, last)), needs)]
+    if len(orders) == 1:
+        return orders[0]
+
+    return min(orders, key=lambda order: _number(architecture, order))
+
+
+def _channels(parents: Neighbours, inputs: int, outputs: int) -> tuple[int, ...]:
+    last = len(parents) - 1
+    channels = [inputs, *[0] * (last - 1), outputs]
+    ends = [v for v in parents[last] if v]
+    if len(ends) > outputs:
+        raise InvalidArchitectureError(
+            f"{len(ends)} vertices of the cell share the {outputs} channels of its output: set "
+            f"channels to {len(ends)} or more in the protocol's network"
+        )
+
+    for index, v in enumerate(ends):
+        channels[v] = outputs // len(ends) + (index < outputs % len(ends))
+
+    for v in range(last - 1, 0, -1):
+        # A vertex comes after all that it feeds: its channels are final.
+        for parent in parents[v]:
+            if parent and parent not in ends:
+                channels[parent] = max(channels[parent], channels[v])
+
+    return tuple(channels)
+
+
+def _topological(
+    left: frozenset[int], needs: Sequence[frozenset[int]]
+) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of the remaining vertices in which each follows the vertices it needs."""
+    if not left:
+        yield ()
+
+    for v in sorted(left):
+        if not needs[v] & left:
+            for others in _topological(left - {v}, needs):
+                yield (v, *others)
+
+
+def _number(architecture: Architecture, order: Sequence[int]) -> tuple[int, list[int]]:
+    """Return the place of a cell with this order in the enumeration of all cells of its size."""
+    position = {old: new for new, old in enumerate(order)}
+    bits = 0
+    for old_tail, old_head in architecture.edges:
+        tail = position[old_tail]
+        head = position[old_head]
+        bits += 1 << (tail + head * (head - 1) // 2)
+
+    return bits, [_LABELS[architecture.layers[old].op] for old in order[1:-1]]

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from archive.architecture.graph import Architecture, Layer, Neighbours
 from archive.architecture.operations import INPUT, OUTPUT
 from archive.trainer.nn.costs import Costs, measure
-from archive.trainer.nn.layers import Pool, Shape
+from archive.trainer.nn.layers import Pool, Shape, halve
 from archive.trainer.protocols.networks import NetworkForm
 
 CHANNELS = 16
@@ -68,9 +68,8 @@ class NasBench201Network(nn.Module):
                 self.body.append(reduction)
                 shape = reduction.shape
 
-            self.body.extend(
-                NasBench201Cell(architecture, shape[0], momentum) for _ in range(cells)
-            )
+            for _ in range(cells):
+                self.body.append(NasBench201Cell(architecture, shape[0], momentum))
 
         self.norm = nn.Sequential(nn.BatchNorm2d(shape[0], momentum=momentum), nn.ReLU())
         self.classifier = nn.Linear(shape[0], form.outputs)
@@ -90,9 +89,9 @@ class NasBench201Cell(nn.Module):
         """Build the operation of each inner layer, in the order of the architecture."""
         super().__init__()
         self.parents: Neighbours = architecture.parents
-        self.operations = nn.ModuleList(
-            operation(layer.op, channels, momentum) for layer in architecture.layers[1:-1]
-        )
+        self.operations = nn.ModuleList()
+        for layer in architecture.layers[1:-1]:
+            self.operations.append(operation(layer.op, channels, momentum))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, channels, h, w) to (n, channels, h, w)."""
@@ -183,7 +182,7 @@ def _costs(
             params = params + cells * count * operation_costs.params
             flops = flops + cells * count * operation_costs.flops
 
-        sides = tuple(-(-side // 2) for side in sides)
+        sides = halve(sides)
 
     return Costs(params, flops)
 

@@ -76,7 +76,10 @@ class Network(nn.Module):
             self.layers.append(module)
             shapes.append(module.shape)  # type: ignore[arg-type]
 
-        self.weighted = [layer for layer in self.layers if any(True for _ in layer.parameters())]
+        self.weighted: list[nn.Module] = []
+        for module in self.layers:
+            if next(module.parameters(), None) is not None:
+                self.weighted.append(module)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, *input_shape) to logits (n, classes); in a regression to predictions (n, 1)."""

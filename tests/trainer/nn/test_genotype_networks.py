@@ -14,8 +14,12 @@ from archive.architecture.genotypes.genotype import Genotype
 from archive.spaces.darts.published import PUBLISHED
 from archive.trainer.nn import builders, costs
 from archive.trainer.nn.base import HasAuxiliaryHead
-from archive.trainer.nn.genotype_networks import AuxiliaryHead, GenotypeNetwork
-from archive.trainer.nn.genotype_operations import FactorizedReduce, operation
+from archive.trainer.nn.genotype_networks import (
+    AuxiliaryHead,
+    FactorizedReduce,
+    GenotypeNetwork,
+    operation,
+)
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support import whole
 

@@ -16,8 +16,7 @@ from torch import nn
 from archive.architecture.codec import from_nasbench101
 from archive.errors import InvalidArchitectureError
 from archive.trainer.nn import builders, costs
-from archive.trainer.nn.nasbench101 import NasBench101Cell
-from archive.trainer.nn.nasbench101_cells import plan, published_order
+from archive.trainer.nn.nasbench101 import NasBench101Cell, plan, published_order
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support import WHOLE, data_dir
 from tests.support.strategies import relabelled

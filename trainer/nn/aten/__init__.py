@@ -3,8 +3,6 @@
 builder     the builder; without torch
 network     the graph as a module
 calls       the call of one operation: its arguments from attributes and edges
-layers      modules of operations that own tensors or follow the mode
-matrices    matrices and kernels of layers, and the axes of their units
+layers      modules of operations that own tensors or follow the mode; their matrices
 initial     initial weights
-shapes      shapes of all values, and sizes that hold for the imported sides only
 """

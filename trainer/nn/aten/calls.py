@@ -59,11 +59,12 @@ class OperationArguments:
             if value is not None or (parameter.optional and not parameter.default):
                 by_name[parameter.name] = value
 
-        return {
-            parameter.name: by_name[parameter.name]
-            for parameter in signature.parameters
-            if parameter.name in by_name
-        }
+        in_order: dict[str, Any] = {}
+        for parameter in signature.parameters:
+            if parameter.name in by_name:
+                in_order[parameter.name] = by_name[parameter.name]
+
+        return in_order
 
     def _read_setting(self, layer: Layer, parameter: OperationParameter) -> Any:
         """Return one setting; None leaves it to PyTorch."""

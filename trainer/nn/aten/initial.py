@@ -100,10 +100,8 @@ def draw_parameter(
     """
     user, argument = _find_use(architecture, position)
     layer = architecture.layers[user]
-    names = [
-        parameter.name for parameter in signatures().get(layer.op, signatures()["relu"])[0].tensors
-    ]
-    name = names[argument] if argument < len(names) else ""
+    tensors = signatures().get(layer.op, signatures()["relu"])[0].tensors
+    name = tensors[argument].name if argument < len(tensors) else ""
     if name in weights.OWNED.get(layer.op, ()):
         draw(layer, name, tensor, shapes[user], rng)
     elif layer.op in ("mul", "div"):

@@ -1,16 +1,23 @@
-"""Modules of layers: operations that own tensors, and operations that follow the training mode."""
+"""Modules of layers: operations that own tensors, and operations that follow the training mode.
+
+A layer owns its matrix, or uses the trained tensor of a layer `parameter`, as it is or with its
+axes permuted. Several layers may share one. No other computed tensor counts as a matrix.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from archive.architecture.aten import weights, wiring
+from archive.architecture.aten.signature import resolve
+from archive.architecture.graph import Architecture, Layer
 from archive.trainer.nn.units import Units
 
 
@@ -286,3 +293,81 @@ def _register(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             module.register_buffer(name, tensor)
         else:
             module.register_parameter(name, nn.Parameter(tensor))
+
+
+class SharedMatrix(NamedTuple):
+    """A trained tensor that is the matrix of a layer.
+
+    Attributes:
+        tensor: Position of the tensor.
+        units: Axis of the layer's units in it.
+    """
+
+    tensor: int
+    units: Units
+
+
+def find_owned(layer: Layer) -> dict[str, tuple[Units, ...]]:
+    """Return the axes of the units in the matrices that a layer owns, by tensor name."""
+    by_name: dict[str, tuple[Units, ...]] = {}
+    for name in weights.owned(layer):
+        axis = weights.unit_axis(layer, name)
+        if axis is not None and _is_matrix(weights.shape(layer, name), axis):
+            by_name[name] = (Units(axis, weights.input_groups(layer)),)
+
+    return by_name
+
+
+def find_shared(architecture: Architecture) -> dict[int, SharedMatrix]:
+    """Return the trained tensors that serve as matrices, by the position of their user."""
+    by_layer = {}
+    for u, layer in enumerate(architecture.layers):
+        if layer.op not in weights.OWNED:
+            continue
+
+        used = wiring.values(architecture, u)
+        signature = resolve(layer.op, layer.attributes, used.keys())
+        for number, tail in used.items():
+            axis = weights.unit_axis(layer, signature.tensors[number].name)
+            if axis is None:
+                continue
+
+            units = Units(axis, weights.input_groups(layer))
+            matrix = _find_source(architecture, tail, units)
+            if matrix is not None:
+                by_layer[u] = matrix
+
+    return by_layer
+
+
+def _find_source(architecture: Architecture, position: int, units: Units) -> SharedMatrix | None:
+    """Return the trained tensor behind a layer's output, before permutations of its axes.
+
+    None if the layer computes another tensor.
+    """
+    layer = architecture.layers[position]
+    if layer.op == "parameter":
+        shape = weights.shape(layer, "shape")
+        return SharedMatrix(position, units) if _is_matrix(shape, units.axis) else None
+
+    dims = layer.attributes.get("dims")
+    # Groups are parts of the first axis.
+    if (
+        layer.op != "permute"
+        or not isinstance(dims, tuple)
+        or len(dims) <= units.axis
+        or units.groups > 1
+    ):
+        return None
+
+    axis = dims[units.axis]
+    source = wiring.values(architecture, position)[0]
+    return (
+        _find_source(architecture, source, Units(axis % len(dims)))
+        if isinstance(axis, int)
+        else None
+    )
+
+
+def _is_matrix(shape: tuple[int, ...], axis: int) -> bool:
+    return len(shape) > max(axis, 1)

@@ -9,12 +9,18 @@ grey image goes to every channel of a network that was imported for images of se
 
 A graph may come from anywhere. Its module is made of the operations of the vocabulary alone: no
 module is imported and no file is read.
+
+A graph may fix sizes that are wrong for images of other sides than at the import. The graph of a
+model that interpolates to a multiple of the sides of its input holds the resulting numbers, and so
+does the graph of a model that always interpolates to the same sides. The two cannot be
+distinguished: both take inputs of the imported sides only. Interpolation by a scale factor suits
+all sides.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,9 +31,10 @@ from archive.architecture.aten import recurrent, weights, wiring
 from archive.architecture.aten.blocks import unfold
 from archive.architecture.aten.signature import MODES, Signature, resolve
 from archive.architecture.aten.vocabulary import NAME
+from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, first_line
-from archive.trainer.nn.aten import initial, matrices
+from archive.trainer.nn.aten import initial
 from archive.trainer.nn.aten.calls import OperationArguments, function_of
 from archive.trainer.nn.aten.layers import (
     BatchNorm,
@@ -38,9 +45,10 @@ from archive.trainer.nn.aten.layers import (
     TrainedTensor,
     Weighted,
     empty,
+    find_owned,
+    find_shared,
     make_recurrent_layer,
 )
-from archive.trainer.nn.aten.shapes import check_sides, compute_shapes
 from archive.trainer.protocols.networks import NetworkForm
 
 
@@ -184,7 +192,7 @@ class _Graph:
             self.value[0] = self.graph.call_method("expand", (self.inputs[0], -1, channels, -1, -1))
 
         self.outputs: dict[int, fx.Node] = {}
-        self.matrices = matrices.find_shared(architecture)
+        self.matrices = find_shared(architecture)
         self.tensors: dict[int, TrainedTensor] = {}
 
     def module(self) -> fx.GraphModule:
@@ -229,10 +237,13 @@ class _Graph:
         signature = resolve(layer.op, layer.attributes, inputs.keys())
         arguments = self.calls.arguments(layer, signature, inputs)
         if layer.op in recurrent.GATES:
-            settings = {key: value for key, value in arguments.items() if key not in _STATES}
-            arguments = {key: value for key, value in arguments.items() if key in _STATES}
-            module = make_recurrent_layer(layer.op, settings)
-            self._keep(u, self._module(f"{layer.op}_{u}", module, arguments), signature)
+            states: dict[str, Any] = {}
+            for state in _STATES:
+                if state in arguments:
+                    states[state] = arguments.pop(state)
+
+            module = make_recurrent_layer(layer.op, arguments)
+            self._keep(u, self._module(f"{layer.op}_{u}", module, states), signature)
             return
 
         if layer.op == "by_mode":
@@ -253,7 +264,7 @@ class _Graph:
             norm: type[nn.Module] = BatchNorm if layer.op == "batch_norm" else InstanceNorm
             node = self._module(name, norm(tensors, momentum, eps), arguments)
         elif layer.op == "rrelu":
-            settings = {key: arguments.pop(key) for key in ("lower", "upper")}
+            settings = {"lower": arguments.pop("lower"), "upper": arguments.pop("upper")}
             node = self._module(
                 name, Following(function, "training", (False, True), settings), arguments
             )
@@ -269,7 +280,7 @@ class _Graph:
             first = min(computed, key=weights.OWNED[layer.op].__contains__)
             fixed = _take_settings(arguments)
             arguments = {first: arguments[first], **arguments}
-            module = Weighted(function, first, tensors, fixed, matrices.find_owned(layer))
+            module = Weighted(function, first, tensors, fixed, find_owned(layer))
             if matrix := self.matrices.get(u):
                 self.tensors[matrix.tensor].applied_in.append(module)
 
@@ -386,3 +397,61 @@ def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]
             shapes[u][name] = outputs[tail]
 
     return shapes
+
+
+def compute_shapes(module: fx.GraphModule, inputs: Sequence[Input]) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor that a module computes for a batch of one, by node name.
+
+    Args:
+        module: A module on the device `meta`; put into evaluation mode.
+        inputs: Its inputs.
+    """
+    tensors = []
+    for expected in inputs:
+        dtype = getattr(torch, expected.dtype)
+        tensors.append(torch.empty((1, *expected.shape), dtype=dtype, device="meta"))
+
+    run = _ShapesRun(module)
+    run.run(*tensors)
+    return run.shapes
+
+
+class _ShapesRun(fx.Interpreter):
+    """Runs a module and keeps the shape of each value."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module.eval())
+        self.shapes: dict[str, tuple[int, ...]] = {}
+
+    def run_node(self, n: fx.Node) -> object:
+        """Run a node, and keep the shape of its value."""
+        value = super().run_node(n)
+        if isinstance(value, Tensor):
+            self.shapes[n.name] = tuple(value.shape)
+
+        return value
+
+
+def check_sides(architecture: Architecture, imported: Input, shape: tuple[int, ...]) -> None:
+    """Check that no interpolation of a network has the sides of another input.
+
+    Args:
+        architecture: The network.
+        imported: Input that the network was imported for.
+        shape: Shape of the input that it would get; a grey image has all channels.
+
+    Raises:
+        InvalidArchitectureError: An interpolation has fixed sides; the message names it and the
+            remedy.
+    """
+    if shape == imported.shape:
+        return
+
+    for layer in architecture.layers:
+        sides = layer.attributes.get("output_size")
+        if "upsample" in layer.op and sides is not None:
+            raise InvalidArchitectureError(
+                f"the network was imported for inputs {imported}, and its {layer.op} to the "
+                f"sides {sides} may depend on them: import it for {Input(shape)}, or interpolate "
+                "by a scale_factor without recompute_scale_factor"
+            )
