@@ -7,7 +7,7 @@ same module and give tensors of the same shape, in the same order. Their inputs 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 from torch import fx
 
 from archive.trainer.intake.programs import Program
+from archive.trainer.intake.settings import arguments_of
 from archive.trainer.intake.stand_ins import MODES, RECURRENT
 
 Pairs = dict[fx.Node, fx.Node]
@@ -33,9 +34,8 @@ def align(evaluation: Program, training: Program) -> Pairs:
     pairs = _pair_tensors(evaluation, training)
     before = _calls(training)
     after = _calls(evaluation)
-    labels = [_label(node, training) for node in before]
     matcher = SequenceMatcher(
-        None, labels, [_label(node, evaluation) for node in after], autojunk=False
+        None, _labels(before, training), _labels(after, evaluation), autojunk=False
     )
     for block in matcher.get_matching_blocks():
         for offset in range(block.size):
@@ -54,12 +54,9 @@ def arguments(node: fx.Node, other: fx.Node) -> Iterator[tuple[fx.Node, fx.Node]
 
 def settings_of(node: fx.Node) -> dict[str, Any]:
     """Return all arguments of a node, with defaults, by the names of the parameters."""
-    assert isinstance(node.target, torch._ops.OpOverload)
-    schema = node.target._schema.arguments
-    names = [argument.name for argument in schema]
-    values = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    values = arguments_of(node)
     by_name = {}
-    for argument in schema:
+    for argument in node.target._schema.arguments:  # type: ignore[union-attr]
         if argument.name in values or argument.has_default_value():
             by_name[argument.name] = values.get(argument.name, argument.default_value)
 
@@ -101,6 +98,10 @@ def _is_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 def _calls(program: Program) -> list[fx.Node]:
     return [node for node in program.graph.nodes if node.op == "call_function"]
+
+
+def _labels(nodes: list[fx.Node], program: Program) -> list[tuple[str, ...]]:
+    return [_label(node, program) for node in nodes]
 
 
 def _label(node: fx.Node, program: Program) -> tuple[str, ...]:
@@ -156,7 +157,12 @@ def _fits(node: fx.Node, other: fx.Node, pairs: Pairs) -> bool:
     if node.target is not operator.getitem:
         return True
 
-    return all(pairs.get(source) is target for source, target in arguments(node, other))
+    return are_paired(arguments(node, other), pairs)
+
+
+def are_paired(nodes: Iterable[tuple[fx.Node, fx.Node]], pairs: Pairs) -> bool:
+    """Return whether each node in training is the same as its node in evaluation."""
+    return all(pairs.get(source) is target for source, target in nodes)
 
 
 def is_choice(source: fx.Node, target: fx.Node) -> bool:

@@ -18,6 +18,7 @@ from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from archive.architecture.aten.wiring import Input
+from archive.trainer.intake import tracing
 from archive.trainer.intake.exporting import modes_kept, name_list
 
 MOST_MULTIPLICATIONS = 2 * 10**10
@@ -75,9 +76,7 @@ def differences(
         The largest difference of outputs in evaluation, as a share of the largest output, and the
         differences in training, a line each. A model that raises an error is not compared.
     """
-    network = network.to(
-        next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu")
-    )
+    network = network.to(tracing.device_of(model))
     outcome: tuple[float, list[str]] = (0.0, [])
     for batch in _batches(flops):
         for random in (True, False):
@@ -105,8 +104,7 @@ def _batches(flops: int) -> list[int]:
 def _compare(
     expected: ModePasses, computed: ModePasses, names: Mapping[str, str]
 ) -> tuple[float, list[str]]:
-    pairs = zip(expected.outputs, computed.outputs, strict=False)
-    share = max((_share(first, second) for first, second in pairs), default=0.0)
+    share = _largest_share(expected.outputs, computed.outputs)
     if expected.training is None:
         return share, []
 
@@ -114,8 +112,7 @@ def _compare(
         return share, ["the network raises an error in training, and the model does not"]
 
     lines = []
-    pairs = zip(expected.training, computed.training, strict=False)
-    if max((_share(first, second) for first, second in pairs), default=0.0) > _SAME:
+    if _largest_share(expected.training, computed.training) > _SAME:
         lines.append("in training the network computes other outputs than the model")
 
     # By name in the model: a tensor may have several names in the network.
@@ -124,7 +121,7 @@ def _compare(
         if name in computed.gradients and model_name in expected.gradients:
             compared[model_name] = name
 
-    scale = max((_size(gradient) for gradient in expected.gradients.values()), default=0.0)
+    scale = max(map(_size, expected.gradients.values()), default=0.0)
     other: list[str] = []
     for model_name, name in compared.items():
         if _differs(expected.gradients[model_name], computed.gradients[name], scale):
@@ -159,7 +156,7 @@ def _passes(module: nn.Module, examples: Sequence[Tensor]) -> ModePasses:
     with _state_kept(module), torch.random.fork_rng(devices=[]), reseeded():
         module.eval()
         with torch.no_grad():
-            outputs = _tensors(module(*_copies(examples)))
+            outputs = _tensors(module(*map(torch.clone, examples)))
 
         module.train()
         parameters: dict[str, nn.Parameter] = {}
@@ -169,7 +166,7 @@ def _passes(module: nn.Module, examples: Sequence[Tensor]) -> ModePasses:
 
         try:
             with torch.enable_grad():
-                training = _tensors(module(*_copies(examples)))[: len(outputs)]
+                training = _tensors(module(*map(torch.clone, examples)))[: len(outputs)]
                 gradients = _gradients(training, parameters)
         except Exception:
             return ModePasses(outputs, None, {}, {})
@@ -180,8 +177,8 @@ def _passes(module: nn.Module, examples: Sequence[Tensor]) -> ModePasses:
             if id(parameter) in first:
                 gradients[name] = gradients[first[id(parameter)]]
 
-        buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
-        return ModePasses(outputs, [output.detach() for output in training], gradients, buffers)
+        training = list(map(torch.detach, training))
+        return ModePasses(outputs, training, gradients, _copy_buffers(module))
 
 
 def _gradients(
@@ -203,7 +200,7 @@ def _gradients(
 
 @contextmanager
 def _state_kept(module: nn.Module) -> Iterator[None]:
-    buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    buffers = _copy_buffers(module)
     with modes_kept(module):
         try:
             yield
@@ -212,6 +209,10 @@ def _state_kept(module: nn.Module) -> Iterator[None]:
                 for name, buffer in module.named_buffers():
                     if name in buffers and buffer.shape == buffers[name].shape:
                         buffer.copy_(buffers[name])
+
+
+def _copy_buffers(module: nn.Module) -> dict[str, Tensor]:
+    return {name: buffer.clone() for name, buffer in module.named_buffers()}
 
 
 def reseeded() -> TorchDispatchMode:
@@ -231,9 +232,7 @@ class _Reseeded(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _examples(module: nn.Module, inputs: Sequence[Input], batch: int, random: bool) -> list[Tensor]:
-    device = next(
-        (tensor.device for tensor in (*module.parameters(), *module.buffers())), torch.device("cpu")
-    )
+    device = tracing.device_of(module)
     rng = torch.Generator().manual_seed(0)
     examples = []
     for spec in inputs:
@@ -249,16 +248,13 @@ def _examples(module: nn.Module, inputs: Sequence[Input], batch: int, random: bo
     return examples
 
 
-def _copies(examples: Sequence[Tensor]) -> list[Tensor]:
-    return [example.clone() for example in examples]
-
-
 def _tensors(outputs: Any) -> list[Tensor]:
     leaves = [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, Tensor)]
-    if torch.is_grad_enabled():
-        return leaves
+    return leaves if torch.is_grad_enabled() else list(map(torch.detach, leaves))
 
-    return [leaf.detach() for leaf in leaves]
+
+def _largest_share(expected: Sequence[Tensor], computed: Sequence[Tensor]) -> float:
+    return max(map(_share, expected, computed), default=0.0)
 
 
 def _share(expected: Tensor, computed: Tensor) -> float:

@@ -27,8 +27,9 @@ from torch import nn
 from torch.export import ExportedProgram, exported_program
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from archive import runtime
 from archive.architecture.aten.wiring import Input
-from archive.errors import UsageError
+from archive.errors import UsageError, first_line
 from archive.trainer.intake import merging, tracing
 from archive.trainer.intake.alignment import align
 from archive.trainer.intake.modes import has_own_training, own_steps, replace
@@ -64,7 +65,8 @@ def export(model: nn.Module, inputs: Sequence[Input], *, inference: bool = False
             way out.
     """
     try:
-        with modes_kept(model), _momenta_given(model), _quiet():
+        # A trace makes many lasting objects, which each run of the collector would scan.
+        with modes_kept(model), _momenta_given(model), _quiet(), runtime.pause_gc():
             return _export_modes(model, tracing.examples_of(model, inputs), inference)
     except UsageError:
         raise
@@ -179,14 +181,15 @@ def _state_notes(model: nn.Module) -> list[str]:
             "(requires_grad is False), and the network does"
         )
 
-    evaluated = [
-        name for name, module in model.named_modules() if model.training and not module.training
-    ]
+    evaluated: dict[str, nn.Module] = {}
+    for name, module in model.named_modules():
+        if model.training and not module.training:
+            evaluated[name] = module
+
     model.train()
-    modules = dict(model.named_modules())
     changed: list[str] = []
-    for name in evaluated:
-        if modules[name].training and not list(modules[name].children()):
+    for name, module in evaluated.items():
+        if module.training and not list(module.children()):
             changed.append(name)
 
     if changed:
@@ -276,9 +279,10 @@ def _table() -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep notes for the authors of exporters away from the user."""
-    loggers = [logging.getLogger(name) for name in ("torch", "torch.export", "torch._export")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
+    levels: dict[logging.Logger, int] = {}
+    for name in ("torch", "torch.export", "torch._export"):
+        logger = logging.getLogger(name)
+        levels[logger] = logger.level
         logger.setLevel(logging.CRITICAL)
 
     try:
@@ -291,7 +295,7 @@ def _quiet() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
+        for logger, level in levels.items():
             logger.setLevel(level)
 
 
@@ -305,29 +309,24 @@ def _reason(model: nn.Module, error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    first = lines[0] if lines else type(error).__name__
     # The rest is for the authors of exporters.
-    return re.split(r" \(unhinted| For more information", first)[0].rstrip(".!")
+    return re.split(r" \(unhinted| For more information", first_line(error))[0].rstrip(".!")
 
 
 def _place(error: Exception) -> str:
     """Return the innermost line of the model's code that led to an error."""
     torch_folder = Path(torch.__file__).parent
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.line]
-    users: list[traceback.FrameSummary] = []
-    for frame in frames:
-        if torch_folder not in Path(frame.filename).parents and frame.name == "forward":
-            users.append(frame)
+    innermost: traceback.FrameSummary | None = None
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not frame.line or torch_folder in Path(frame.filename).parents:
+            continue
 
-    if not users:
-        return ""
-
-    # Calls from `forward` on: functions of the model, but nothing of torch.
-    innermost = users[-1]
-    for frame in frames[frames.index(users[-1]) :]:
-        if torch_folder not in Path(frame.filename).parents:
+        # Calls from `forward` on: functions of the model, but nothing of torch.
+        if innermost is not None or frame.name == "forward":
             innermost = frame
+
+    if innermost is None:
+        return ""
 
     file_and_line = f"{Path(innermost.filename).name}:{innermost.lineno}"
     return f"{file_and_line} in {innermost.name} ({innermost.line:.80})"

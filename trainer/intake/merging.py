@@ -19,8 +19,9 @@ import torch
 from torch import fx
 
 from archive.trainer.intake import stand_ins
-from archive.trainer.intake.alignment import Pairs, arguments, is_choice, settings_of
+from archive.trainer.intake.alignment import Pairs, are_paired, arguments, is_choice, settings_of
 from archive.trainer.intake.programs import Program
+from archive.trainer.intake.settings import parameter_names
 
 # In evaluation mode these return their first input.
 _IDENTITIES = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
@@ -74,9 +75,8 @@ def is_safe(evaluation: Program, training: Program, pairs: Pairs) -> bool:
             return False
 
     for node, other in pairs.items():
-        for source, target in zip(_changed_inputs(node), _changed_inputs(other), strict=True):
-            if pairs.get(source) is not target:
-                return False
+        if not are_paired(zip(_changed_inputs(node), _changed_inputs(other), strict=True), pairs):
+            return False
 
     return True
 
@@ -88,11 +88,7 @@ def write_without_changes(pairs: Pairs) -> None:
     else reads the input that it changes: its values stay the same.
     """
     for node, other in pairs.items():
-        sources = _changed_inputs(node)
-        targets = _changed_inputs(other)
-        if all(
-            pairs.get(source) is target for source, target in zip(sources, targets, strict=True)
-        ):
+        if are_paired(zip(_changed_inputs(node), _changed_inputs(other), strict=True), pairs):
             continue
 
         operation = _operation_without_changes(node)
@@ -131,9 +127,9 @@ def merge(evaluation: Program, training: Program, pairs: Pairs) -> Program:
         with evaluation.graph.inserting_before(merging.end):
             outputs[outputs.index(target)] = merging.choose(source, target)
 
-    (end,) = (node for node in evaluation.graph.nodes if node.op == "output")
     replaced = dict(zip(evaluation.outputs, outputs, strict=True))
-    end.args = (tuple(replaced.get(value, value) for value in end.args[0]),)
+    values: Any = merging.end.args[0]
+    merging.end.args = (tuple(replaced.get(value, value) for value in values),)
     tensors = {**evaluation.tensors, **merging.tensors}
     return Program(
         evaluation.graph, evaluation.inputs, tensors, outputs, evaluation.changes, evaluation.names
@@ -158,7 +154,7 @@ class _Merging:
         self.switches: dict[tuple[fx.Node, fx.Node], fx.Node] = {}
         self.tensors: dict[fx.Node, Any] = {}
         self.needed = _needed_nodes(training)
-        (self.end,) = (node for node in self.graph.nodes if node.op == "output")
+        self.end = self.graph.output_node()
 
     def run(self) -> None:
         """Go through the nodes of the training mode in order."""
@@ -246,7 +242,7 @@ def _output_pairs(evaluation: Program, training: Program) -> list[tuple[fx.Node,
 
 def _needed_nodes(program: Program) -> set[fx.Node]:
     """Return the nodes that lead to an output, or change a value that does."""
-    waiting = [value for value in program.outputs if isinstance(value, fx.Node)]
+    waiting = program.output_nodes
     needed: set[fx.Node] = set()
     changing: dict[fx.Node, list[fx.Node]] = {}
     for node in program.graph.nodes:
@@ -295,8 +291,12 @@ def _operation_without_changes(node: fx.Node) -> Any:
         return None
 
     alone = changes_unseen(node)
-    values = [tensor.meta.get("val") for tensor in node.all_input_nodes]
-    types = {value.dtype for value in values if isinstance(value, torch.Tensor)}
+    types: set[torch.dtype] = set()
+    for tensor in node.all_input_nodes:
+        value = tensor.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            types.add(value.dtype)
+
     target = node.target
     assert isinstance(target, torch._ops.OpOverload)
     name = target._schema.name.partition("::")[2]
@@ -306,11 +306,7 @@ def _operation_without_changes(node: fx.Node) -> Any:
 
     operations = getattr(torch.ops.aten, name.removesuffix("_"), None)
     operation = getattr(operations, target._overloadname, None)
-    if operation is None:
-        return None
-
-    names = [argument.name for argument in target._schema.arguments]
-    if [argument.name for argument in operation._schema.arguments] != names:
+    if operation is None or parameter_names(operation) != parameter_names(target):
         return None
 
     return operation

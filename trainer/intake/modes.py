@@ -218,7 +218,7 @@ def _is_whole(program: ExportedProgram, node: fx.Node) -> bool:
     """Return whether a recurrent layer has its own weights, each a parameter that it alone uses."""
     by_name = settings_of(node)
     specs = program.graph_signature.input_specs
-    nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
+    nodes = program.graph.find_nodes(op="placeholder")
     parameters: set[fx.Node] = set()
     for placeholder, spec in zip(nodes, specs, strict=True):
         if spec.kind is InputKind.PARAMETER:

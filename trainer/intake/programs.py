@@ -51,6 +51,11 @@ class Program:
         side = self.inputs[0].meta["val"].shape[0]
         return side if isinstance(side, int) else side.node.expr
 
+    @property
+    def output_nodes(self) -> list[fx.Node]:
+        """The outputs that are computed; the model may return constants, too."""
+        return [value for value in self.outputs if isinstance(value, fx.Node)]
+
 
 def read_program(program: ExportedProgram) -> Program:
     """Return the graph of an exported program, which it shares."""
@@ -58,7 +63,7 @@ def read_program(program: ExportedProgram) -> Program:
     tensors: dict[fx.Node, ModelTensor] = {}
     by_name = {**program.state_dict, **program.constants}
     nodes = {node.name: node for node in program.graph.nodes}
-    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
+    placeholders = program.graph.find_nodes(op="placeholder")
     for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
         if spec.kind is InputKind.USER_INPUT:
             inputs.append(node)
@@ -66,9 +71,9 @@ def read_program(program: ExportedProgram) -> Program:
             trained = spec.kind is InputKind.PARAMETER
             tensors[node] = ModelTensor(spec.target, by_name[spec.target], trained)
 
-    (output,) = (node for node in program.graph.nodes if node.op == "output")
     outputs = []
-    for value, spec in zip(output.args[0], program.graph_signature.output_specs, strict=True):
+    values: Any = program.graph.output_node().args[0]
+    for value, spec in zip(values, program.graph_signature.output_specs, strict=True):
         if spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(value)
 

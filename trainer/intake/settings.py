@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import fx
 
+from archive.architecture.aten import recurrent
 from archive.architecture.aten.signature import OperationParameter
 from archive.architecture.aten.sizes import BATCH, is_number_text, is_size
 from archive.errors import UsageError
@@ -56,20 +58,26 @@ class AttributeConversion:
 
     def _list(self, node: fx.Node, values: list[Any]) -> list[Any]:
         # Lists of the database hold values of one kind.
-        if any(isinstance(value, str) for value in values):
-            values = list(values)
+        symbolic: list[int] = []
+        for axis, value in enumerate(values):
+            if isinstance(value, str):
+                symbolic.append(axis)
+
+        if symbolic and name_of(node) == "expand":
             for axis in range(len(values)):
                 if _keeps_side(node, axis):
                     values[axis] = -1
 
-        symbolic = sum(isinstance(value, str) for value in values)
+            symbolic = [axis for axis in symbolic if values[axis] != -1]
+
         if not symbolic:
             return values
 
-        if name_of(node) == "view" and symbolic == 1:
-            return [-1 if isinstance(value, str) else value for value in values]
+        if name_of(node) == "view" and len(symbolic) == 1:
+            values[symbolic[0]] = -1
+            return values
 
-        return [str(value) for value in values]
+        return list(map(str, values))
 
     def _convert(self, node: fx.Node, value: Any) -> Any:
         if isinstance(value, fx.Node):
@@ -148,11 +156,14 @@ def _write(expression: Any, symbol: str) -> str | None:
         # A fraction binds less than a power or a further division.
         return f"({text})" if text.startswith("-") or "/" in text else text
 
-    parts = [_write(part, symbol) for part in expression.args]
-    if any(part is None for part in parts):
-        return None
+    written: list[str] = []
+    for part in expression.args:
+        operand = _write(part, symbol)
+        if operand is None:
+            return None
 
-    written = [str(part) for part in parts]
+        written.append(operand)
+
     if name in ("ToFloat", "Identity"):
         return written[0]
 
@@ -191,8 +202,13 @@ def name_of(node: fx.Node) -> str:
 def arguments_of(node: fx.Node) -> dict[str, Any]:
     """Return the arguments of a node by the names of the operation's parameters."""
     assert isinstance(node.target, torch._ops.OpOverload)
-    names = [argument.name for argument in node.target._schema.arguments]
+    names = parameter_names(node.target)
     return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def parameter_names(operation: torch._ops.OpOverload) -> list[str]:
+    """Return the names of an operation's parameters, in order."""
+    return [argument.name for argument in operation._schema.arguments]
 
 
 def place(node: fx.Node) -> str:
@@ -205,11 +221,44 @@ def place(node: fx.Node) -> str:
     return f" (at {file.rpartition('/')[2]}:{line} in {function}: {code:.80})"
 
 
+def recurrent_attributes(op: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the operation and the attributes of a recurrent layer.
+
+    Args:
+        op: PyTorch's operation: `lstm`, `gru`, `rnn_tanh` or `rnn_relu`.
+        arguments: Its arguments by name.
+    """
+    name = op.partition("_")[0]
+    inputs, states = arguments["params"][:2]
+    first = inputs.meta["val"].shape
+    second = states.meta["val"].shape
+    settings: dict[str, Any] = {
+        "input_size": int(first[1]),
+        "hidden_size": int(first[0]) // recurrent.GATES[name],
+        "num_layers": arguments["num_layers"],
+        "bias": arguments["has_biases"],
+        "batch_first": arguments["batch_first"],
+        # Between layers: there is none behind the last.
+        "dropout": float(arguments["dropout"]) if arguments["num_layers"] > 1 else 0.0,
+        "bidirectional": arguments["bidirectional"],
+    }
+    if name == "lstm" and int(second[1]) != settings["hidden_size"]:
+        settings["proj_size"] = int(second[1])
+
+    if name == "rnn":
+        settings["nonlinearity"] = op.partition("_")[2]
+
+    return name, settings
+
+
+def recurrent_states(arguments: Mapping[str, Any]) -> list[fx.Node]:
+    """Return the states at the beginning."""
+    state = arguments["hx"]
+    return list(state) if isinstance(state, (list, tuple)) else [state]
+
+
 def _keeps_side(node: fx.Node, axis: int) -> bool:
     """Return whether an expansion leaves a side as it is, which -1 says as well."""
-    if name_of(node) != "expand":
-        return False
-
     source = node.args[0]
     assert isinstance(source, fx.Node)
     before = source.meta["val"].shape

@@ -50,15 +50,21 @@ def examples_of(
     model: nn.Module, inputs: Sequence[Input], batch: int = BATCH
 ) -> tuple[torch.Tensor, ...]:
     """Return a batch of zeros for each input, on the device of the model."""
-    device = next(
-        (tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu")
-    )
+    device = device_of(model)
     examples: list[torch.Tensor] = []
     for spec in inputs:
         dtype = getattr(torch, spec.dtype)
         examples.append(torch.zeros((batch, *spec.shape), dtype=dtype, device=device))
 
     return tuple(examples)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Return the device of a model's first tensor; the CPU for a model without tensors."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        return tensor.device
+
+    return torch.device("cpu")
 
 
 @contextmanager
@@ -160,16 +166,15 @@ def _recompile(program: ExportedProgram) -> None:
 def _open_regions(module: fx.GraphModule) -> None:
     """Write the operations of regions without gradients into the graph, with detached outputs."""
     graph = module.graph
-    regions = [node for node in graph.nodes if _is_region(node)]
-    for node in regions:
+    wrapper = torch.ops.higher_order.wrap_with_set_grad_enabled
+    for node in graph.find_nodes(op="call_function", target=wrapper):
         enabled, body, *arguments = node.args
         inner = getattr(module, body.target)
         _open_regions(inner)
-        inner_nodes = inner.graph.nodes
-        placeholders = [inner_node for inner_node in inner_nodes if inner_node.op == "placeholder"]
+        placeholders = inner.graph.find_nodes(op="placeholder")
         values = dict(zip(placeholders, arguments, strict=True))
         with graph.inserting_before(node):
-            for inner_node in inner_nodes:
+            for inner_node in inner.graph.nodes:
                 if inner_node.op == "get_attr":
                     name = f"{body.target}_{inner_node.target}".replace(".", "_")
                     setattr(module, name, getattr(inner, inner_node.target))
@@ -177,8 +182,7 @@ def _open_regions(module: fx.GraphModule) -> None:
                 elif inner_node.op == "call_function":
                     values[inner_node] = graph.node_copy(inner_node, values.__getitem__)
 
-            (end,) = (inner_node for inner_node in inner_nodes if inner_node.op == "output")
-            outputs = fx.node.map_arg(end.args[0], values.__getitem__)
+            outputs = fx.node.map_arg(inner.graph.output_node().args[0], values.__getitem__)
             if not enabled:
                 outputs = [_detach(graph, value) for value in outputs]
 
@@ -190,11 +194,6 @@ def _open_regions(module: fx.GraphModule) -> None:
         graph.erase_node(node)
         if not body.users:
             graph.erase_node(body)
-
-
-def _is_region(node: fx.Node) -> bool:
-    wrapper = torch.ops.higher_order.wrap_with_set_grad_enabled
-    return node.op == "call_function" and node.target is wrapper
 
 
 def _detach(graph: fx.Graph, value: Any) -> Any:

@@ -11,11 +11,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from archive.trainer.intake.onnx_graphs.files import torch_type
-from archive.trainer.intake.onnx_graphs.values import Call
+from archive.trainer.intake.onnx_graphs.values import Call, count_axes
 
 Function = Callable[[Call], Any]
 
-_SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
+_ALPHA = 1.67326319217681884765625
+_GAMMA = 1.05070102214813232421875
+"""Settings of SELU, where the file has none."""
 
 
 def _make_unary(function: Callable[..., Tensor], **settings: tuple[str, Any]) -> Function:
@@ -40,8 +42,7 @@ def _make_binary(function: Callable[[Any, Any], Any]) -> Function:
 
 def _make_variadic(function: Callable[[Any, Any], Any]) -> Function:
     def apply(call: Call) -> Any:
-        tensors = [call.tensor(position) for position in range(len(call.inputs))]
-        return reduce(function, tensors)
+        return reduce(function, call.tensors())
 
     return apply
 
@@ -109,11 +110,11 @@ def _softmax(function: Callable[..., Tensor]) -> Function:
 
 def _selu(call: Call) -> Tensor:
     x = call.tensor(0)
-    settings = [_real(call.get(name, usual)) for name, usual in _SELU.items()]
-    if settings == [_real(usual) for usual in _SELU.values()]:
+    alpha = _real(call.get("alpha", _ALPHA))
+    gamma = _real(call.get("gamma", _GAMMA))
+    if alpha == _real(_ALPHA) and gamma == _real(_GAMMA):
         return F.selu(x)
 
-    alpha, gamma = settings
     scaled: Tensor = gamma * (torch.relu(x) + alpha * torch.expm1(torch.clamp(x, max=0.0)))
     return scaled
 
@@ -145,7 +146,7 @@ def _make_reduction(function: Callable[[Tensor, list[int], bool], Tensor]) -> Fu
 
 
 def _product(x: Tensor, sides: list[int], kept: bool) -> Tensor:
-    for side in sorted((side % x.ndim for side in sides), reverse=True):
+    for side in sorted(count_axes(sides, x.ndim), reverse=True):
         x = x.prod(side, keepdim=kept)
 
     return x

@@ -88,7 +88,8 @@ def inputs(model: Any) -> tuple[list[Input], int | None]:
             )
 
         sides = list(entry.type.tensor_type.shape.dim)
-        if not sides or any(side.dim_value < 1 for side in sides[1:]):
+        shape = tuple(side.dim_value for side in sides[1:])
+        if not sides or min(shape, default=1) < 1:
             lengths = [str(side.dim_value or side.dim_param or "?") for side in sides]
             shown = "x".join(lengths) or "none"
             raise UsageError(
@@ -103,7 +104,7 @@ def inputs(model: Any) -> tuple[list[Input], int | None]:
                 f"takes values of {', '.join(DTYPES)}: export the model without it"
             )
 
-        listed.append(Input(tuple(side.dim_value for side in sides[1:]), name))
+        listed.append(Input(shape, name))
 
     if not listed:
         raise UsageError("the ONNX model has no input")

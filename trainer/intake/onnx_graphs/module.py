@@ -106,13 +106,13 @@ class OnnxModule(nn.Module):
 
         values.update(zip(self._inputs, inputs, strict=True))
         for step in self._steps:
-            missing = next((name for name in step.inputs if name not in values), None)
-            if missing is not None:
-                raise UsageError(
-                    f"the operator {step.op} has the input {missing!r:.60}, which no node gives"
-                )
+            for name in step.inputs:
+                if name not in values:
+                    raise UsageError(
+                        f"the operator {step.op} has the input {name!r:.60}, which no node gives"
+                    )
 
-            results = self._run(step, tuple(values[name] for name in step.inputs), self._batch)
+            results = self._run(step, tuple(map(values.__getitem__, step.inputs)), self._batch)
             values.update(zip(step.outputs, results, strict=False))
 
         outputs = tuple(_read_output(name, values.get(name)) for name in self._outputs)
@@ -228,7 +228,7 @@ class OnnxModule(nn.Module):
                 steps.append(step)
                 continue
 
-            results = self._run(step, tuple(constants.get(name) for name in step.inputs), None)
+            results = self._run(step, tuple(map(constants.get, step.inputs)), None)
             for name, result in zip(step.outputs, results, strict=False):
                 constants[name] = result.numpy() if isinstance(result, Tensor) else result
 
@@ -239,7 +239,7 @@ class OnnxModule(nn.Module):
         names: set[str] = set()
         for step in self._steps:
             if step.op == "BatchNormalization":
-                names.update(step.inputs[position] for position in _STATISTICS)
+                names.update(map(step.inputs.__getitem__, _STATISTICS))
 
         return names
 

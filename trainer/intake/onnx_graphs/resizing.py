@@ -31,7 +31,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from archive.errors import UsageError
-from archive.trainer.intake.onnx_graphs.values import Call
+from archive.trainer.intake.onnx_graphs.values import Call, count_axes
 
 _HALF = Fraction(1, 2)
 _CUBIC = -0.75
@@ -75,15 +75,14 @@ def _resize(call: Call) -> Tensor:
         )
 
     sides = _sides(call, x)
-    if any(side.behind < 1 for side in sides):
-        raise call.fault(
-            f"has outputs without a pixel: {'x'.join(str(side.behind) for side in sides)}"
-        )
+    lengths = [side.behind for side in sides]
+    if min(lengths) < 1:
+        raise call.fault(f"has outputs without a pixel: {'x'.join(map(str, lengths))}")
 
     _check_filter(call, mode, sides)
-    target: dict[str, Any] = {"size": [side.behind for side in sides]}
+    target: dict[str, Any] = {"size": lengths}
     if not all(side.sized for side in sides):
-        target = {"scale_factor": [_factor(side) for side in sides]}
+        target = {"scale_factor": list(map(_factor, sides))}
 
     if mode == "nearest":
         return F.interpolate(x, **target, mode=_nearest(call, sides))
@@ -94,7 +93,7 @@ def _resize(call: Call) -> Tensor:
 
 def _sides(call: Call, x: Tensor) -> list[_Side]:
     """Return the sides behind the batch and the channels; these two must stay unchanged."""
-    axes = [axis % x.ndim for axis in call.get("axes", range(x.ndim))]
+    axes = count_axes(call.get("axes", range(x.ndim)), x.ndim)
     sizes = call.numbers(3)
     listed = call.numbers(1 if _is_old(call) else 2)
     if len(sizes or listed or ()) != len(axes):
@@ -102,7 +101,7 @@ def _sides(call: Call, x: Tensor) -> list[_Side]:
 
     if not sizes:
         scales = dict(zip(axes, listed or (), strict=True))
-        if any(scales.get(axis, 1) != 1 for axis in (0, 1)):
+        if scales.get(0, 1) != 1 or scales.get(1, 1) != 1:
             raise call.fault("resizes the batch or the channels: transpose the tensor before it")
 
         return [_scale_side(int(x.shape[axis]), scales.get(axis, 1.0)) for axis in range(2, x.ndim)]
@@ -111,10 +110,10 @@ def _sides(call: Call, x: Tensor) -> list[_Side]:
     if not _keeps_batch(call, x, asked) or asked.get(1, x.shape[1]) != x.shape[1]:
         raise call.fault("resizes the batch or the channels: transpose the tensor before it")
 
+    asked.pop(0, None)
+    asked.pop(1, None)
     lengths = {axis: int(x.shape[axis]) for axis in range(2, x.ndim)}
-    return _stretch_sides(
-        call, lengths, {axis: int(size) for axis, size in asked.items() if axis > 1}
-    )
+    return _stretch_sides(call, lengths, asked)
 
 
 def _keeps_batch(call: Call, x: Tensor, asked: dict[int, Any]) -> bool:
@@ -138,13 +137,16 @@ def _fraction(scale: float) -> Fraction:
     return simple if np.float32(float(simple)) == np.float32(scale) else Fraction(scale)
 
 
-def _stretch_sides(call: Call, lengths: dict[int, int], sizes: dict[int, int]) -> list[_Side]:
+def _stretch_sides(call: Call, lengths: dict[int, int], sizes: dict[int, Any]) -> list[_Side]:
     policy = call.get("keep_aspect_ratio_policy", "stretch")
-    scales = {axis: Fraction(sizes.get(axis, before), before) for axis, before in lengths.items()}
+    scales = dict.fromkeys(lengths, Fraction(1))
+    for axis, size in sizes.items():
+        scales[axis] = Fraction(int(size), lengths[axis])
+
     if policy in ("not_larger", "not_smaller") and sizes:
-        least = min(scales[axis] for axis in sizes)
-        most = max(scales[axis] for axis in sizes)
-        scales.update(dict.fromkeys(sizes, least if policy == "not_larger" else most))
+        choose = min if policy == "not_larger" else max
+        scale = choose(scales[axis] for axis in sizes)
+        scales.update(dict.fromkeys(sizes, scale))
     elif policy != "stretch":
         raise call.fault(f"has the keep_aspect_ratio_policy {policy!r:.40}")
 
@@ -203,9 +205,9 @@ def _nearest(call: Call, sides: Sequence[_Side]) -> str:
     if rounding not in _ROUNDINGS:
         raise _fault(call, "nearest", f"{rounding!r:.40}")
 
-    pixels = [_pick_pixels(transform, rounding, side) for side in sides]
+    pixels = _pick_pixels(transform, rounding, sides)
     for name, equivalent in (("nearest", "asymmetric"), ("nearest-exact", "tf_half_pixel_for_nn")):
-        if pixels == [_pick_pixels(equivalent, "floor", side) for side in sides]:
+        if pixels == _pick_pixels(equivalent, "floor", sides):
             return name
 
     raise _fault(call, "nearest", f"{transform} and {rounding}")
@@ -219,12 +221,13 @@ _ROUNDINGS: dict[str, Callable[[Fraction], int]] = {
 }
 
 
-def _pick_pixels(transform: str, rounding: str, side: _Side) -> list[int]:
-    """Return the pixel of the input for each position of a side."""
+def _pick_pixels(transform: str, rounding: str, sides: Sequence[_Side]) -> list[int]:
+    """Return the pixel of the input for each position of all sides."""
     pixels = []
-    for coordinate in _coordinates(transform, side):
-        pixel = _ROUNDINGS[rounding](coordinate)
-        pixels.append(min(max(pixel, 0), side.before - 1))
+    for side in sides:
+        for coordinate in _coordinates(transform, side):
+            pixel = _ROUNDINGS[rounding](coordinate)
+            pixels.append(min(max(pixel, 0), side.before - 1))
 
     return pixels
 
@@ -236,22 +239,24 @@ def _has_aligned_corners(call: Call, mode: str, sides: Sequence[_Side]) -> bool:
         UsageError: There is none.
     """
     transform = _transform(call, mode)
-    coordinates = [_clamped_coordinates(transform, side, mode) for side in sides]
+    coordinates = _clamped_coordinates(transform, sides, mode)
     for name in ("half_pixel", "align_corners"):
-        if coordinates == [_clamped_coordinates(name, side, mode) for side in sides]:
+        if coordinates == _clamped_coordinates(name, sides, mode):
             return name == "align_corners"
 
     raise _fault(call, mode, transform)
 
 
-def _clamped_coordinates(transform: str, side: _Side, mode: str) -> list[Fraction]:
+def _clamped_coordinates(transform: str, sides: Sequence[_Side], mode: str) -> list[Fraction]:
     """Return coordinates; beyond an edge all are equal where only two pixels have a weight."""
-    coordinates = _coordinates(transform, side)
-    if mode == "cubic":
-        return coordinates
+    clamped = []
+    for side in sides:
+        last = Fraction(side.before - 1)
+        for coordinate in _coordinates(transform, side):
+            inside = min(max(coordinate, Fraction(0)), last)
+            clamped.append(coordinate if mode == "cubic" else inside)
 
-    last = Fraction(side.before - 1)
-    return [min(max(coordinate, Fraction(0)), last) for coordinate in coordinates]
+    return clamped
 
 
 def _coordinates(transform: str, side: _Side) -> list[Fraction]:

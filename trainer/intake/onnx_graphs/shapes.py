@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from archive.trainer.intake.onnx_graphs.sizes import keep_sides, slices
-from archive.trainer.intake.onnx_graphs.values import Call
+from archive.trainer.intake.onnx_graphs.values import Call, count_axes
 
 
 def _reshape(call: Call) -> Tensor:
@@ -46,24 +46,20 @@ def _transpose(call: Call) -> Tensor:
 def _squeeze(call: Call) -> Tensor:
     axes = call.numbers(1, "axes")
     x = call.tensor(0)
-    return x.squeeze() if axes is None else x.squeeze([int(axis) for axis in axes])
+    return x.squeeze() if axes is None else x.squeeze(list(map(int, axes)))
 
 
 def _unsqueeze(call: Call) -> Tensor:
     x = call.tensor(0)
     axes = call.numbers(1, "axes") or []
-    for axis in sorted(axis % (x.ndim + len(axes)) for axis in axes):
+    for axis in sorted(count_axes(axes, x.ndim + len(axes))):
         x = x.unsqueeze(axis)
 
     return x
 
 
-def _read_tensors(call: Call) -> list[Tensor]:
-    return [call.tensor(position) for position in range(len(call.inputs))]
-
-
 def _concat(call: Call) -> Tensor:
-    return torch.cat(_read_tensors(call), call.attributes["axis"])
+    return torch.cat(call.tensors(), call.attributes["axis"])
 
 
 def _split(call: Call) -> tuple[Tensor, ...]:
@@ -160,7 +156,7 @@ def _pad(call: Call) -> Tensor:
     if mode is None:
         raise call.fault(f"has the mode {call.get('mode', '')!r:.40}")
 
-    axes = [axis % x.ndim for axis in call.numbers(3) or range(x.ndim)]
+    axes = count_axes(call.numbers(3) or range(x.ndim), x.ndim)
     before = dict(zip(axes, pads[: len(axes)], strict=True))
     behind = dict(zip(axes, pads[len(axes) :], strict=True))
     ends = []
@@ -204,7 +200,7 @@ def _gather_nd(call: Call) -> Tensor:
 
 
 def _einsum(call: Call) -> Tensor:
-    return torch.einsum(call.attributes["equation"], *_read_tensors(call))
+    return torch.einsum(call.attributes["equation"], *call.tensors())
 
 
 def _fill(call: Call) -> Tensor:

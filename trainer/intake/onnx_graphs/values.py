@@ -7,6 +7,7 @@ An operator with such inputs alone gives another.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +60,14 @@ class Call:
 
         return value
 
+    def tensors(self) -> list[Tensor]:
+        """Return all inputs as tensors.
+
+        Raises:
+            UsageError: One is absent.
+        """
+        return [self.tensor(position) for position in range(len(self.inputs))]
+
     def optional(self, position: int) -> Tensor | None:
         """Return an input as a tensor; None if it is absent."""
         value = self.value(position)
@@ -108,6 +117,11 @@ class Call:
 
         # Arrays of a file cannot be written to, and tensors could be.
         return torch.from_numpy(np.array(value))
+
+
+def count_axes(axes: Iterable[int], sides: int) -> list[int]:
+    """Return axes counted from the first one; a negative axis counts from the end."""
+    return [axis % sides for axis in axes]
 
 
 def are_known(*values: Any) -> bool:

@@ -149,7 +149,7 @@ def _batch_norm(call: Call) -> Tensor:
     if call.get("training_mode", 0):
         raise call.fault("is in training mode: export the model in evaluation mode")
 
-    x, weight, bias, mean, var = (call.tensor(position) for position in range(5))
+    x, weight, bias, mean, var = map(call.tensor, range(5))
     # ONNX has the weight of the old statistics. PyTorch writes 1 where they are the mean of all
     # batches.
     momentum = round(1 - call.get("momentum", 0.9), 7) or math.nan
@@ -184,7 +184,9 @@ def _group_norm(call: Call) -> Tensor:
 def _response_norm(call: Call) -> Tensor:
     x = call.tensor(0)
     size = call.attributes["size"]
-    alpha, beta, bias = (_real(call.get(name, usual)) for name, usual in _RESPONSE)
+    alpha = _real(call.get("alpha", 1e-4))
+    beta = _real(call.get("beta", 0.75))
+    bias = _real(call.get("bias", 1.0))
     # PyTorch has the longer part of an even window before the channel, ONNX behind it.
     if size % 2:
         return F.local_response_norm(x, size, alpha, beta, bias)
@@ -192,9 +194,6 @@ def _response_norm(call: Call) -> Tensor:
     squares = F.pad(x.square().flatten(2).unsqueeze(1), (0, 0, (size - 1) // 2, size // 2))
     means = F.avg_pool2d(squares, (size, 1), stride=1).squeeze(1).reshape(x.shape)
     return x / (means * alpha + bias) ** beta
-
-
-_RESPONSE = (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
 
 
 def _instance_norm(call: Call) -> Tensor:
