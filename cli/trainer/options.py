@@ -1,4 +1,4 @@
-"""Options of commands that start trainers: devices, limits, times, observers …"""
+"""Options of commands that start trainers, such as devices, limits, times and observers."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Files of a trained network for other programs.
 
-| file           | content                                              | read by                            |
-|----------------|------------------------------------------------------|------------------------------------|
-| `.safetensors` | the weights, byte for byte as they were saved        | `safetensors`                      |
-| `.pt2`         | the exported program of `torch.export`               | `torch.export.load(path).module()` |
-| `.onnx`        | the graph of torch's ONNX exporter, with the weights | ONNX Runtime and others            |
+| file           | content                                        | read by                   |
+|----------------|------------------------------------------------|---------------------------|
+| `.safetensors` | the weights, byte for byte as they were saved  | `safetensors`             |
+| `.pt2`         | the exported program of `torch.export`         | `torch.export.load(path)` |
+| `.onnx`        | the graph of torch's ONNX exporter and weights | ONNX Runtime and others   |
 
 `.pt2` and `.onnx` have one input, `input`, and one output, `output`; the size of a batch is free.
 What a user must know of both stands in the file as JSON: in `archive.json`, and in the metadata

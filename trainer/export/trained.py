@@ -170,8 +170,8 @@ def weights(
     if not any(weights_store.is_stored_at(saved, location) for location in locations):
         root = weights_store.root_of(saved.uri)
         raise SettingsError(
-            f"the weights of {evaluation} are at {saved.uri}, outside of this archive's weights: allow their "
-            f"location with --weights-from {root}, or weights_from=[{root!r}] in Python"
+            f"the weights of {evaluation} are at {saved.uri}, outside of this archive's weights: "
+            f"allow their location with --weights-from {root}, or weights_from=[{root!r}] in Python"
         )
 
     return TrainedWeights(record, saved, weights_store.read(saved))
@@ -198,8 +198,9 @@ def network(
     except RuntimeError as error:
         why = "; ".join(line.strip() for line in str(error).splitlines()[1:3])
         raise WeightsError(
-            f"the weights of {evaluation} are not of the network that the builder of {architecture.space} builds, as "
-            f"where a recipe built its own ({why:.120}…): load them into its network, from a .safetensors file"
+            f"the weights of {evaluation} are not of the network that the builder of "
+            f"{architecture.space} builds, as where a recipe built its own ({why:.120}…): "
+            "load them into its network, from a .safetensors file"
         ) from error
 
     return TrainedNetwork(
@@ -256,7 +257,10 @@ def _why_none(record: Evaluation) -> str:
     if record.partial:
         return "its training paused at a rung, and its state is with the trainer"
 
-    return "the trial saved none, or archive db gc has deleted them; archive search --retrain trains the network again"
+    return (
+        "the trial saved none, or archive db gc has deleted them; "
+        "archive search --retrain trains the network again"
+    )
 
 
 def summary(record: Evaluation) -> ModelSummary:

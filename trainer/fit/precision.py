@@ -12,8 +12,8 @@ the one that was used.
 
 A CPU uses float32 even if it has instructions for bfloat16, so that a seed's result is the same on
 all CPUs. Wide convolutions are faster in `bf16` there, small networks slower (`python -m
-tests.benchmarks trainer` prints both). Networks are not compiled: compilation takes a minute of a processor, longer
-than most trials, for steps that are a third faster at best.
+tests.benchmarks trainer` prints both). Networks are not compiled: compilation takes a minute of a
+processor, longer than most trials, for steps that are a third faster at best.
 """
 
 from __future__ import annotations

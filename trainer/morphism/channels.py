@@ -241,7 +241,7 @@ def _columns(needed: Sequence[Value], entering: Sequence[Value], v: int) -> Colu
 
 
 def _carriers(present: dict[Value, list[int]], value: Value, v: int) -> list[tuple[int, list[int]]]:
-    """Return the input channels that carry a value, with the sign 1, or its two parts, with 1, -1."""
+    """Return the input channels of a value, with the sign 1, or of its two parts, with 1, -1."""
     if value in present:
         return [(1, present[value])]
 

@@ -1,7 +1,10 @@
 """Inherited weights: an ancestor's weights, found by the daemon, adapted in the trial.
 
-    find_ancestor ── lineage ──> nearest ancestor with usable weights ──> InheritedWeights       in the daemon, no torch
-    InheritedWeights() ── weights file ──> the ancestor's weights ──> the network's weights      in the trial
+    in the daemon, without torch:
+    find_ancestor ── lineage ──> nearest ancestor with usable weights ──> InheritedWeights
+
+    in the trial:
+    InheritedWeights() ── weights file ──> the ancestor's weights ──> the network's weights
 
 `archive.trainer.protocols.base` has the rules.
 """

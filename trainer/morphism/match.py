@@ -1,10 +1,10 @@
 """Matching of a child network's layers with its parent's, from the two graphs alone.
 
-symbol   meaning                                                           here
-u        layer of the parent                                               position
-v        layer of the child                                                position
-psi(v)   the layer that v continues; None if v is new                      `Matching.of[v]`
-token    output of a layer, expressed by the parent's layers               u, or (`avg-pool`, token), …
+symbol   meaning                                                       here
+u        layer of the parent                                           position
+v        layer of the child                                            position
+psi(v)   the layer that v continues; None if v is new                  `Matching.of[v]`
+token    output of a layer, expressed by the parent's layers           u, or (`avg-pool`, token), …
 
 A layer continues u if it has u's operation and stride, at least u's units, and at least the inputs
 of u. Pools have no weights and continue nothing: they turn tokens into tokens of pooled images. A

@@ -4,16 +4,16 @@ Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018)
 Shlens: Net2Net (2016). Wei, Wang, Rui, Chen: Network Morphism (2016).
 
     transferred = inherit(parent, weights, child, task.form(protocol))
-    network.load_state_dict(transferred.weights)          # outputs are the parent's, before any training
+    network.load_state_dict(transferred.weights)    # outputs are the parent's before any training
 
-| addition in the child | its initial weights                                                                  |
-|-----------------------|--------------------------------------------------------------------------------------|
-| a layer in between    | the identity; a crelu after activations that may be negative, which keeps both signs |
-| more units in a layer | copies of its units in turn; the next layers divide their weights among the copies   |
-| a residual block      | zeros in its second convolution (with normalisation: in its factor)                  |
-| a further edge        | zeros for the new channels at its end, also after pools: the effective area          |
-| a new path            | drawn from the seed, with zeros where the path ends                                  |
-| a copy of a path      | copies of its layers                                                                 |
+| addition in the child | its initial weights                                                     |
+|-----------------------|-------------------------------------------------------------------------|
+| a layer in between    | the identity; a crelu where values may be negative, to keep both signs  |
+| more units in a layer | copies of its units in turn; the next layers divide the weights of each |
+| a residual block      | zeros in its second convolution (with normalisation: in its factor)     |
+| a further edge        | zeros for the new channels at its end, also after pools                 |
+| a new path            | drawn from the seed, with zeros where the path ends                     |
+| a copy of a path      | copies of its layers                                                    |
 
 The operations need not be known: layers are matched (`archive.trainer.morphism.match`), then
 channels (`archive.trainer.morphism.channels`). Any number of operations is therefore one step, and
@@ -81,8 +81,9 @@ def inherit(
         child: Architecture, in the order of layers that names the result.
         form: Form of both networks.
         seed: Seed of the undetermined weights, and of the shares of copies.
-        noise: Standard deviation, relative to the deviation of a layer's weights, of noise on the weights of
-            copied units and of new layers. The function is then the parent's up to the noise.
+        noise: Standard deviation, relative to the deviation of a layer's weights, of noise on the
+            weights of copied units and of new layers. The function is then the parent's up to the
+            noise.
 
     Raises:
         InvalidArchitectureError: The search finds no way for the child to keep the parent's

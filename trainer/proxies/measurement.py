@@ -1,7 +1,7 @@
 """Measurement of the proxies of networks on a task.
 
     measure = ProxyMeasurement(task, protocol)          # loads one batch of the task
-    measure(architecture)                               # {"synflow": 84.1, ..., "params": 129306.0, "flops": ...}
+    measure(architecture)                               # {"synflow": 84.1, "params": 129306.0, ...}
 
 The network is the one that the default recipe trains, with the initial weights of `SEED`; the batch
 has the first `BATCH` training inputs in an order drawn from `SEED`. A network has one score for

@@ -1,13 +1,13 @@
 """An untrained network with one batch, and the passes that proxies share.
 
-| symbol   | meaning                                                                          | shape       |
-|----------|----------------------------------------------------------------------------------|-------------|
-| B        | inputs of the batch                                                              | scalar      |
-| x, f(x)  | inputs; outputs of the network in training mode                                  | (B, ...)    |
-| L        | loss: cross entropy, or the mean square in a regression; the mean over the batch | scalar      |
-| W_l, G_l | weights of layer l, a matrix or kernel, without offsets; dL / dW_l               |             |
-| h_r      | whether each unit of rectifier r has a positive input, 0 or 1                    | (B, units)  |
-| a, g     | outputs of a convolution or linear layer; dL / da                                | (B, c, ...) |
+| symbol   | meaning                                                            | shape       |
+|----------|--------------------------------------------------------------------|-------------|
+| B        | inputs of the batch                                                | scalar      |
+| x, f(x)  | inputs; outputs of the network in training mode                    | (B, ...)    |
+| L        | mean loss of the batch: cross entropy; mean square in a regression | scalar      |
+| W_l, G_l | weights of layer l, a matrix or kernel, without offsets; dL / dW_l |             |
+| h_r      | whether each unit of rectifier r has a positive input, 0 or 1      | (B, units)  |
+| a, g     | outputs of a convolution or linear layer; dL / da                  | (B, c, ...) |
 
 One forward pass and two backward passes give what the proxies of activations and gradients need. In
 training mode, batch normalisation uses the statistics of the batch, as published values do.
@@ -98,10 +98,7 @@ def name_of(func: Callable[..., Any]) -> str:
 
 
 def by_channel(func: Callable[..., Any], values: Tensor) -> Tensor:
-    """Return inputs or outputs of a convolution or linear layer by position and channel:
-
-    (B, positions, c).
-    """
+    """Return inputs or outputs of a convolution or linear layer as (B, positions, c)."""
     if name_of(func) == "linear":
         return values.reshape(len(values), -1, values.shape[-1])
 

@@ -2,10 +2,10 @@
 
     stdin     one line with a JSON object: what to train (`description`)
     stdout    one JSON object a line:
-              {"step": 1, "metrics": {"valid_accuracy": 0.5}}             an epoch is over
-              {"checkpoint": "epoch-1"}                                   a folder with a whole checkpoint, given away
-              {"result": {"metrics": {…}, "weights": "model.npz"}}        the result; it may be left out
-              {}                                                          a sign of life
+              {"step": 1, "metrics": {"valid_accuracy": 0.5}}         an epoch is over
+              {"checkpoint": "epoch-1"}                               a folder with a checkpoint
+              {"result": {"metrics": {…}, "weights": "model.npz"}}    the result; may be left out
+              {}                                                      a sign of life
     stderr    the log of the trial
 
 The command runs in the scratch folder, and ends with status 0 when it is done. SIGTERM tells it to

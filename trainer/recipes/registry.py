@@ -1,7 +1,7 @@
 """Recipes of this machine by name, and which of them trials may run.
 
     default                         the loop of `archive.trainer.fit`
-    entry points of the group       recipes of installed packages:   resnet-sgd = "some_package.training:fit"
+    entry points of the group       recipes of packages: resnet-sgd = "some_package.training:fit"
       `archive.recipes`               a name of two packages, or of the built-in recipe, is not used
     HOME/recipes.toml               recipes of this machine, written by its user
 
@@ -16,7 +16,8 @@ The file of this machine has a table for each recipe:
     [lstm]
     fit = "my_package.lstm:fit"      a function in an installed module
     [in-fortran]
-    command = ["./train", "--json"]  a program (`archive.trainer.recipes.command`), relative to the file's folder
+    command = ["./train", "--json"]  a program, relative to the file's folder; it is run by
+                                     `archive.trainer.recipes.command`
     data = true                      whether it gets the task's data
 
 It must belong to the trainer's user or to root, without write access for others, because it names
@@ -81,10 +82,12 @@ class RecipeAccess:
         # keep their meaning.
         for source in read(self.home):
             if source.name in registry.names():
-                built_in = source.name == DEFAULT_RECIPE
+                other = f"one of {registry.package(source.name)}"
+                if source.name == DEFAULT_RECIPE:
+                    other = "the built-in one"
+
                 raise SettingsError(
-                    f"the recipe {source.name!r} in {self.home / MACHINE} has the name of "
-                    f"{'the built-in one' if built_in else f'one of {registry.package(source.name)}'}: "
+                    f"the recipe {source.name!r} in {self.home / MACHINE} has the name of {other}: "
                     "choose another name"
                 )
 
