@@ -170,56 +170,48 @@ def _nasbot(name: str, ours: TrainingProtocol) -> TrainingProtocol:
     )
 
 
+_NAVAL = TrainingProtocol(
+    name="naval/1",
+    train=7160,
+    valid=2387,
+    test=2387,
+    split="shuffled",
+    split_seed=0,
+    batch=256,
+    epochs=4,
+    patience=4,
+    optimiser="adamw",
+    learning_rate=5e-3,
+    warmup=0.2,
+    weight_decay=1e-4,
+    normalisation="batch",
+)
+_PROTEIN = replace(
+    _NAVAL,
+    name="protein/1",
+    train=27438,
+    valid=9146,
+    test=9146,
+    epochs=2,
+    patience=2,
+    epoch_steps=40,
+)
+
 NAVAL = _uci(
     "naval",
-    (
-        "decay of a frigate's gas turbine compressor from 16 measurements, 11,934 simulated states "
-        "(UCI)"
-    ),
+    "decay of a frigate's gas turbine compressor from 16 measurements, 11,934 simulated states "
+    "(UCI)",
     16,
-    TrainingProtocol(
-        name="naval/1",
-        train=7160,
-        valid=2387,
-        test=2387,
-        split="shuffled",
-        split_seed=0,
-        batch=256,
-        epochs=4,
-        patience=4,
-        optimiser="adamw",
-        learning_rate=5e-3,
-        warmup=0.2,
-        weight_decay=1e-4,
-        normalisation="batch",
-    ),
+    _NAVAL,
     longer=20,
 )
 
 PROTEIN = _uci(
     "protein",
-    (
-        "how far a decoy of a protein lies from its native fold (RMSD) from 9 properties, 45,730 "
-        "decoys (UCI, CASP)"
-    ),
+    "how far a decoy of a protein lies from its native fold (RMSD) from 9 properties, 45,730 "
+    "decoys (UCI, CASP)",
     9,
-    TrainingProtocol(
-        name="protein/1",
-        train=27438,
-        valid=9146,
-        test=9146,
-        split="shuffled",
-        split_seed=0,
-        batch=256,
-        epochs=2,
-        patience=2,
-        optimiser="adamw",
-        learning_rate=5e-3,
-        warmup=0.2,
-        weight_decay=1e-4,
-        normalisation="batch",
-        epoch_steps=40,
-    ),
+    _PROTEIN,
     longer=12,
 )
 
