@@ -62,7 +62,7 @@ def collect(run: str, machine: str, date: str, commit: str) -> None:
     from dataclasses import replace
 
     from archive import connect, settings
-    from archive.cli.bench.progress import FOLDER
+    from archive.cli.bench.command import FOLDER
     from archive.searches.comparison.plan import ComparisonPlan, contestant, table_problem
     from archive.searches.comparison.regret import traces
     from archive.searches.comparison.standings import standings

@@ -17,12 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.searches.comparison.plan import StudyJob
-from archive.searches.comparison.recommended import (
+from archive.searches.comparison.regret import (
     Recommended,
+    Share,
+    Trace,
+    first_best,
     queries_of,
     recommend_by_seed,
+    regrets,
+    shares,
+    tests,
 )
-from archive.searches.comparison.regret import Share, Trace, first_best, regrets, shares, tests
 
 Floats = NDArray[np.float64]
 

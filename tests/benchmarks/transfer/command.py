@@ -10,7 +10,7 @@ import click
 
 from archive import __version__, runtime
 from archive.benchmarks.measurement import significant
-from archive.cli.bench.progress import bench_settings, finish
+from archive.cli.bench.command import bench_settings, finish
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table

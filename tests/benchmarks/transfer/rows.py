@@ -9,7 +9,7 @@ starts.
 | own    | mean of w - c in standard errors of w, the largest likewise                                 |
 
 With noise the regret is that of the recommended network
-(`archive.searches.comparison.recommended`), not of the luckiest one: a search that finds many
+(`archive.searches.comparison.regret`), not of the luckiest one: a search that finds many
 good networks has more of them to be lucky with.
 
 A warm and a cold start of one seed have the same draws, so that w - c varies less than w where a
@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from archive.agents.transfer.report import read_contributions
 from archive.searches.comparison.plan import StudyJob
-from archive.searches.comparison.recommended import recommend_curve
-from archive.searches.comparison.regret import first_best, regrets, traces
+from archive.searches.comparison.regret import first_best, recommend_curve, regrets, traces
 from archive.searches.comparison.standings import in_standard_errors
 from tests.benchmarks.transfer.plan import TransferPlan
 

@@ -19,13 +19,7 @@ from archive.agents.searcher import Searcher
 from archive.agents.study_setup import open_study
 from archive.architecture import codec
 from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
-from archive.searches.comparison import (
-    plan,
-    recommended,
-    regret,
-    run,
-    standings,
-)
+from archive.searches.comparison import plan, regret, run, standings
 from archive.searches.comparison.plan import table_problem
 from archive.store.records import Result
 from archive.trainer.tasks import tabular
@@ -376,7 +370,7 @@ def test_recommendations_are_told_beside_those_of_the_first(problem, job):
         replace(
             of,
             recommendations={
-                at: {n: recommended.Recommended(*x) for n, x in d.items()} for at, d in one.items()
+                at: {n: regret.Recommended(*x) for n, x in d.items()} for at, d in one.items()
             },
         )
         for one in (mine, theirs)
@@ -541,14 +535,14 @@ def test_the_regret_of_a_recommendation_is_that_of_the_greatest_mean_without_noi
     # mean.
     values = [0.9, 0.8, 0.3, 0.7]
     keys = [first, second, first, second]
-    shown = recommended.recommend_by_seed([(noisy, values, keys)], [1, 4, 9])
+    shown = regret.recommend_by_seed([(noisy, values, keys)], [1, 4, 9])
     assert {at: {seed: one.regret for seed, one in of.items()} for at, of in shown.items()} == {
         1: {job.seed: 50.0},
         4: {job.seed: 25.0},
         9: {},
     }
     assert regret.regrets(noisy, values, keys)[3] == 50.0
-    assert recommended.recommend_by_seed([(job, values, keys)], [1]) == {}
+    assert regret.recommend_by_seed([(job, values, keys)], [1]) == {}
 
 
 def test_a_curve_of_recommendations_has_each_of_the_first_and_every_fifth(job, monkeypatch):
@@ -556,9 +550,9 @@ def test_a_curve_of_recommendations_has_each_of_the_first_and_every_fifth(job, m
 
     def recommendation(*given):
         asked.append(len(given[3]))
-        return recommended.Recommended(float(len(given[3])), None)
+        return regret.Recommended(float(len(given[3])), None)
 
-    monkeypatch.setattr(recommended, "_recommend", recommendation)
-    curve = recommended.recommend_curve(replace(job, budget=14), [0.0] * 12, ["a"] * 12)
+    monkeypatch.setattr(regret, "_recommend", recommendation)
+    curve = regret.recommend_curve(replace(job, budget=14), [0.0] * 12, ["a"] * 12)
     assert asked == [1, 2, 3, 4, 5, 10, 12]
     assert curve.tolist() == [1, 2, 3, 4, 5, 5, 5, 5, 5, 10, 10, 12, 12, 12]
