@@ -100,7 +100,7 @@ def test_samplers_are_those_of_their_names(space):
 def test_listed_networks_are_ranked_by_the_acquisition_of_optuna(names, monkeypatch):
     # Of 64 combinations, some may be listed. The acquisition is recorded when Optuna asks for its
     # maximum.
-    from archive.agents.baselines.listed_gp_sampler import ListedGpSampler
+    from archive.agents.baselines.optuna_samplers import ListedGpSampler
 
     rng = np.random.default_rng(0)
     every = (
