@@ -109,13 +109,8 @@ class History:
         if not suggestions:
             return self
 
-        extended = replace(
-            self,
-            pending=(
-                *self.pending,
-                *(Pending(suggestion.architecture) for suggestion in suggestions),
-            ),
-        )
+        further = [Pending(suggestion.architecture) for suggestion in suggestions]
+        extended = replace(self, pending=(*self.pending, *further))
         # A pending proposal changes no observation, and a pass over a hundred thousand of them
         # takes long.
         for name in OF_OBSERVATIONS:
@@ -264,14 +259,14 @@ def first_of_pool(
         pool = space.initial_pool(rng)
         steps = np.linspace(0, len(pool) - 1, min(n_initial, len(pool))).round().astype(int)
         order = [*steps, *(index for index in range(len(pool)) if index not in steps)]
-        taken = {*history.known, *(architecture.functional_key for architecture in fresh)}
+        taken = {*history.known, *by_key(fresh)}
         new = distinct((pool[index] for index in order), taken)
         if not new:
             break
 
         fresh += new
 
-    return [Suggestion(architecture) for architecture in fresh[: max(count, 0)]]
+    return list(map(Suggestion, fresh[: max(count, 0)]))
 
 
 def distinct(

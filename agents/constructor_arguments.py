@@ -102,11 +102,11 @@ def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str
     grouped = dict(settings)
     for parameter in _parameters(maker):
         if is_dataclass(parameter.default):
-            group = {
-                field.name: grouped.pop(field.name)
-                for field in fields(parameter.default)
-                if field.name in grouped
-            }
+            group = {}
+            for field in fields(parameter.default):
+                if field.name in grouped:
+                    group[field.name] = grouped.pop(field.name)
+
             default: Any = parameter.default
             grouped[parameter.name] = replace(default, **group)
 
@@ -273,11 +273,10 @@ def check_types(make: Callable[..., Any], title: str, settings: Mapping[str, Any
     """
     annotations = _annotations(make)
     for name, value in settings.items():
-        allowed = [part.strip() for part in annotations.get(name, "").split("|")]
-        if all(part in TYPES for part in allowed) and not any(
-            TYPES[part][1](value) for part in allowed
-        ):
-            words = " or ".join(TYPES[part][0] for part in allowed)
+        parts = map(str.strip, annotations.get(name, "").split("|"))
+        allowed = list(map(TYPES.get, parts))
+        if None not in allowed and not any(check(value) for _, check in filter(None, allowed)):
+            words = " or ".join(word for word, _ in filter(None, allowed))
             raise UsageError(f"{name} of {title} must be {words}, got {value!r:.80}")
 
 
@@ -290,10 +289,10 @@ def _annotations(make: Callable[..., Any]) -> dict[str, str]:
         elif parameter.annotation is not Parameter.empty:
             annotations[parameter.name] = parameter.annotation
 
-    return {
-        name: annotation.__name__ if isinstance(annotation, type) else str(annotation)
-        for name, annotation in annotations.items()
-    }
+    for name, annotation in annotations.items():
+        annotations[name] = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+    return annotations
 
 
 def _is_number(value: Any, kind: type) -> bool:

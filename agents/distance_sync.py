@@ -108,16 +108,16 @@ class DistanceSync:
             _fill(stack, new, keys, pairs, values)
             kept = _nearest(pairs, values[0], new) if many else np.arange(len(pairs))
             pairs = [pairs[row] for row in kept]
-            parts = {name: values[part][:, kept].T for name, part in kinds(distance).items()}
-            columns = {
-                name: part[:, 0] if part.shape[1] == 1 else part for name, part in parts.items()
-            }
+            columns: dict[str, NDArray[np.float64]] = {}
+            for name, part in kinds(distance).items():
+                column = values[part][:, kept].T
+                columns[name] = column[:, 0] if column.shape[1] == 1 else column
+
             self._archive.distances.store(pairs, columns)
 
         for gram in grams:
-            gram.remember(
-                [self._networks[key] for key in new], [self._networks[key] for key in keys], stack
-            )
+            first = list(map(self._networks.__getitem__, new))
+            gram.remember(first, list(map(self._networks.__getitem__, keys)), stack)
 
         whole.update(new)
         return len(pairs)
@@ -155,9 +155,14 @@ def _compute(
 ) -> NDArray[np.float64]:
     """Return (c, q) distances."""
     keys = sorted(set(chain.from_iterable(pairs)))
-    row_of = {key: index for index, key in enumerate(keys)}
+    row_of = _positions(keys)
     networks = [distance.prepare(architectures[key]) for key in keys]
-    return distance.pairs(networks, np.array([[row_of[a], row_of[b]] for a, b in pairs], np.int64))
+    rows = list(map(row_of.__getitem__, chain.from_iterable(pairs)))
+    return distance.pairs(networks, np.array(rows, np.int64).reshape(-1, 2))
+
+
+def _positions(keys: Sequence[str]) -> dict[str, int]:
+    return dict(zip(keys, range(len(keys)), strict=True))
 
 
 def _nearest(pairs: Pairs, values: NDArray[np.float64], new: Sequence[str]) -> NDArray[np.int64]:
@@ -183,10 +188,16 @@ def _fill(
     values: NDArray[np.float64],
 ) -> None:
     """Write the (c, q) distances of pairs into their entries of the (c, m, n) block."""
-    row = {key: index for index, key in enumerate(new)}
-    column = {key: index for index, key in enumerate(keys)}
+    row_of = _positions(new)
+    column_of = _positions(keys)
     for a, b in ((0, 1), (1, 0)):
-        entries = [q for q, pair in enumerate(pairs) if pair[a] in row]
-        rows = [row[pairs[q][a]] for q in entries]
-        columns = [column[pairs[q][b]] for q in entries]
+        entries: list[int] = []
+        rows: list[int] = []
+        columns: list[int] = []
+        for position, pair in enumerate(pairs):
+            if pair[a] in row_of:
+                entries.append(position)
+                rows.append(row_of[pair[a]])
+                columns.append(column_of[pair[b]])
+
         stack[:, rows, columns] = values[:, entries]

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,11 @@ def from_choices(
     if network is None:
         raise UsageError(f"the choices make no network of the space {decisions.space.name}")
 
-    own_names = {decision.name for decision in decisions.decisions}
-    return network, {name: value for name, value in named.items() if name not in own_names}
+    hyperparameters = dict(named)
+    for decision in decisions.decisions:
+        hyperparameters.pop(decision.name, None)
+
+    return network, hyperparameters
 
 
 DEEPEST = 5
@@ -146,8 +150,10 @@ class Perceptrons:
                 f"activation must be {ANY} or one of {', '.join(activations)}, got {activation!r}"
             )
 
-        names = {field.name for field in fields(Limits)}
-        config = {name: value for name, value in space.config.items() if name in names}
+        config = dict(space.config)
+        for name in config.keys() - {field.name for field in fields(Limits)}:
+            del config[name]
+
         limits = Limits.of(space.name, config)
         self.space = space
         self.activations = activations if activation == ANY else (activation,)
@@ -162,7 +168,8 @@ class Perceptrons:
             kinds.append(name.rpartition("_")[0] if by_layer else name)
             layers.append(int(name[-1]) if by_layer else 0)
 
-        self._at = {name: column for column, name in enumerate(self.parameters.names)}
+        names = self.parameters.names
+        self._at = dict(zip(names, range(len(names)), strict=True))
         self.kinds = tuple(kinds)
         self._layer = np.array(layers)
         self._own = np.array(
@@ -214,13 +221,11 @@ class Perceptrons:
     def decode(self, codes: Array) -> tuple[Architecture, dict[str, Any]]:
         """Return the network, which may exceed the mass of the space, and its hyperparameters."""
         depth = self.depth(codes)
-        layers = [
-            Layer(
-                str(self._value(codes, f"activation_{layer}")),
-                int(self._value(codes, f"units_{layer}")),
-            )
-            for layer in range(1, depth + 1)
-        ]
+        layers = []
+        for layer in range(1, depth + 1):
+            activation = str(self._value(codes, f"activation_{layer}"))
+            layers.append(Layer(activation, int(self._value(codes, f"units_{layer}"))))
+
         network = chain(self.space.name, [*layers, Layer("linear")])
         if self._value(codes, "training") == PROTOCOL:
             return network, {}
@@ -228,9 +233,9 @@ class Perceptrons:
         places = [*map(str, range(1, depth + 1)), "output"]
         behind = ["input", *map(str, range(1, depth + 1))]
         return network, {
-            "learning_rate": [self._round(codes, f"learning_rate_{suffix}") for suffix in places],
-            "dropout": [self._round(codes, f"dropout_{suffix}") for suffix in behind],
-            "max_norm": [self._round(codes, f"norm_{suffix}") for suffix in places],
+            "learning_rate": self._round_all(codes, "learning_rate", places),
+            "dropout": self._round_all(codes, "dropout", behind),
+            "max_norm": self._round_all(codes, "norm", places),
         }
 
     def depth(self, codes: Array) -> int:
@@ -269,8 +274,11 @@ class Perceptrons:
         """
         yield codes
         # Where all layers have one width, there is nothing to vary.
-        names = [f"units_{layer}" for layer in range(self.depth(codes), 0, -1)]
-        places = [self._at[name] for name in names if name in self._at]
+        places = []
+        for layer in range(self.depth(codes), 0, -1):
+            if (place := self._at.get(f"units_{layer}")) is not None:
+                places.append(place)
+
         for change in range(1, 33):
             for choice in places:
                 units = self.parameters.parameters[choice]
@@ -285,9 +293,8 @@ class Perceptrons:
     def _hidden(self, architecture: Architecture) -> Sequence[Layer] | None:
         """Return the hidden layers of a chain of the domain; None for other networks."""
         last = len(architecture.layers) - 1
-        if architecture.space != self.space.name or architecture.edges != tuple(
-            (u, u + 1) for u in range(last)
-        ):
+        in_a_chain = tuple(pairwise(range(last + 1)))
+        if architecture.space != self.space.name or architecture.edges != in_a_chain:
             return None
 
         hidden = architecture.layers[1:-2]
@@ -330,6 +337,9 @@ class Perceptrons:
     @property
     def _only_units(self) -> int:
         return int(self.space.config["min_units"])
+
+    def _round_all(self, codes: Array, name: str, suffixes: Sequence[str]) -> list[float]:
+        return [self._round(codes, f"{name}_{suffix}") for suffix in suffixes]
 
     def _round(self, codes: Array, name: str) -> float:
         return float(f"{self._value(codes, name):.{_DIGITS}g}")
@@ -374,9 +384,8 @@ def _by_parameter(hyperparameters: Mapping[str, Any], depth: int) -> dict[str, A
             return None
 
         symbol = "norm" if name == "max_norm" else name
-        named |= {
-            f"{symbol}_{suffix}": setting
-            for suffix, setting in zip(behind if name == "dropout" else places, values, strict=True)
-        }
+        suffixes = behind if name == "dropout" else places
+        for suffix, setting in zip(suffixes, values, strict=True):
+            named[f"{symbol}_{suffix}"] = setting
 
     return named

@@ -14,7 +14,7 @@ call are initial.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -83,11 +83,11 @@ def gain(archive: Archive, snapshot: Snapshot) -> Gain | None:
         return None
 
     initial = initial_numbers(archive, snapshot)
-    values = [
-        view.value
-        for view in _complete(snapshot)
-        if view.number in initial and view.value is not None
-    ]
+    values: list[float] = []
+    for view in _complete(snapshot):
+        if view.number in initial and view.value is not None:
+            values.append(view.value)
+
     if not values:
         return None
 
@@ -134,8 +134,12 @@ def _began_warm(archive: Archive, study: str) -> bool:
     rows = archive.query(
         CALLS_OF_AGENTS, {"study": study, "begin": 0, "end": _FIRST}, limit=_FIRST
     ).rows
-    read = ((from_json(basis) or {}).get("observations") for *_, basis in rows)
-    return any(set(observed) - {study} for observed in read if isinstance(observed, Mapping))
+    for *_, basis in rows:
+        observed = (from_json(basis) or {}).get("observations")
+        if isinstance(observed, Mapping) and observed.keys() - {study}:
+            return True
+
+    return False
 
 
 def _first_calls(archive: Archive, snapshot: Snapshot, most: int) -> list[tuple[Any, ...]]:
@@ -161,20 +165,21 @@ def _without_evaluations(basis: str | None) -> bool:
     return sizes is not None and not sizes[0]
 
 
-def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
-    """Return the results of whole trainings that are comparable with the incumbent, a whole one.
+def _complete(snapshot: Snapshot) -> Iterator[ProposalView]:
+    """Yield the results of whole trainings that are comparable with the incumbent, a whole one.
 
     They meet the constraints, and have a value of each objective if the incumbent has.
     """
     study = snapshot.study
     best = snapshot.incumbent
     lacking = best is not None and lacks_objective(study, best)
-    complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
-    return (
-        view
-        for view in complete
-        if not violation_of(study, view) and lacks_objective(study, view) == lacking
-    )
+    for view in snapshot.proposals:
+        if (
+            view.state is State.COMPLETE
+            and not violation_of(study, view)
+            and lacks_objective(study, view) == lacking
+        ):
+            yield view
 
 
 def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, tuple[int, int]]:
@@ -182,12 +187,10 @@ def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, tuple[int, i
     by_agent: dict[str, tuple[int, int]] = {}
     for id_, config in archive.query(AGENTS, {"ids": sorted(agents)}).rows:
         settings: Mapping[str, Any] = from_json(config) or {}
-        sizes = [settings[name] for name in SETTINGS if isinstance(settings.get(name), int)]
-        if sizes:
-            by_agent[id_] = (
-                sizes[0],
-                min(sizes[0], N_DESIGN) if settings.get("proxies") else sizes[0],
-            )
+        for size in map(settings.get, SETTINGS):
+            if isinstance(size, int):
+                by_agent[id_] = (size, min(size, N_DESIGN) if settings.get("proxies") else size)
+                break
 
     return by_agent
 

@@ -112,14 +112,12 @@ def generator(seed: int, history: History, stream: int = 0) -> np.random.Generat
 
 def correlations_of(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
     """Return the estimated correlations with source tasks; empty without estimates."""
-    estimates = [
-        suggestion.task_correlations for suggestion in suggestions if suggestion.task_correlations
-    ]
-    return (
-        {"coupling": {study: round(value, 4) for study, value in estimates[-1].items()}}
-        if estimates
-        else {}
-    )
+    for suggestion in reversed(suggestions):
+        if suggestion.task_correlations:
+            estimates = suggestion.task_correlations.items()
+            return {"coupling": {study: round(value, 4) for study, value in estimates}}
+
+    return {}
 
 
 def observations_of(
@@ -130,10 +128,8 @@ def observations_of(
         return ()
 
     scores = project_scores(evaluations, study.objective)
-    observations = tuple(
-        observation(evaluation, *score)
-        for evaluation, score in zip(evaluations, scores, strict=True)
-    )
+    pairs = zip(evaluations, scores, strict=True)
+    observations = tuple(observation(evaluation, *score) for evaluation, score in pairs)
     goals = goals_of(study, costs)
     constraints = constraints_of(study, costs)
     if goals is None and constraints is None:
@@ -166,10 +162,13 @@ def constraints_of(study: Study, costs: KnownCosts) -> StudyConstraints | None:
 
 def ranges(numbers: Iterable[int]) -> str:
     """Return numbers as text, `"0-19,21"`, in increasing order."""
-    ordered = sorted(set(numbers))
-    runs = [list(run) for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])]
-    ends = [(run[0][1], run[-1][1]) for run in runs]
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
+    texts = []
+    ordered = enumerate(sorted(set(numbers)))
+    for _, pairs in groupby(ordered, lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in pairs]
+        texts.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
+
+    return ",".join(texts)
 
 
 def numbers_in(text: str) -> Iterable[int]:
@@ -211,5 +210,5 @@ def _by_study(evaluations: Sequence[Evaluation]) -> dict[str, str]:
 
 def networks_of(archive: Archive, proposals: Sequence[Proposal]) -> tuple[Architecture, ...]:
     """Return the networks of proposals, in the order of the proposals."""
-    networks = archive.architectures.get_many(proposal.architecture_key for proposal in proposals)
-    return tuple(networks[proposal.architecture_key] for proposal in proposals)
+    keys = [proposal.architecture_key for proposal in proposals]
+    return tuple(map(archive.architectures.get_many(keys).__getitem__, keys))

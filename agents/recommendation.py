@@ -224,22 +224,21 @@ def recommend(
             changed since; None fits a model each time.
     """
     groups = replicates(observations)
-    ranked = [
-        number
-        for number, group in enumerate(groups)
-        if among is None or group[0].architecture.functional_key in among
-    ]
-    if not is_noisy(observations):
-        best = [max(observation.score for observation in groups[number]) for number in ranked]
-        return Recommendations(
-            _rank([groups[number] for number in ranked], np.array(best), np.zeros(len(best))), 0.0
-        )
+    ranked = []
+    for number, group in enumerate(groups):
+        if among is None or group[0].architecture.functional_key in among:
+            ranked.append(number)
 
-    means = np.array([np.mean([observation.score for observation in group]) for group in groups])
+    if not is_noisy(observations):
+        candidates = list(map(groups.__getitem__, ranked))
+        best = np.array([max(_scores(group)) for group in candidates])
+        return Recommendations(_rank(candidates, best, np.zeros(len(best))), 0.0)
+
+    means = np.array([np.mean(_scores(group)) for group in groups])
     # Networks of low mean score are not the best ones, and estimates of a hundred thousand networks
     # take gigabytes.
     ranked = sorted(sorted(ranked, key=lambda number: -means[number])[:MOST])
-    candidates = [groups[number] for number in ranked]
+    candidates = list(map(groups.__getitem__, ranked))
     if len(groups) < LEAST or any(observation.hyperparameters for observation in observations):
         return Recommendations(_rank(candidates, means[ranked], None), None)
 
@@ -274,9 +273,7 @@ def of_study(
     evaluations = archive.studies.history(study.name)
     evaluated, _ = split(evaluations, study)
     observations = [
-        observation(evaluation, evaluation.score)
-        for evaluation in evaluated
-        if _is_whole(evaluation)
+        observation(evaluation, evaluation.score) for evaluation in filter(_is_whole, evaluated)
     ]
     if not is_noisy(observations):
         return None
@@ -323,6 +320,10 @@ def _estimates(
     return Estimates(posterior.mean, posterior.std, _noise(fitted))
 
 
+def _scores(observations: Sequence[Observation]) -> list[float]:
+    return [observation.score for observation in observations]
+
+
 def _fit(
     space: Space, groups: Sequence[Sequence[Observation]], means: Array
 ) -> FittedStackedGP | None:
@@ -343,20 +344,22 @@ def _fit(
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         order = np.concatenate([order[: MOST // 2], others])
 
-    fitted_to = list(chain.from_iterable(groups[number] for number in np.sort(order)))
-    names = [name for name in defaults(space) if is_cheap(name, space)]
-    models = [member_model(name, space) for name in names]
+    fitted_to = list(chain.from_iterable(map(groups.__getitem__, np.sort(order))))
     nugget = has_replicates(fitted_to)
     transform = CompressBelowMedian(noise_of_scores=True)
     members = []
-    for model in models:
+    for name in defaults(space):
+        if not is_cheap(name, space):
+            continue
+
+        model = member_model(name, space)
         if nugget:
             members.append(model.noisy_surrogate(transform))
         else:
             members.append(model.surrogate(transform, NOISE_PRIOR))
 
     stacked = StackedGP(members)
-    scores = np.array([seen.score for seen in fitted_to], np.float64)
+    scores = np.array(_scores(fitted_to), np.float64)
     try:
         return stacked.fit(
             [seen.architecture.functional for seen in fitted_to], scores, np.random.default_rng(0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, groupby, repeat
 from typing import TYPE_CHECKING, Any
 
 from archive.agents import registry
@@ -157,31 +157,33 @@ class StudyReplay:
 
     def _pending(self, numbers: str) -> tuple[Pending, ...]:
         networks = self._networks(numbers)
-        pairs = zip(numbers_in(numbers), networks, strict=True)
-        return tuple(
-            Pending(network, self.proposals[number].hyperparameters) for number, network in pairs
-        )
+        pending = []
+        for number, network in zip(numbers_in(numbers), networks, strict=True):
+            pending.append(Pending(network, self.proposals[number].hyperparameters))
+
+        return tuple(pending)
 
     def _find_evaluations(self, basis: Basis) -> Sequence[Evaluation]:
         """Return the evaluations of a basis, after a check that all its entries exist."""
         named = basis["observations"]
         others = [basis["pending"], basis["failed"]]
-        partial = list(
-            chain.from_iterable(lengths.values() for lengths in basis.get("partial", {}).values())
-        )
+        partial: list[str] = []
+        for lengths in basis.get("partial", {}).values():
+            partial += lengths.values()
+
         # The numbers are counted before they are listed: an imported basis may name more of them
         # than memory holds.
         most = max(len(self._evaluations), len(self.proposals))
         if all(sum(map(count_in, texts)) <= most for texts in (named.values(), others, partial)):
             requested: set[tuple[str | None, int | None]] = set()
             for name, text in named.items():
-                requested.update((name, number) for number in numbers_in(text))
+                requested.update(zip(repeat(name), numbers_in(text)))
 
-            evaluations = [
-                evaluation
-                for evaluation in self._evaluations
-                if (evaluation.study, evaluation.number) in requested
-            ]
+            evaluations = []
+            for evaluation in self._evaluations:
+                if (evaluation.study, evaluation.number) in requested:
+                    evaluations.append(evaluation)
+
             missing = set(chain.from_iterable(map(numbers_in, others))) - self.proposals.keys()
             if not missing and len(evaluations) == len(requested):
                 return evaluations
@@ -197,7 +199,7 @@ class StudyReplay:
         paused: dict[tuple[str, int], int] = {}
         for name, lengths in basis.get("partial", {}).items():
             for epochs, numbers in lengths.items():
-                paused |= {(name, number): int(epochs) for number in numbers_in(numbers)}
+                paused |= dict.fromkeys(zip(repeat(name), numbers_in(numbers)), int(epochs))
 
         names = {str(evaluation.study) for evaluation in evaluations} if paused else ()
         studies = {name: self._archive.studies.get(name) for name in names}
@@ -234,9 +236,7 @@ class StudyReplay:
         return sorted(evaluations, key=lambda evaluation: evaluation.study != self.study.name)
 
     def _networks(self, numbers: str) -> Sequence[Architecture]:
-        return networks_of(
-            self._archive, [self.proposals[number] for number in numbers_in(numbers)]
-        )
+        return networks_of(self._archive, [*map(self.proposals.__getitem__, numbers_in(numbers))])
 
     def _agent(self, id_: str) -> Agent:
         if id_ not in self._agents:

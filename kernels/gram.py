@@ -81,12 +81,8 @@ class Gram(Generic[P]):
             InvalidArchitectureError: The networks are of different spaces.
         """
         with self._lock:
-            rows = [self._look_up_prepared(architecture) for architecture in first]
-            columns = (
-                rows
-                if second is None
-                else [self._look_up_prepared(architecture) for architecture in second]
-            )
+            rows = list(map(self._look_up_prepared, first))
+            columns = rows if second is None else list(map(self._look_up_prepared, second))
             while len(self._networks) > self.max_networks:
                 self._networks.popitem(last=False)
 
@@ -103,12 +99,8 @@ class Gram(Generic[P]):
             stack: (c, m, n), as `distances` returns it; NaN marks an unknown distance.
         """
         with self._lock:
-            i = np.array(
-                [self._look_up_prepared(architecture)[0] for architecture in first], np.int64
-            )
-            j = np.array(
-                [self._look_up_prepared(architecture)[0] for architecture in second], np.int64
-            )
+            i = self._numbers(first)
+            j = self._numbers(second)
             low = np.minimum.outer(i, j)
             high = np.maximum.outer(i, j)
             rows, columns = np.nonzero((low < high) & ~np.isnan(stack).any(axis=0))
@@ -120,6 +112,11 @@ class Gram(Generic[P]):
     def remembered(self) -> tuple[int, int]:
         """Numbers of networks and of pairs in the cache."""
         return len(self._networks), len(self._pairs)
+
+    def _numbers(self, architectures: Sequence[Architecture]) -> Integers:
+        """Return the numbers of networks in the cache, (n,) int64."""
+        numbered = map(self._look_up_prepared, architectures)
+        return np.array([number for number, _ in numbered], np.int64)
 
     def _look_up_prepared(self, architecture: Architecture) -> tuple[int, P]:
         key = architecture.key
@@ -236,9 +233,8 @@ class _Memory:
         values = np.empty((len(self.young.values), len(codes)))
         missing = np.arange(len(codes))
         for generation in (self.young, self.old):
-            position = np.array(
-                [generation.rows.get(codes[q], -1) for q in missing.tolist()], np.int64
-            )
+            rows = generation.rows
+            position = np.array([rows.get(codes[q], -1) for q in missing.tolist()], np.int64)
             values[:, missing[position >= 0]] = generation.values[:, position[position >= 0]]
             missing = missing[position < 0]
 

@@ -107,11 +107,13 @@ class _IdleTime:
         if not leased:
             return
 
-        leases = [
-            f"{proposal.id} of {proposal.worker} until {_clock(proposal.lease_until)}"
-            for proposal in leased[:MOST_NAMED]
-        ]
-        ids = " ".join(proposal.id for proposal in leased[:MOST_NAMED])
+        ids = []
+        leases = []
+        for proposal in leased[:MOST_NAMED]:
+            ids.append(proposal.id)
+            until = _clock(proposal.lease_until)
+            leases.append(f"{proposal.id} of {proposal.worker} until {until}")
+
         _log.warning(
             "the study %r waits for %d leased proposal%s (%s%s); if a process that holds one was "
             "killed, the search "
@@ -121,7 +123,7 @@ class _IdleTime:
             "" if len(leased) == 1 else "s",
             ", ".join(leases),
             ", …" if len(leased) > MOST_NAMED else "",
-            ids,
+            " ".join(ids),
         )
 
 
@@ -222,9 +224,8 @@ def check_result(
             or a known cost is not one number for each network.
     """
     objectives = [objective.name for objective in record.objectives]
-    constrained = [
-        constraint.name for constraint in record.constraints if constraint.name not in objectives
-    ]
+    constrained = [constraint.name for constraint in record.constraints]
+    constrained = [name for name in constrained if name not in objectives]
     known_costs = _compute_costs([*objectives, *constrained], network, costs)
     further = numbers_of(metrics)
     if isinstance(result, Mapping):
@@ -248,7 +249,9 @@ def check_result(
                 f"a result needs a value of each constrained metric; there is none of {name}"
             )
 
-    further |= {name: _agree(name, further.get(name), cost) for name, cost in known_costs.items()}
+    for name, cost in known_costs.items():
+        further[name] = _agree(name, further.get(name), cost)
+
     return {name: further[name] for name in values}, further
 
 

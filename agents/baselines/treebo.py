@@ -95,10 +95,7 @@ class TreeBO(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *keys_of(suggestions)}
-        pending = [
-            *history.pending,
-            *(Pending(suggestion.architecture) for suggestion in suggestions),
-        ]
+        pending = history.with_pending(suggestions).pending
         model = self._learn(history, pending, rng) if len(suggestions) < n else None
         while model is not None and len(suggestions) < n:
             choice = self._choose(model, taken, rng)
@@ -128,23 +125,24 @@ class TreeBO(Agent):
             return None
 
         scores = np.array(values, dtype=np.float64)
-        fantasies = [self._decisions.encode(proposal.architecture) for proposal in pending]
-        fitted = fit(self._features, vectors, scores, rng)
-        return fitted.hallucinate([vector for vector in fantasies if vector is not None])
+        fantasies = []
+        for proposal in pending:
+            vector = self._decisions.encode(proposal.architecture)
+            if vector is not None:
+                fantasies.append(vector)
+
+        return fit(self._features, vectors, scores, rng).hallucinate(fantasies)
 
     def _choose(
         self, model: FittedTree, taken: Collection[str], rng: np.random.Generator
     ) -> tuple[Vector, Suggestion] | None:
         valued = self._predict(model, self._candidates(model, rng), rng)
         # The next leaf follows where the best candidates of one are no members, or known.
-        for leaf in list(dict.fromkeys(vector[: self._decisions.roots] for vector in valued))[
-            :_LEAVES
-        ]:
-            inside = {
-                vector: rank
-                for vector, rank in valued.items()
-                if vector[: self._decisions.roots] == leaf
-            }
+        leaves: dict[Vector, dict[Vector, float]] = {}
+        for vector, rank in valued.items():
+            leaves.setdefault(vector[: self._decisions.roots], {})[vector] = rank
+
+        for inside in list(leaves.values())[:_LEAVES]:
             for vector, rank in list(self._climb(model, inside, rng).items())[:_DECODED]:
                 network = self._decisions.decode(vector)
                 if network is not None and network.functional_key not in taken:
@@ -202,11 +200,13 @@ class TreeBO(Agent):
                 choices = range(len(self._decisions.decisions[d].choices))
                 changes += [(d, choice) for choice in choices if choice != vector[d]]
 
-        pairs = [changes[index] for index in rng.permutation(len(changes))[:_CHANGES]]
-        return [
-            self._decisions.complete((*vector[:d], choice, *vector[d + 1 :]), rng)
-            for d, choice in pairs
-        ]
+        neighbours = []
+        for index in rng.permutation(len(changes))[:_CHANGES]:
+            d, choice = changes[index]
+            changed = (*vector[:d], choice, *vector[d + 1 :])
+            neighbours.append(self._decisions.complete(changed, rng))
+
+        return neighbours
 
     def _predict(
         self, model: FittedTree, vectors: Sequence[Vector], rng: np.random.Generator

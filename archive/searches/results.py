@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import starmap
 from typing import TYPE_CHECKING, Literal
 
 from archive.store.records import sign
@@ -195,10 +196,11 @@ def objective_items(study: Study) -> list[ObjectiveItem]:
 
 def constraint_items(study: Study) -> list[ConstraintItem]:
     """Return the constraints of a study."""
-    return [
-        ConstraintItem(constraint.name, constraint.operator, constraint.bound)
-        for constraint in study.constraints
-    ]
+    items = []
+    for constraint in study.constraints:
+        items.append(ConstraintItem(constraint.name, constraint.operator, constraint.bound))
+
+    return items
 
 
 def nearest_item(snapshot: Snapshot) -> NearestItem | None:
@@ -232,8 +234,7 @@ def unmet(snapshot: Snapshot) -> str | None:
     if not study.constraints or snapshot.incumbent is not None or not results:
         return None
 
-    constraints = [str(constraint) for constraint in study.constraints]
-    return unmet_line(constraints, results, nearest_item(snapshot))
+    return unmet_line([*map(str, study.constraints)], results, nearest_item(snapshot))
 
 
 def unmet_line(constraints: list[str], results: int, nearest: NearestItem | None) -> str:
@@ -323,7 +324,7 @@ def pareto_item(snapshot: Snapshot) -> ParetoItem | None:
     return ParetoItem(
         reference=dict(zip(names, pareto.reference, strict=True)),
         hypervolume=pareto.hypervolume,
-        history=[HypervolumeItem(number, volume) for number, volume in pareto.history],
+        history=list(starmap(HypervolumeItem, pareto.history)),
         left_out=pareto.left_out,
         proposals=proposals,
     )

@@ -97,9 +97,11 @@ class ClaimWatch:
 
     def _found(self, view: ProposalView) -> str:
         statuses = workers.statuses(self._archive.connection)
-        serving = [
-            status for status in statuses if status.alive and status.study in (None, self._study)
-        ]
+        serving = []
+        for status in statuses:
+            if status.alive and status.study in (None, self._study):
+                serving.append(status)
+
         resting = [worker for worker in serving if worker.state == "resting"]
         waiting = f"#{view.number} waits:"
         if not serving:

@@ -61,7 +61,7 @@ def _show_problem(
         "at the end",
         "repeats",
     ]
-    print_table(columns, [_row(row) for row in standings], title=title)
+    print_table(columns, list(map(_row, standings)), title=title)
     print_line()
 
 
@@ -70,7 +70,7 @@ def _show_recommended(problem: str, standings: Sequence[ContestantResult]) -> No
     table = []
     for row in standings:
         recommended = row.recommended
-        regrets = [_format(recommended.get(number)) for number in queries]
+        regrets = map(_format, map(recommended.get, queries))
         table.append([row.contestant, *regrets, row.within and round(row.within, 2)])
 
     title = f"{problem}: noise-free regret of the recommended network, by posterior mean"
@@ -94,7 +94,7 @@ def _show_errors(problem: str, standings: Sequence[ContestantResult]) -> None:
         cells = [row.contestant, *map(_round, row.errors(first).values())]
         if first.recommended:
             recommended = row.recommended_errors(first)
-            cells += [_round(recommended.get(number)) for number in queries]
+            cells += map(_round, map(recommended.get, queries))
 
         rows.append(cells)
 

@@ -189,10 +189,11 @@ class ContestantResult:
         Differences are taken seed by seed. Negative where `first` is ahead; None for fewer than two
         seeds.
         """
-        return {
-            queries: errors_of(first._regrets(queries), self._regrets(queries))
-            for queries in self.queries
-        }
+        errors: dict[int, float | None] = {}
+        for queries in self.queries:
+            errors[queries] = errors_of(first._regrets(queries), self._regrets(queries))
+
+        return errors
 
     def recommended_errors(self, first: ContestantResult) -> dict[int, float | None]:
         """Return the same for the recommended networks; empty without noise."""
@@ -226,9 +227,8 @@ class ContestantResult:
     @property
     def queries_to_best(self) -> float | None:
         """Median over seeds; None where half of them or more never found it."""
-        median = statistics.median(
-            math.inf if queries is None else queries for queries in self.to_best
-        )
+        found = [queries for queries in self.to_best if queries is not None]
+        median = statistics.median([*found, *[math.inf] * self.never])
         return median if math.isfinite(median) else None
 
     @property
@@ -272,7 +272,7 @@ def standings(jobs: Sequence[StudyJob], traces: Sequence[Trace]) -> list[Contest
             group = (job.problem.task, job.problem.protocol, job.contestant.name)
             groups.setdefault(group, []).append((job, trace))
 
-    return [_standing(group) for group in groups.values()]
+    return list(map(_standing, groups.values()))
 
 
 def _standing(studies: Sequence[tuple[StudyJob, Trace]]) -> ContestantResult:
@@ -326,10 +326,7 @@ def _summarise(curves: Floats) -> Floats:
 
 
 def _regrets_by_maker(job: StudyJob, trace: Trace) -> list[tuple[str, float]]:
-    return [
-        (maker, job.problem.regret(value))
-        for maker, value in zip(trace.makers, trace.values, strict=True)
-    ]
+    return list(zip(trace.makers, map(job.problem.regret, trace.values), strict=True))
 
 
 def by_problem(
