@@ -174,8 +174,9 @@ class AskTellStudy:
         """
         seconds = checked_seconds(seconds)
         record = self.record
+        reported = {} if metrics is None else metrics
         values, others = check_result(
-            record, value, metrics or {}, lambda: self._network(told), self.costs
+            record, value, reported, lambda: self._network(told), self.costs
         )
         for name, number in values.items():
             if not math.isfinite(number):
