@@ -185,7 +185,7 @@ def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int
 
 
 def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    networks = [architecture_of(record) for record in records]
+    networks = list(map(architecture_of, records))
     new = {network.key for network in networks} - architectures.known(
         tx, {network.key for network in networks}
     )
@@ -262,23 +262,22 @@ def _settle(node: Mapping[str, Any] | None, record: Record) -> Record:
         return {**record, "properties": kept}
 
     computed = SHAPES["proposal"].computed - {"token", "lease_until"}
-    gone = {
-        name: None for name in node if name not in computed and name not in record["properties"]
-    }
+    gone = dict.fromkeys(node.keys() - computed - record["properties"].keys())
     return {**record, "properties": {**gone, **record["properties"]}}
 
 
 def _replacing(stored: Record | None, record: Record) -> Record:
     """Return a record that removes the stored properties that it lacks."""
-    gone = {} if stored is None else {name: None for name in stored["properties"]}
+    gone = {} if stored is None else dict.fromkeys(stored["properties"])
     return {**record, "properties": {**gone, **record["properties"]}}
 
 
 def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Architecture", {record["of"] for record in records})
-    pairs = [
-        {"of": record["of"], "neighbours": dict.fromkeys(record["to"], True)} for record in records
-    ]
+    pairs = []
+    for record in records:
+        pairs.append({"of": record["of"], "neighbours": dict.fromkeys(record["to"], True)})
+
     stored: dict[str, Record] = {}
     for row in tx.run(statements.PAIRS, rows=pairs):
         entry = stored.setdefault(row["key"], {"of": row["key"], "to": {}})
@@ -315,18 +314,20 @@ def _pairs(stored: Record, record: Record, update: bool) -> Record:
 def _write_proxies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     keys = sorted({record["of"] for record in records})
     lock(tx, "Architecture", keys)
-    stored = {
-        identity("proxies", row): row for row in reading.proxies(reading.asking_within(tx), keys)
-    }
+    stored = {}
+    for row in reading.proxies(reading.asking_within(tx), keys):
+        stored[identity("proxies", row)] = row
+
     changed = list(_merge("proxies", stored, records).values())
     return _run(tx, statements.PROXIES, _at_tasks(tx, changed))
 
 
 def _at_tasks(tx: ManagedTransaction, records: Iterable[Record]) -> list[Record]:
     """Return records with the ids of their tasks, which are created where the archive has none."""
-    rows = [
-        {**record, "task_id": task_id(record["task"], record["protocol"])} for record in records
-    ]
+    rows = []
+    for record in records:
+        rows.append({**record, "task_id": task_id(record["task"], record["protocol"])})
+
     tasks = {}
     for row in rows:
         tasks[row["task_id"]] = {

@@ -119,7 +119,7 @@ def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
     for numbers in batched(sorted(ask(NUMBERS, name=study)[0]["numbers"]), PAGE):
         # By id rather than by number, because ids have an index.
         ids = [proposal_id(study, number) for number in numbers]
-        yield [proposal_of(row) for row in ask(PROPOSALS, ids=ids)]
+        yield list(map(proposal_of, ask(PROPOSALS, ids=ids)))
 
 
 def settle(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str, Any], str | None]:
@@ -247,11 +247,12 @@ def _claim(worker: str, time: int, properties: Mapping[str, Any]) -> list[Any]:
 def _export(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties that a file may contain."""
     computed = SHAPES[kind].computed
-    return {
-        name: value
-        for name, value in properties.items()
-        if name not in computed and value is not None
-    }
+    exported = {}
+    for name, value in properties.items():
+        if name not in computed and value is not None:
+            exported[name] = value
+
+    return exported
 
 
 def _by_id(ask: Ask, query: str, ids: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -9,34 +9,70 @@ some hundred records: tasks first, since a task without a direction takes the di
 and an evaluation together with its proposal, which a trainer of this archive may be completing. A
 killed load has stored whole records; repeating it stores the rest. Loading twice, or files in any
 order, gives the same archive.
+
+Studies may get other names, in their own records and in those that refer to them:
+
+| record     | refers to another study by                                        |
+|------------|-------------------------------------------------------------------|
+| warm_start | its source                                                        |
+| evaluation | `answered_from`, the result of another study that it is a copy of |
+| proposal   | its result, and its basis: the studies that the agent learnt from |
+
+A record that the archive has under the same references keeps them: both copies of its study agree,
+and used the archive's copy of the renamed study. All other records refer to the file's copy.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.errors import UsageError
 from archive.exchange import record_schema as records
-from archive.exchange import renaming
-from archive.exchange.apply import compare, identity, store
+from archive.exchange.apply import compare, existing, identity, store
 from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_schema import Record, text_of
-from archive.exchange.renaming import RenamedRecord
-from archive.store.properties import study_of
+from archive.store.properties import from_json, study_of, to_json
+from archive.store.studies.creation import check_new_name
+from archive.store.studies.deletion import MARK_OF_DELETED
 from archive.values import counted, is_duration
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
+    from archive.exchange.export_queries import Ask
 
 __all__ = ["load", "verify"]
 
 BATCH = 400
 BATCH_BYTES = 2**20
+
+_OWN = {"study": "name", "warm_start": "study", "proposal": "study", "evaluation": "id"}
+"""What names the study that a record belongs to."""
+
+_REFERENCES = {
+    "warm_start": ("source",),
+    "evaluation": ("answered_from",),
+    "proposal": ("result", "based_on"),
+}
+
+
+class RenamedRecord(NamedTuple):
+    """A record of a file under the new names of studies.
+
+    Attributes:
+        kind: Its kind.
+        record: The record.
+        former: Its references to renamed studies under their former names; empty where it belongs
+            to one.
+    """
+
+    kind: str
+    record: Record
+    former: Mapping[str, Any]
 
 
 def load(
@@ -52,8 +88,7 @@ def load(
     Args:
         connection: Connection to the archive.
         path: The file.
-        rename: Name of a study in the file to its name in the archive; see
-            `archive.exchange.renaming`.
+        rename: Name of a study in the file to its name in the archive.
         most_bytes: Limit of the decompressed size.
         notify: Receives a line where the file has seconds that are no duration; they are left out.
 
@@ -66,11 +101,11 @@ def load(
             contradicts itself.
         StudyConflictError: A study or a result in it contradicts the archive. Nothing is stored.
     """
-    names = renaming.check_renames(rename)
+    names = _check_renames(rename)
     ask = asking(connection)
     reader = _Checked(path, names, most_bytes)
     for batch in _batches(reader):
-        compare(ask, renaming.kept(ask, batch))
+        compare(ask, _keep(ask, batch))
 
     reader.check_renamed()
     changed: Counter[str] = Counter()
@@ -78,7 +113,7 @@ def load(
         changed.update(connection.write(partial(store, batch=tasks), alone=True))
 
     for batch in _batches(_Checked(path, names, most_bytes)):
-        records = renaming.kept(ask, batch)
+        records = _keep(ask, batch)
         changed.update(connection.write(partial(store, batch=records), alone=True))
 
     if notify and reader.unmeasured:
@@ -98,7 +133,7 @@ def verify(
     Raises:
         UsageError: The file cannot be loaded, under these names of studies.
     """
-    reader = _Checked(path, renaming.check_renames(rename), most_bytes)
+    reader = _Checked(path, _check_renames(rename), most_bytes)
     for _ in reader:
         pass
 
@@ -143,7 +178,7 @@ class _Checked:
                     self.studies.add(record["name"])
                     self.stored_studies.add(self.names.get(record["name"], record["name"]))
 
-                entry = renaming.rename(kind, record, self.names)
+                entry = _rename_studies(kind, record, self.names)
                 self._check_references(kind, record)
                 self._check_repetition(kind, record)
             except UsageError as error:
@@ -258,3 +293,107 @@ def _batches(checked: _Checked) -> Iterator[list[RenamedRecord]]:
 
     if batch:
         yield batch
+
+
+def _check_renames(rename: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the new names by the former ones.
+
+    Raises:
+        UsageError: Two studies would have one name, or one is no valid name.
+    """
+    names = dict(rename or {})
+    for new in names.values():
+        check_new_name(new)
+
+    if len(set(names.values())) < len(names):
+        raise UsageError(
+            f"two studies cannot have one name, got {', '.join(sorted(names.values()))}"
+        )
+
+    return names
+
+
+def _rename_studies(kind: str, record: Record, names: Mapping[str, str]) -> RenamedRecord:
+    """Replace the names of studies in a record, in place."""
+    allowed = _OWN.get(kind)
+    if not names or allowed is None:
+        return RenamedRecord(kind, record, {})
+
+    before = record[allowed]
+    record[allowed] = _rename(allowed, record[allowed], names)
+    former = {}
+    for name in _REFERENCES.get(kind, ()):
+        holder = _place(record, name)
+        if (value := holder.get(name)) is not None and (
+            new := _rename(name, value, names)
+        ) != value:
+            former[name] = value
+            holder[name] = new
+
+    return RenamedRecord(kind, record, former if record[allowed] == before else {})
+
+
+def _keep(ask: Ask, entries: Sequence[RenamedRecord]) -> list[tuple[str, Record]]:
+    """Return kinds and records, with former references where the archive has them."""
+    stored = {}
+    for kind in {entry.kind for entry in entries if entry.former}:
+        stored[kind] = existing(
+            ask, kind, [entry.record for entry in entries if entry.kind == kind and entry.former]
+        )
+
+    kept: list[tuple[str, Record]] = []
+    for entry in entries:
+        kept.append(
+            (entry.kind, _restore(entry, stored[entry.kind]) if entry.former else entry.record)
+        )
+
+    return kept
+
+
+def _restore(entry: RenamedRecord, stored: Mapping[Any, Record]) -> Record:
+    record = {**entry.record}
+    if "properties" in record:
+        record["properties"] = {**record["properties"]}
+
+    for name, value in entry.former.items():
+        _place(record, name)[name] = value
+
+    recorded = stored.get(identity(entry.kind, record))
+    same = recorded is not None and all(
+        _find_stored(recorded, name) == value for name, value in entry.former.items()
+    )
+    return record if same else entry.record
+
+
+def _find_stored(record: Record, name: str) -> Any:
+    value = _place(record, name).get(name)
+    return value.removesuffix(MARK_OF_DELETED) if name == "answered_from" and value else value
+
+
+def _place(record: Record, name: str) -> Record:
+    """Return the part of a record that has a reference."""
+    holder: Record = record["properties"] if name in ("answered_from", "based_on") else record
+    return holder
+
+
+def _rename(name: str, value: str, names: Mapping[str, str]) -> str:
+    """Return the new value of a property that names studies."""
+    if name == "based_on":
+        return _rename_basis(value, names)
+
+    study, mark, number = value.rpartition("#")
+    if name in ("id", "result", "answered_from"):
+        return f"{names[study]}#{number}" if mark and study in names else value
+
+    return names.get(value, value)
+
+
+def _rename_basis(text: str, names: Mapping[str, str]) -> str:
+    basis = from_json(text)
+    changed = False
+    for entry in ("observations", "partial", "coupling"):
+        if isinstance(by_study := basis.get(entry), dict) and not names.keys().isdisjoint(by_study):
+            basis[entry] = {names.get(study, study): value for study, value in by_study.items()}
+            changed = True
+
+    return to_json(basis) if changed else text

@@ -142,9 +142,10 @@ def salvage(
         copy.rename(private.database)
         with data_files.under_repair(private):
             outcome = _mend(private_settings, copy)
-            left_out = [
-                f"{number} of the records {name}" for name, number in outcome.removed.items()
-            ]
+            left_out = []
+            for name, number in outcome.removed.items():
+                left_out.append(f"{number} of the records {name}")
+
             for id_ in outcome.without_result:
                 left_out.append(f"result of the proposal {id_}, which is dumped as waiting")
 
@@ -186,11 +187,11 @@ def _mend(settings: Settings, copy: Path) -> RepairOutcome:
             unbuilt.append(first_line(error))
 
         after = sql.counts(settings)
-        removed = {
-            name: number - after.get(name, 0)
-            for name, number in before.items()
-            if number > after.get(name, 0)
-        }
+        removed = {}
+        for name, number in before.items():
+            if number > after.get(name, 0):
+                removed[name] = number - after.get(name, 0)
+
         without_result = [row["id"] for row in reading.asking(connection)(WITHOUT_RESULT)]
         remaining = [*unbuilt, *upkeep.find_faults(connection)]
 

@@ -214,7 +214,7 @@ def to_parquet(rows: Sequence[FlatRow]) -> bytes:
 
 def of_one_type(rows: Sequence[FlatRow]) -> list[FlatRow]:
     """Return rows with columns of numbers, text or booleans; other columns become JSON."""
-    typed = [dict(row) for row in rows]
+    typed = list(map(dict, rows))
     for name in typed[0] if typed else ():
         if not _is_of_one_type([row[name] for row in rows]):
             for row in typed:

@@ -115,7 +115,7 @@ def is_basis(value: Any) -> bool:
     basis = json.loads(value)
     observed = basis.get("observations")
     partial = basis.get("partial", {})
-    if not is_map(partial) or not all(is_map(lengths) for lengths in partial.values()):
+    if not is_map(partial) or not all(map(is_map, partial.values())):
         return False
 
     for lengths in partial.values():
@@ -142,7 +142,7 @@ def is_basis(value: Any) -> bool:
 
 def _are_numbers(texts: list[str]) -> bool:
     """Return whether each string lists ranges of numbers, with a bounded total count."""
-    if not all(_RANGES.fullmatch(text) for text in texts):
+    if not all(map(_RANGES.fullmatch, texts)):
         return False
 
     ends = []
@@ -178,9 +178,7 @@ def is_key(value: Any) -> bool:
 def is_property(value: Any) -> bool:
     """Whether both servers can store a value as a property."""
     if isinstance(value, list):
-        return any(
-            all(check(item) for item in value) for check in (is_whole, is_real, is_text, is_truth)
-        )
+        return any(all(map(check, value)) for check in (is_whole, is_real, is_text, is_truth))
 
     return is_real(value) or is_text(value) or is_truth(value)
 
@@ -192,17 +190,17 @@ def is_truth(value: Any) -> bool:
 
 def is_reals(value: Any) -> bool:
     """Whether a value is a list of numbers."""
-    return isinstance(value, list) and all(is_real(item) for item in value)
+    return isinstance(value, list) and all(map(is_real, value))
 
 
 def is_wholes(value: Any) -> bool:
     """Whether a value is a list of whole numbers."""
-    return isinstance(value, list) and all(is_whole(item) for item in value)
+    return isinstance(value, list) and all(map(is_whole, value))
 
 
 def is_texts(value: Any) -> bool:
     """Whether a value is a list of texts."""
-    return isinstance(value, list) and all(is_text(item) for item in value)
+    return isinstance(value, list) and all(map(is_text, value))
 
 
 def is_claims(value: Any) -> bool:

@@ -98,7 +98,11 @@ def get(name: str) -> SavedQuery:
     text = (files("archive.queries") / f"{name}.cypher").read_text(encoding="utf-8")
     head = list(takewhile(lambda line: line.startswith("//"), text.splitlines()))
     summary = " ".join(line.removeprefix("// ") for line in head if not line.startswith("// $"))
-    parameters = [_parameter(line) for line in head if line.startswith("// $")]
+    parameters = []
+    for line in head:
+        if line.startswith("// $"):
+            parameters.append(_parameter(line))
+
     return SavedQuery(name, summary, {parameter.name: parameter for parameter in parameters}, text)
 
 

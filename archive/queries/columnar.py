@@ -292,7 +292,11 @@ def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[A
     durations = connection.read(
         lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))}
     )
-    saved = [durations[source] for source in answers if durations.get(source) is not None]
+    saved = []
+    for source in answers:
+        if durations.get(source) is not None:
+            saved.append(durations[source])
+
     several = sum(count > 1 for count in studies.values())
     answered = sum(source in durations for source in answers)
     again = sum(count - 1 for count in trainings.values())

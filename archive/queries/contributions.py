@@ -99,9 +99,11 @@ def _observations(based_on: str | None) -> dict[str, Any]:
 
 def _best(entry: _Used, recorded: Mapping[tuple[str, int], _Point]) -> float | None:
     points = [recorded[point] for point in entry.points]
-    values = [
-        point.value for point in points if point.value is not None and not math.isnan(point.value)
-    ]
+    values = []
+    for point in points:
+        if point.value is not None and not math.isnan(point.value):
+            values.append(point.value)
+
     directions = {point.direction for point in points}
     if len(directions) > 1:
         return None

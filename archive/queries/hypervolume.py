@@ -93,11 +93,11 @@ def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> 
 
     worst = scores.min(axis=0) if point is None else signs * point
     stages = [(key, _scores(study, view, signs)) for key, view in means]
-    reached = [
-        (view.number, volume)
-        for view, volume in zip(complete, volumes(stages, worst), strict=True)
-        if volume is not None
-    ]
+    reached = []
+    for view, volume in zip(complete, volumes(stages, worst), strict=True):
+        if volume is not None:
+            reached.append((view.number, volume))
+
     front = front_of(scores)
     return ParetoSet(
         objectives,
@@ -161,11 +161,11 @@ def volumes(
         if index in front:
             # Points that it dominated may belong to the front now. Without it, the front would stay
             # as it is.
-            front = [
-                other
-                for other in np.flatnonzero(nondominated(rows)).tolist()
-                if np.isfinite(rows[other]).all()
-            ]
+            front = []
+            for other in np.flatnonzero(nondominated(rows)).tolist():
+                if np.isfinite(rows[other]).all():
+                    front.append(other)
+
             volume = hypervolume(rows[front], reference)
         elif row is not None and not (rows[front] >= row).all(axis=1).any():
             front = [*np.compress(~(rows[front] <= row).all(axis=1), front).tolist(), index]
@@ -200,7 +200,10 @@ def history(scores: Array, reference: Array) -> Array:
     for position, row in enumerate(scores):
         stages.append((position, row if np.isfinite(row).all() else None))
 
-    reached = [0.0 if volume is None else volume for volume in volumes(stages, reference)]
+    reached = []
+    for volume in volumes(stages, reference):
+        reached.append(0.0 if volume is None else volume)
+
     return np.maximum.accumulate(np.array(reached, np.float64))
 
 

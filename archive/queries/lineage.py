@@ -71,15 +71,17 @@ def lineage(
         return None
 
     path = _longest(connection, study.name, best, deadline)
-    steps = [
-        {
-            "step": position,
-            "key": key,
-            "parent": path[position - 1][0] if position else None,
-            "operations": operations,
-        }
-        for position, (key, operations) in enumerate(path)
-    ]
+    steps = []
+    for position, (key, operations) in enumerate(path):
+        steps.append(
+            {
+                "step": position,
+                "key": key,
+                "parent": path[position - 1][0] if position else None,
+                "operations": operations,
+            }
+        )
+
     return _run(
         connection,
         STEPS + catalogue.get("lineage").after("steps"),

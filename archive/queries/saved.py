@@ -141,15 +141,16 @@ def _values(name: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return all parameters of a query with their values or defaults."""
     set_values = dict(parameters or {})
     catalogue.check(name, set_values)
-    values = {
-        parameter.name: set_values.get(parameter.name, parameter.default)
-        for parameter in catalogue.get(name).parameters.values()
-    }
+    values = {}
+    for parameter in catalogue.get(name).parameters.values():
+        values[parameter.name] = set_values.get(parameter.name, parameter.default)
+
     # The name of a study may be 7, which the command line parses as a number.
-    return {
-        key: str(value) if key in _NAMES and value is not None else value
-        for key, value in values.items()
-    }
+    converted = {}
+    for key, value in values.items():
+        converted[key] = str(value) if key in _NAMES and value is not None else value
+
+    return converted
 
 
 def _check_names(connection: Connection, values: Mapping[str, Any]) -> None:

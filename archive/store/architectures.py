@@ -329,10 +329,10 @@ def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]
     named = sorted(
         (parent, child, list(operations)) for parent, child, operations in morphs if parent != child
     )
-    rows = [
-        {"parent": parent, "child": child, "operations": operations}
-        for parent, child, operations in named
-    ]
+    rows = []
+    for parent, child, operations in named:
+        rows.append({"parent": parent, "child": child, "operations": operations})
+
     if rows:
         lock(tx, "Architecture", {parent for parent, _, _ in named})
         tx.run(MORPH, rows=rows).consume()
@@ -355,21 +355,21 @@ def _row(architecture: Architecture) -> Row:
             {"index": index, "op": layer.op, "units": layer.units, "stride": layer.stride}
             for index, layer in enumerate(architecture.layers)
         ],
-        "edges": [list(edge) for edge in architecture.edges],
+        "edges": list(map(list, architecture.edges)),
     }
 
 
 def _row_with_attributes(architecture: Architecture) -> Row:
     """Return the row of a network whose layers have attributes, and whose edges have arguments."""
     whole = _row(architecture)
-    layers = [
-        {**row, **_properties(layer)}
-        for row, layer in zip(whole["layers"], architecture.layers, strict=True)
-    ]
-    edges = [
-        {"tail": tail, "head": head, "arguments": list(used)}
-        for (tail, head), used in zip(architecture.edges, architecture.arguments, strict=True)
-    ]
+    layers = []
+    for row, layer in zip(whole["layers"], architecture.layers, strict=True):
+        layers.append({**row, **_properties(layer)})
+
+    edges = []
+    for (tail, head), used in zip(architecture.edges, architecture.arguments, strict=True):
+        edges.append({"tail": tail, "head": head, "arguments": list(used)})
+
     return {**whole, "layers": layers, "edges": edges}
 
 

@@ -211,9 +211,10 @@ def _write(tx: ManagedTransaction, rows: Mapping[Pair, Mapping[str, Any]]) -> No
     keys = sorted({a for a, _ in rows})
     lock(tx, "Architecture", keys)
     neighbours = dict.fromkeys((b for _, b in rows), True)
-    existing = {
-        (row["key"], row["other"]) for row in tx.run(PRESENT, keys=keys, neighbours=neighbours)
-    }
+    existing = set()
+    for row in tx.run(PRESENT, keys=keys, neighbours=neighbours):
+        existing.add((row["key"], row["other"]))
+
     written = _put(tx, CREATE, {pair: row for pair, row in rows.items() if pair not in existing})
     written += _put(tx, UPDATE, {pair: row for pair, row in rows.items() if pair in existing})
     if written < len(rows):

@@ -191,16 +191,18 @@ class Evaluations:
 
         networks = self._architectures.get_many(row["architecture"] for row in [*rows, *others])
         evaluations = _evaluations(rows, networks)
-        unfinished = [
-            UnfinishedProposal(
-                number=row["number"],
-                architecture=networks[row["architecture"]],
-                hyperparameters=from_json(row["hyperparameters"]),
-                failed=row["state"] == State.FAILED,
-            )
-            for row in others
-            if row["architecture"] in networks
-        ]
+        unfinished = []
+        for row in others:
+            if row["architecture"] in networks:
+                unfinished.append(
+                    UnfinishedProposal(
+                        number=row["number"],
+                        architecture=networks[row["architecture"]],
+                        hyperparameters=from_json(row["hyperparameters"]),
+                        failed=row["state"] == State.FAILED,
+                    )
+                )
+
         return StudyHistory(
             sorted(evaluations, key=lambda evaluation: evaluation.study != name),
             [proposal for proposal in unfinished if not proposal.failed],
@@ -295,10 +297,12 @@ class Evaluations:
             partial(_task, id_=node_id, name=task, protocol=protocol, direction=direction)
         )
         for part in batched(rows, BATCH):
-            table = [
-                {"id": id_, "architecture": key, "properties": result_properties(result)}
-                for id_, key, result in sorted(part, key=lambda row: row[0])
-            ]
+            table = []
+            for id_, key, result in sorted(part, key=lambda row: row[0]):
+                table.append(
+                    {"id": id_, "architecture": key, "properties": result_properties(result)}
+                )
+
             for rows_of_part in messages.parts(table):
                 self._connection.write(
                     partial(_import, task=node_id, rows=rows_of_part), alone=True
@@ -317,11 +321,12 @@ def _evaluations(
 ) -> list[Evaluation]:
     # A user may have deleted the network of an evaluation by Cypher; such an evaluation is left
     # out.
-    return [
-        evaluation_from(row, networks[row["architecture"]])
-        for row in rows
-        if row["architecture"] in networks
-    ]
+    evaluations = []
+    for row in rows:
+        if row["architecture"] in networks:
+            evaluations.append(evaluation_from(row, networks[row["architecture"]]))
+
+    return evaluations
 
 
 def _with_sources(tx: ManagedTransaction, name: str, columns: Sequence[str]) -> list[StudyResults]:

@@ -161,8 +161,10 @@ def add_costs(tx: ManagedTransaction, rows: Sequence[Mapping[str, Any]]) -> None
     Raises:
         UsageError: One is no whole number from 0 to 2^63 - 1.
     """
-    checked = [
-        {**row, **{name: checked_size(name, row[name]) for name in ("params", "flops")}}
-        for row in rows
-    ]
+    checked = []
+    for row in rows:
+        checked.append(
+            {**row, **{name: checked_size(name, row[name]) for name in ("params", "flops")}}
+        )
+
     tx.run(SET_COSTS, rows=checked).consume()

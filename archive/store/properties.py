@@ -138,17 +138,19 @@ def curve_properties(curve: Curve, begin: int = 0) -> dict[str, list[float] | li
     Raises:
         UsageError: The lists differ in length.
     """
-    lengths = {len(values) for values in curve.values()}
+    lengths = set(map(len, curve.values()))
     if len(lengths) > 1:
         described = ", ".join(f"{name} {len(values)}" for name, values in sorted(curve.items()))
         raise UsageError(f"the lists of a curve must have one length, got {described}")
 
     count = lengths.pop() if lengths else 0
-    epochs = [int(epoch) for epoch in curve.get(EPOCH, range(1, count + 1))[begin:]]
+    epochs = list(map(int, curve.get(EPOCH, range(1, count + 1))[begin:]))
     # A list that mixes integers and floats cannot be stored on Neo4j, nor one that holds a null.
-    lists = {
-        CURVE + name: _floats(values[begin:]) for name, values in curve.items() if name != EPOCH
-    }
+    lists = {}
+    for name, values in curve.items():
+        if name != EPOCH:
+            lists[CURVE + name] = _floats(values[begin:])
+
     return {CURVE + EPOCH: epochs, **lists} if count else {}
 
 
@@ -189,11 +191,12 @@ def result_properties(result: Result) -> dict[str, Any]:
 
 def with_prefix(prefix: str, properties: Row) -> dict[str, Any]:
     """Return the properties whose names begin with a prefix, without it, sorted by name."""
-    return {
-        name[len(prefix) :]: properties[name]
-        for name in sorted(properties)
-        if name.startswith(prefix)
-    }
+    named = {}
+    for name in sorted(properties):
+        if name.startswith(prefix):
+            named[name[len(prefix) :]] = properties[name]
+
+    return named
 
 
 def study_from(row: Row) -> Study:
@@ -316,7 +319,11 @@ def _epochs(result: Result, curve: Row) -> int | None:
 
 
 def _floats(values: Sequence[float | None]) -> list[float]:
-    return [math.nan if value is None else float(value) for value in values]
+    floats = []
+    for value in values:
+        floats.append(math.nan if value is None else float(value))
+
+    return floats
 
 
 def _plain(value: Any) -> Any:

@@ -254,7 +254,7 @@ class ProxyScores:
         scores = {row["key"]: _scores(row["properties"]) for row in by_function.values()}
         names = tuple(sorted({*chain.from_iterable(scores.values())}))
         values = np.array(
-            [[by_name.get(name) for name in names] for by_name in scores.values()], np.float64
+            [list(map(by_name.get, names)) for by_name in scores.values()], np.float64
         )
         networks = self._architectures.get_many(scores)
         until = max(int(row["properties"].get("created", 0)) for row in rows)
@@ -275,11 +275,11 @@ def _properties(scores: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _scores(properties: Mapping[str, Any]) -> dict[str, float | None]:
-    finite = {
-        name.removeprefix(PROXY): value
-        for name, value in properties.items()
-        if name.startswith(PROXY)
-    }
+    finite = {}
+    for name, value in properties.items():
+        if name.startswith(PROXY):
+            finite[name.removeprefix(PROXY)] = value
+
     return {**finite, **dict.fromkeys(properties.get("undefined") or ())}
 
 

@@ -62,16 +62,20 @@ def _mean_of(group: Sequence[ProposalView]) -> ProposalView:
         return group[0]
 
     names = dict.fromkeys(chain.from_iterable(view.metrics for view in group))
-    metrics = {
-        name: _mean([view.metrics[name] for view in group if name in view.metrics])
-        for name in names
-    }
+    metrics = {}
+    for name in names:
+        metrics[name] = _mean([view.metrics[name] for view in group if name in view.metrics])
+
     values = [view.value for view in group if view.value is not None]
     return replace(group[0], value=_mean(values) if values else None, metrics=metrics)
 
 
 def _mean(values: Sequence[float]) -> float:
-    finite = [value for value in values if math.isfinite(value)]
+    finite = []
+    for value in values:
+        if math.isfinite(value):
+            finite.append(value)
+
     if len({*finite}) < 2:
         return finite[0] if finite else values[0]
 
@@ -109,7 +113,11 @@ def scored(study: Study, means: Iterable[ProposalView]) -> tuple[list[ProposalVi
 def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[float, ...] | None:
     """Return the values of all objectives of a proposal; None if one is unknown or not finite."""
     values = [view.value, *(view.metrics.get(objective.name) for objective in objectives[1:])]
-    finite = [float(value) for value in values if value is not None and math.isfinite(value)]
+    finite = []
+    for value in values:
+        if value is not None and math.isfinite(value):
+            finite.append(float(value))
+
     return tuple(finite) if len(finite) == len(values) else None
 
 

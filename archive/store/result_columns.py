@@ -199,7 +199,7 @@ def motifs(network: Architecture) -> list[str]:
                     if past := ways.get(after):
                         skips |= {(ops[first], ops[second], name) for name in past}
 
-    return sorted(">".join(names) for names in skips)
+    return sorted(map(">".join, skips))
 
 
 def parts(text: str) -> list[str]:
@@ -209,10 +209,12 @@ def parts(text: str) -> list[str]:
 
 def feasible(constraints: Iterable[Constraint], columns: Columns) -> list[bool]:
     """Return whether each result meets constraints; the columns of their metrics must be there."""
-    read_metrics = [
-        [constraint.violation(value) == 0.0 for value in columns[METRIC + constraint.name]]
-        for constraint in constraints
-    ]
+    read_metrics = []
+    for constraint in constraints:
+        read_metrics.append(
+            [constraint.violation(value) == 0.0 for value in columns[METRIC + constraint.name]]
+        )
+
     return (
         list(map(all, zip(*read_metrics, strict=True)))
         if read_metrics

@@ -280,11 +280,11 @@ def _await_indexes(
     Not `db.awaitIndexes`, which waits for all of the database: where another process drops one
     meanwhile, it waits for that until the time is up.
     """
-    names = [
-        name
-        for name, labels, keys in transaction.run(_UNFINISHED).values()
-        if (*labels, *keys) in indexed
-    ]
+    names = []
+    for name, labels, keys in transaction.run(_UNFINISHED).values():
+        if (*labels, *keys) in indexed:
+            names.append(name)
+
     for name in names:
         transaction.run("CALL db.awaitIndex($name, 120)", name=name).consume()
 
@@ -344,10 +344,10 @@ def _rename_batch(tx: ManagedTransaction, old: str, new: str, key: str) -> int:
     tx.run(
         f"{seek} MERGE (m:{new} {{{key}: id}}) ON CREATE SET m += properties(n)", ids=ids
     ).consume()
-    types = [
-        row["type"]
-        for row in tx.run(f"{seek} MATCH (n)-[r]-() RETURN DISTINCT type(r) AS type", ids=ids)
-    ]
+    types = []
+    for row in tx.run(f"{seek} MATCH (n)-[r]-() RETURN DISTINCT type(r) AS type", ids=ids):
+        types.append(row["type"])
+
     for name in types:
         # A type cannot be a parameter. A relationship between two renamed nodes is copied once for
         # each end, and its copies at old nodes are deleted with them.

@@ -206,11 +206,11 @@ class SnapshotFollower:
         expected = range(free) if reading.whole else reading.asked
         absent = set(expected) - views.keys()
         gone = (self._views.keys() if reading.whole else self._views.keys() & absent) - views.keys()
-        opened = {
-            number
-            for number, view in views.items()
-            if not self._is_final(view, reading.about["now"])
-        }
+        opened = set()
+        for number, view in views.items():
+            if not self._is_final(view, reading.about["now"]):
+                opened.add(number)
+
         self._unsettled = opened | (absent - self._absent - gone)
         self._absent = absent
         changes = [(self._views.get(number), views[number]) for number in sorted(views)]

@@ -162,12 +162,16 @@ class Snapshot:
 
         None without results.
         """
-        existing = [
-            (violation_of(self.study, view), view)
-            for view in self.proposals
-            if view.value is not None
-        ]
-        finite = [pair for pair in existing if math.isfinite(pair[0])]
+        existing = []
+        for view in self.proposals:
+            if view.value is not None:
+                existing.append((violation_of(self.study, view), view))
+
+        finite = []
+        for pair in existing:
+            if math.isfinite(pair[0]):
+                finite.append(pair)
+
         return min(finite, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
@@ -271,7 +275,12 @@ def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
 
 
 def _with_number(views: Iterable[ProposalView]) -> list[ProposalView]:
-    return [view for view in views if view.value is not None and math.isfinite(view.value)]
+    numbered = []
+    for view in views:
+        if view.value is not None and math.isfinite(view.value):
+            numbered.append(view)
+
+    return numbered
 
 
 def _rank(study: Study, view: ProposalView) -> tuple[float, bool, bool, float, int]:
@@ -287,7 +296,11 @@ def _comparable(study: Study, views: Sequence[ProposalView]) -> list[ProposalVie
     Partial results are included only if there are no whole ones, with which they are not
     comparable.
     """
-    met = [view for view in _with_number(views) if not violation_of(study, view)]
+    met = []
+    for view in _with_number(views):
+        if not violation_of(study, view):
+            met.append(view)
+
     return [view for view in met if view.state is State.COMPLETE] or met
 
 

@@ -156,9 +156,11 @@ class Retention:
 
         def work(tx: ManagedTransaction) -> list[str]:
             lock(tx, "Weights", uris)
-            free = {
-                holding.weights.uri for holding in _holdings(tx, policy, "") if not holding.reason
-            }
+            free = set()
+            for holding in _holdings(tx, policy, ""):
+                if not holding.reason:
+                    free.add(holding.weights.uri)
+
             removed = sorted(free & {*uris})
             tx.run(FORGET, uris=removed).consume()
             return removed

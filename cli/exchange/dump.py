@@ -170,7 +170,7 @@ def load(
     any order, gives the same archive. A study that has continued in two copies is refused; --rename
     loads it under another name.
     """
-    names = dict(_renaming(text) for text in renames)
+    names = dict(map(_renaming, renames))
     if file != STREAM and not _is_pipe(file):
         _load(ctx, file, names, check, as_json)
         return

@@ -158,7 +158,7 @@ def model(
     from archive.trainer.intake.models import import_model
 
     target, result = _results(_complete(ctx, options), reference)
-    shapes = [read_input(text) for text in inputs]
+    shapes = list(map(read_input, inputs))
     made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
     imported = import_model(made, shapes, fold=options["fold"])
     if target is not None and result is None:
@@ -192,7 +192,7 @@ def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **opti
 
     target, result = _results(_complete(ctx, options), file.name)
     model = files.read(file)
-    shapes, batch = ([read_input(text) for text in inputs], None) if inputs else files.inputs(model)
+    shapes, batch = (list(map(read_input, inputs)), None) if inputs else files.inputs(model)
     imported = import_model(OnnxModule(model, batch), shapes, fold=options["fold"])
     if target is not None and result is None:
         _check_trainable(imported, target)

@@ -176,7 +176,7 @@ def proxies(
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.tabular import TabularTask
 
-    tasks = [registry.get(name) for name in names]
+    tasks = list(map(registry.get, names))
     proxy_tasks = []
     for task in tasks:
         decisions = _decisions(task)

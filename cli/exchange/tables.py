@@ -72,24 +72,26 @@ def list_tables(as_json: bool) -> None:
     from archive.exchange.releases.tables import RELEASES
     from archive.spaces.tables import reader
 
-    tables = [
-        BuiltInTable(
-            table=name,
-            tasks=_tasks(name),
-            file=_file(name),
-            source=reader.NAMED[name].source,
-            releases=list(release.files),
+    tables = []
+    for name, release in RELEASES.items():
+        tables.append(
+            BuiltInTable(
+                table=name,
+                tasks=_tasks(name),
+                file=_file(name),
+                source=reader.NAMED[name].source,
+                releases=list(release.files),
+            )
         )
-        for name, release in RELEASES.items()
-    ]
+
     if as_json:
         print_json(BuiltInTables(tables))
         return
 
-    rows = [
-        (table.table, ", ".join(table.tasks), table.file, " or ".join(table.releases))
-        for table in tables
-    ]
+    rows = []
+    for table in tables:
+        rows.append((table.table, ", ".join(table.tasks), table.file, " or ".join(table.releases)))
+
     print_table(("table", "tasks", "file", "made of"), rows)
     if any(table.file is None for table in tables):
         print_message(
@@ -153,9 +155,12 @@ def _tasks(table: str) -> list[str]:
     from archive.trainer.tasks.tabular import TabularTask
 
     tasks = map(registry.get, registry.names())
-    return [
-        task.name for task in tasks if isinstance(task, TabularTask) and task.reference == table
-    ]
+    names = []
+    for task in tasks:
+        if isinstance(task, TabularTask) and task.reference == table:
+            names.append(task.name)
+
+    return names
 
 
 def _file(table: str) -> str | None:

@@ -293,7 +293,7 @@ def _print(study: Study, items: Sequence[BestItem]) -> None:
             row += [item.expected.mean, interval(item.expected), item.expected.evaluations]
 
         row.append(item.value)
-        row += [item.metrics.get(name) for name in tests]
+        row += list(map(item.metrics.get, tests))
         row += [_cost(item.metrics.get(name)) for name in costs]
         row += [item.epochs, item.seconds]
         if with_weights:

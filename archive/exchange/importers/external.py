@@ -164,9 +164,10 @@ def external_results(task: TableSource, protocol: str) -> Iterator[ExternalResul
         protocol: Name of the training protocol.
     """
     table = task.table
-    columns = {
-        name: table.costs(name) if is_cost(name) else table.column(name) for name in table.columns
-    }
+    columns = {}
+    for name in table.columns:
+        columns[name] = table.costs(name) if is_cost(name) else table.column(name)
+
     for index, network in enumerate(table.architectures):
         try:
             result = task.answer(network, protocol)

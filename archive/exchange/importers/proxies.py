@@ -69,7 +69,7 @@ def import_proxies(
     if not columns:
         raise UsageError(f"{file} has no column of scores")
 
-    scores = np.stack([table.column(name) for name in columns], axis=1)
+    scores = np.stack(list(map(table.column, columns)), axis=1)
     source = f"{file.name}@{table.sha256[:12]}"
     # Faults of all tasks come before anything is stored.
     of_tasks = [(task, _networks(file, table, task.name, task.settings)) for task in tasks]

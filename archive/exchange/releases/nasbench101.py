@@ -74,7 +74,7 @@ class CellTraining(NamedTuple):
         n = len(self.labels)
         matrix = []
         for index in range(0, n * n, n):
-            matrix.append([int(digit) for digit in self.adjacency[index : index + n]])
+            matrix.append(list(map(int, self.adjacency[index : index + n])))
 
         try:
             return codec.from_nasbench101(matrix, self.labels)
@@ -246,7 +246,7 @@ def _table() -> tuple[int, ...]:
 
         return value
 
-    return tuple(entry(byte) for byte in range(256))
+    return tuple(map(entry, range(256)))
 
 
 @cache

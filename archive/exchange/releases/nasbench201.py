@@ -77,11 +77,12 @@ def read(path: Path) -> Iterable[CellTrainings]:
 
 def results(trainings: Mapping[str, Any], dataset: str) -> Mapping[int, Mapping[str, Any]]:
     """Return the results on one data set by their seeds, in ascending order."""
-    return {
-        seed: result
-        for (of, seed), result in sorted(trainings["all_results"].items())
-        if of == dataset
-    }
+    by_seed = {}
+    for (of, seed), result in sorted(trainings["all_results"].items()):
+        if of == dataset:
+            by_seed[seed] = result
+
+    return by_seed
 
 
 def sizes(by_seed: Mapping[int, Mapping[str, Any]]) -> tuple[float, float]:
@@ -89,9 +90,10 @@ def sizes(by_seed: Mapping[int, Mapping[str, Any]]) -> tuple[float, float]:
 
     Some trainings have wrong ones in the release: where they differ, its authors use seed 888.
     """
-    accuracies = {
-        seed: (float(result["params"]), float(result["flop"])) for seed, result in by_seed.items()
-    }
+    accuracies = {}
+    for seed, result in by_seed.items():
+        accuracies[seed] = (float(result["params"]), float(result["flop"]))
+
     if len({(f"{params:.5f}", f"{flops:.5f}") for params, flops in accuracies.values()}) > 1:
         return accuracies[_TRUSTED_SEED]
 

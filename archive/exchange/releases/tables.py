@@ -18,6 +18,8 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -26,9 +28,28 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archive.architecture import codec
-from archive.exchange.releases import nasbench101, nasbench201, nasbench_macro, transnas
+from archive.architecture.nasbench_codec import nasbench201_text
+from archive.errors import UsageError
+from archive.exchange.releases import nasbench101, nasbench201
+from archive.exchange.releases.pickles import content_of
 
 Row = Mapping[str, Any]
+
+NB_MACRO = "NAS-Bench-Macro"
+MACRO_LAYERS = 8
+TRANSNAS = "TransNAS-Bench-101"
+TRANSNAS_METRICS = ("valid_top1", "valid_ssim", "valid_mIoU", "valid_neg_loss")
+"""Metrics that the tasks are compared by; larger is better. Each task has one of them."""
+_TRANSNAS_OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3")
+_TRANSNAS_CELL = re.compile(r"\d+-\d+-([0-3])_([0-3]{2})_([0-3]{3})", re.ASCII)
+_TRANSNAS_UNREADABLE = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+)
 
 
 class Measure(NamedTuple):
@@ -104,21 +125,67 @@ def nb201(path: Path) -> Iterator[Row]:
 
 
 def nbmacro(path: Path) -> Iterator[Row]:
-    """Yield the rows of a release of NAS-Bench-Macro.
+    """Yield the rows of a release of NAS-Bench-Macro: all networks of eight choices, by three
+    trainings each.
+
+        {"02012100": {"test_acc": [percent, …], "mean_acc": percent, "std": percent,
+                      "params": count, "flops": count}, …}
+
+    Source: Su et al., "Prioritized Architecture Sampling with Monto-Carlo Tree Search" (2021),
+    https://github.com/xiusu/NAS-Bench-Macro.
 
     Raises:
         UsageError: It cannot be read; the message says where.
     """
-    return ({"arch": digits, **numbers} for digits, numbers in nasbench_macro.networks(path))
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path} is no file of {NB_MACRO}: it is no JSON") from None
+
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} is no file of {NB_MACRO}: it holds no object")
+
+    for digits, network in content.items():
+        try:
+            yield _nbmacro_row(digits, network)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"network {digits!r:.20} of {path} has another form than {NB_MACRO}'s: "
+                f"{error!r:.200}"
+            ) from None
 
 
 def transnas_micro(path: Path) -> Iterator[Row]:
-    """Yield the rows of a release of TransNAS-Bench-101, cells of the micro space.
+    """Yield the rows of a release of TransNAS-Bench-101: the cells of its micro space on seven tasks.
+
+        file      {"data": {"micro": {cell: {task: training}}, "macro": …}, …}
+        training  {"metrics": {"valid_top1": [value of each epoch], …}, …}
+        cell      `64-41414-1_02_333`: the operations on the edges into the nodes 1, 2 and 3
+
+    A cell is one of NAS-Bench-201 without pooling; a task has the last value of its metric. Source:
+    Duan et al., "TransNAS-Bench-101" (2021), https://github.com/yawen-d/TransNASBench.
 
     Raises:
-        UsageError: It cannot be read; the message says where.
+        UsageError: The file has another format, or names objects that could run code.
     """
-    return ({"arch_str": cell, **numbers} for cell, numbers in transnas.cells(path))
+    data = content_of(path, TRANSNAS).get("data")
+    micro = data.get("micro") if isinstance(data, dict) else None
+    if not isinstance(micro, dict):
+        raise UsageError(f"{path} is no file of {TRANSNAS}: it has no data of the micro space")
+
+    for name, tasks in micro.items():
+        try:
+            row: dict[str, Any] = {"arch_str": _transnas_text(name)}
+            for task, training in tasks.items():
+                row[task] = _transnas_last(training)
+        except _TRANSNAS_UNREADABLE as error:
+            raise UsageError(
+                f"cell {name!r:.30} of {path} has another form than {TRANSNAS}'s: {error!r:.200}"
+            ) from None
+
+        yield row
 
 
 class OfficialRelease(NamedTuple):
@@ -171,9 +238,11 @@ class _Means:
 
     def row(self, index: int) -> Row:
         """Return the means of a cell by the name of the column."""
-        names = [
-            name for name, counts in self._counts.items() if index < len(counts) and counts[index]
-        ]
+        names = []
+        for name, counts in self._counts.items():
+            if index < len(counts) and counts[index]:
+                names.append(name)
+
         return {name: self._sums[name][index] / self._counts[name][index] for name in names}
 
 
@@ -195,9 +264,10 @@ def _nb201_row(by_epochs: Mapping[int, Mapping[str, Any]]) -> Row:
     for epochs, trainings in sorted(by_epochs.items()):
         for column, dataset, part in NB201_MEASURES:
             name = f"{part}@{epochs - 1}"
-            accuracies = [
-                result["eval_acc1es"] for result in nasbench201.results(trainings, dataset).values()
-            ]
+            accuracies = []
+            for result in nasbench201.results(trainings, dataset).values():
+                accuracies.append(result["eval_acc1es"])
+
             values = [accuracy[name] for accuracy in accuracies if name in accuracy]
             if values:
                 row[f"{column}_{epochs}ep"] = _mean(values)
@@ -228,6 +298,37 @@ def _nb201_costs(by_epochs: Mapping[int, Mapping[str, Any]]) -> Row:
         costs["latency_ms"] = 1000 * _mean(latencies)
 
     return costs
+
+
+def _nbmacro_row(digits: str, network: Any) -> Row:
+    if len(digits) != MACRO_LAYERS or set(digits) - set("012"):
+        raise ValueError(f"a network has {MACRO_LAYERS} digits 0, 1 or 2")
+
+    row: dict[str, Any] = {"arch": digits}
+    for name in ("mean_acc", "std"):
+        row[name] = float(network[name])
+
+    for number, value in enumerate(network["test_acc"], 1):
+        row[f"acc{number}"] = float(value)
+
+    for name in ("params", "flops"):
+        row[name] = int(network[name])
+
+    return row
+
+
+def _transnas_text(name: str) -> str:
+    match = _TRANSNAS_CELL.fullmatch(name)
+    if match is None:
+        raise ValueError("a cell of the micro space looks like 64-41414-1_02_333")
+
+    numbers = map(int, "".join(match.groups()))
+    return nasbench201_text(list(map(_TRANSNAS_OPERATIONS.__getitem__, numbers)))
+
+
+def _transnas_last(training: Mapping[str, Any]) -> float:
+    metrics = training["metrics"]
+    return float(next(metrics[name] for name in TRANSNAS_METRICS if name in metrics)[-1])
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -174,10 +174,11 @@ class Studies:
 
     def sources(self, name: str) -> builtins.list[str]:
         """Return the names of the source studies of a study."""
-        return [
-            row["name"]
-            for row in self._connection.read(lambda tx: tx.run(SOURCES, name=name).data())
-        ]
+        names = []
+        for row in self._connection.read(lambda tx: tx.run(SOURCES, name=name).data()):
+            names.append(row["name"])
+
+        return names
 
     def evaluations(
         self,
@@ -203,13 +204,16 @@ class Studies:
 
         listed = [names] if isinstance(names, str) else list(names)
         evaluations = self._evaluations.of_studies(listed, curves=curves)
-        return [
-            evaluation
-            for evaluation in evaluations
-            if task in (None, evaluation.task)
-            and protocol in (None, evaluation.protocol)
-            and space in (None, evaluation.architecture.space)
-        ]
+        matching = []
+        for evaluation in evaluations:
+            if (
+                task in (None, evaluation.task)
+                and protocol in (None, evaluation.protocol)
+                and space in (None, evaluation.architecture.space)
+            ):
+                matching.append(evaluation)
+
+        return matching
 
     def evaluation(self, id_: str) -> Evaluation:
         """Return an evaluation by its id, `STUDY#NUMBER` or the id of an imported row.

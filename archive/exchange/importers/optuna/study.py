@@ -198,7 +198,11 @@ def _suggestion(trial: FrozenTrial, read: Read) -> OptunaTrial | None:
 
 def _left_out(finished: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) -> Iterator[str]:
     """Yield a line for each kind of data that the archive does not keep."""
-    back = [trial.number for trial in finished if trials.is_returned(trial)]
+    back = []
+    for trial in finished:
+        if trials.is_returned(trial):
+            back.append(trial.number)
+
     if back:
         yield (
             f"the clock went back during {counted(len(back), 'trial')}, the first of which is "

@@ -148,12 +148,15 @@ def _result(
     named: bool,
     partial: bool = False,
 ) -> Result:
-    numbers = {
-        name: float(value) for name, value in trial.user_attrs.items() if _is_metric(name, value)
-    }
-    of_objectives = {
-        objective.name: value for objective, value in zip(objectives, values, strict=False)
-    }
+    numbers = {}
+    for name, value in trial.user_attrs.items():
+        if _is_metric(name, value):
+            numbers[name] = float(value)
+
+    of_objectives = {}
+    for objective, value in zip(objectives, values, strict=False):
+        of_objectives[objective.name] = value
+
     metrics = {**numbers, **_constraints(trial.system_attrs, named=named), **of_objectives}
     environment: dict[str, Any] = {"optuna": trial.number}
     if left := attributes(trial.user_attrs, metrics):
@@ -186,7 +189,11 @@ def _last_value(trial: FrozenTrial) -> float | None:
     if trial.values and len(trial.values) == 1:
         reported.append(trial.values[0])
 
-    finite = [value for value in reported if value is not None and math.isfinite(value)]
+    finite = []
+    for value in reported:
+        if value is not None and math.isfinite(value):
+            finite.append(value)
+
     return finite[-1] if finite else None
 
 
