@@ -89,6 +89,12 @@ class CommittingSession:
         except Exception:
             transaction.close()
             raise
+        except BaseException:
+            # The answers of an interrupted statement may still come: another statement must not
+            # read them. A closed connection also needs no rollback, which would fail after COMMIT.
+            transaction._connection.kill()
+            transaction.close()
+            raise
 
         transaction._closed_flag = True
         transaction._on_closed()

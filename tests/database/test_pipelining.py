@@ -86,6 +86,23 @@ def test_a_single_statement_that_fails_stores_nothing_and_leaves_the_connection(
     assert connection.read(lambda tx: tx.run(count).single()["count"]) == 1
 
 
+@pytest.mark.dialect
+def test_an_interrupted_single_statement_stays_interrupted(connection, monkeypatch):
+    send = messages._CommitConnection.send_all
+
+    def interrupt(self):
+        send(self)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(messages._CommitConnection, "send_all", interrupt)
+        if connection.dialect == "embedded":
+            with pytest.raises(KeyboardInterrupt):
+                write_once(connection)
+
+    assert write_once(connection) == 1
+
+
 def test_single_statements_that_conflict_are_all_stored_once(connection):
     connection.write(lambda tx: tx.run("CREATE (:Scratch {count: 0})").consume())
     increase = "MATCH (n:Scratch) SET n.count = n.count + 1 RETURN n.count AS count"
