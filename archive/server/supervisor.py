@@ -34,11 +34,16 @@ from pathlib import Path
 import psutil
 
 from archive.files import try_lock
-from archive.server import arcadedb, data_files, engine, engine_change
+from archive.server import data_files, engine, engine_change
 from archive.server.access import allow_open_files
-from archive.server.arcadedb import READY_LINE, ensure_users, write_configuration
 from archive.server.dump_schedule import DumpSchedule, dumps
-from archive.server.engine import DamagedFiles, StartFailed
+from archive.server.engine import (
+    READY_LINE,
+    DamagedFiles,
+    StartFailed,
+    ensure_users,
+    write_configuration,
+)
 from archive.server.process import OUT_OF_MEMORY_STATUS, describe_death
 from archive.server.run_file import (
     ALREADY_RUNNING,
@@ -228,12 +233,12 @@ class Supervisor:
     def _launch(self, port: int) -> subprocess.Popen[bytes]:
         self.output.clear()
         return subprocess.Popen(
-            arcadedb.java_command(self.folder, port, self.heap_mb, self.java_options),
+            engine.java_command(self.folder, port, self.heap_mb, self.java_options),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.folder.server,
-            env=arcadedb.java_environment(os.environ),
+            env=engine.java_environment(os.environ),
             pass_fds=(self.lock,),
             preexec_fn=_die_with_parent(os.getpid()),
         )
@@ -330,7 +335,7 @@ class Supervisor:
             write_run(self.folder, self.run_file)
 
     def _tail(self) -> str:
-        return "\n".join(arcadedb.telling(self.output, self.heap_mb, self.java_options))
+        return "\n".join(engine.telling(self.output, self.heap_mb, self.java_options))
 
     def _say(self, message: str) -> None:
         with contextlib.suppress(OSError):

@@ -23,7 +23,7 @@ from archive import settings
 from archive.database.connection import Connection
 from archive.database.user_query import run_query
 from archive.errors import ServerStartError, SettingsError, StoreError
-from archive.server import arcadedb, embedded, run_file, supervisor
+from archive.server import embedded, engine, run_file, supervisor
 from archive.server.process import end_orphan
 from archive.server.run_file import Folder
 from tests.support import ROOT, java_only, wait_until
@@ -509,7 +509,7 @@ def test_a_folder_may_have_any_name_in_the_locale_c(home, monkeypatch):
 
 def test_the_locale_of_java_is_that_of_the_user_where_it_has_more_than_ascii():
     def locale(**variables):
-        return arcadedb.java_environment({"PATH": "/bin", "OTHER": "x", **variables})
+        return engine.java_environment({"PATH": "/bin", "OTHER": "x", **variables})
 
     utf8 = {"PATH": "/bin", "LC_CTYPE": "C.UTF-8"}
     assert locale() == locale(LC_ALL="C") == locale(LC_ALL="", LC_CTYPE="POSIX") == utf8

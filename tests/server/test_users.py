@@ -12,7 +12,7 @@ import pytest
 from neo4j.exceptions import AuthError, Neo4jError
 
 from archive.database.user_query import run_query
-from archive.server.arcadedb import ensure_users
+from archive.server.engine import ensure_users
 from archive.server.run_file import DATABASE, READER, Folder
 
 CHANGES = [
