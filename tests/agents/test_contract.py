@@ -33,7 +33,9 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 def parameter(kind):
-    return pytest.param(kind, marks=pytest.mark.variant) if kind in VARIANTS else kind
+    # `tw-kdpp` is `tw` with another choice of batches.
+    variant = kind in VARIANTS or kind == "tw-kdpp"
+    return pytest.param(kind, marks=pytest.mark.variant) if variant else kind
 
 
 @pytest.fixture(params=list(map(parameter, agents.names())))

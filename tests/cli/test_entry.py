@@ -52,47 +52,64 @@ HEAVY = ("numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "torch")
 UNUSED = ("archive.agents", "archive.architecture.graph", "archive.queue", "http.client", "tomllib")
 
 
-@pytest.mark.parametrize(
-    ("words", "loaded", "others", "most"),
-    [
-        ("study list", {"neo4j"}, (*UNUSED, "archive.cli.study.best", "psutil"), 70),
-        ("study show x", {"neo4j"}, UNUSED, 75),
-        (
-            "arch show " + "0" * 32,
-            {"neo4j"},
-            ("archive.agents", "archive.queue", "http.client"),
-            75,
-        ),
-        (
-            "query RETURN_1",
-            {"neo4j"},
-            (*UNUSED, "archive.queries", "archive.store.records", "psutil"),
-            55,
-        ),
-        (
-            "agents",
-            set(),
-            ("neo4j", "asyncio", "archive.agents.bayesopt", "archive.agents.base"),
-            45,
-        ),
-        ("tasks", {"numpy"}, ("neo4j", "archive.agents"), 115),
-    ],
-)
-def test_a_command_loads_what_it_needs(words, loaded, others, most, tmp_path):
-    at = "" if "neo4j" in others else "'--db', 'bolt://127.0.0.1:1', "
-    code = (
-        "import sys, archive.cli.main\n"
-        f"try: archive.cli.main.main([{at}*{[word.replace('_', ' ') for word in words.split()]}])\n"
-        "except SystemExit: pass\n"
-        f"print({{name for name in {(*HEAVY, 'neo4j', *others)} if name in sys.modules}} or set())\n"
-        "print(sum(name.partition('.')[0] == 'archive' for name in sys.modules))"
-    )
-    environment = {**os.environ, "ARCHIVE_PATIENCE": "0", "ARCHIVE_HOME": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
-    )
-    *_, names, modules = done.stdout.splitlines()
-    assert eval(names) == loaded, done.stderr
+NEEDED = [
+    ("study list", {"neo4j"}, (*UNUSED, "archive.cli.study.best", "psutil"), 70),
+    ("study show x", {"neo4j"}, UNUSED, 75),
+    (
+        "arch show " + "0" * 32,
+        {"neo4j"},
+        ("archive.agents", "archive.queue", "http.client"),
+        75,
+    ),
+    (
+        "query RETURN_1",
+        {"neo4j"},
+        (*UNUSED, "archive.queries", "archive.store.records", "psutil"),
+        55,
+    ),
+    (
+        "agents",
+        set(),
+        ("neo4j", "asyncio", "archive.agents.bayesopt", "archive.agents.base"),
+        45,
+    ),
+    ("tasks", {"numpy"}, ("neo4j", "archive.agents"), 115),
+]
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    """The commands of `NEEDED`, by their words: each waits seconds for a server that is not there."""
+    processes = {}
+    for words, _, others, _ in NEEDED:
+        at = "" if "neo4j" in others else "'--db', 'bolt://127.0.0.1:1', "
+        code = (
+            "import sys, archive.cli.main\n"
+            f"try: archive.cli.main.main([{at}*{[word.replace('_', ' ') for word in words.split()]}])\n"
+            "except SystemExit: pass\n"
+            f"print({{name for name in {(*HEAVY, 'neo4j', *others)} if name in sys.modules}} or set())\n"
+            "print(sum(name.partition('.')[0] == 'archive' for name in sys.modules))"
+        )
+        home = str(tmp_path_factory.mktemp("home"))
+        processes[words] = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "ARCHIVE_PATIENCE": "0", "ARCHIVE_HOME": home},
+        )
+
+    yield processes
+    for process in processes.values():
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(("words", "loaded", "others", "most"), NEEDED)
+def test_a_command_loads_what_it_needs(started, words, loaded, others, most):
+    out, errors = started[words].communicate(timeout=60)
+    *_, names, modules = out.splitlines()
+    assert eval(names) == loaded, errors
     assert int(modules) <= most
 
 
