@@ -95,14 +95,14 @@ class History:
 
         Only a `Suggestion.repeat` may propose one again.
         """
-        others = (*(pending.architecture for pending in self.pending), *self.failed)
+        others = [*architectures_of(self.pending), *self.failed]
         return {**self._evaluated, **by_key(others)}
 
     @property
     def observed_or_pending(self) -> list[Architecture]:
         """The networks with a usable score or a pending proposal, each once."""
         entries: tuple[Observation | Pending, ...] = (*self.usable, *self.pending)
-        return list(by_key(entry.architecture for entry in entries).values())
+        return list(by_key(architectures_of(entries)).values())
 
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
         """Return the history with these suggestions as pending proposals."""
@@ -121,7 +121,7 @@ class History:
 
     @cached_property
     def _evaluated(self) -> dict[str, Architecture]:
-        return by_key(observation.architecture for observation in self.observations)
+        return by_key(architectures_of(self.observations))
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def first_of_pool(
         steps = np.linspace(0, len(pool) - 1, min(n_initial, len(pool))).round().astype(int)
         order = [*steps, *(index for index in range(len(pool)) if index not in steps)]
         taken = {*history.known, *by_key(fresh)}
-        new = distinct((pool[index] for index in order), taken)
+        new = distinct(map(pool.__getitem__, order), taken)
         if not new:
             break
 
@@ -286,9 +286,14 @@ def by_key(networks: Iterable[Architecture]) -> dict[str, Architecture]:
     return {network.functional_key: network for network in networks}
 
 
+def architectures_of(entries: Iterable[Suggestion | Observation | Pending]) -> list[Architecture]:
+    """Return the suggested, observed or pending networks, in order."""
+    return [entry.architecture for entry in entries]
+
+
 def keys_of(entries: Iterable[Suggestion | Observation | Pending]) -> set[str]:
     """Return the functional keys of suggested, observed or pending networks."""
-    return {entry.architecture.functional_key for entry in entries}
+    return set(by_key(architectures_of(entries)))
 
 
 def members_among(space: Space, observations: Iterable[Observation]) -> list[Observation]:

@@ -319,7 +319,7 @@ class IndexStore:
         )
         keys = np.array(sorted(stored), "S32")
         seen = np.concatenate([self.keys, self._refused])
-        return [key.decode() for key in keys[~np.isin(keys, seen)]]
+        return list(map(bytes.decode, keys[~np.isin(keys, seen)].tolist()))
 
     def _add(self, keys: list[str]) -> None:
         if len(keys) > BLOCK and self._notify is not None:

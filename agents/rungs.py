@@ -112,9 +112,12 @@ def project_scores(evaluations: Sequence[Evaluation], objective: str) -> list[Pr
         groups.setdefault((evaluation.task, evaluation.protocol), []).append(evaluation)
 
     scales = {group: RungScale(members, objective) for group, members in groups.items()}
-    return [
-        scales[evaluation.task, evaluation.protocol].score(evaluation) for evaluation in evaluations
-    ]
+    projected = []
+    for evaluation in evaluations:
+        scale = scales[evaluation.task, evaluation.protocol]
+        projected.append(scale.score(evaluation))
+
+    return projected
 
 
 def as_of(

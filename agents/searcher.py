@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from archive.agents import provenance, study_setup
-from archive.agents.base import Agent, Suggestion
+from archive.agents.base import Agent, Suggestion, architectures_of, by_key
 from archive.agents.constraints.slacks import adapt
 from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
@@ -113,7 +113,7 @@ class Searcher:
         history, basis = provenance.history_of(self._archive, study, self._costs)
         if distance_sync is not None and history.usable and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.
-            networks = [observation.architecture for observation in history.usable]
+            networks = architectures_of(history.usable)
             distance_sync().keep({network.key: network for network in networks})
 
         request = {
@@ -132,10 +132,10 @@ class Searcher:
             else self._archive.answers.known(study, suggestions)
         )
         # A repeat needs another training: the known result is the one that it repeats.
-        answers = [
-            None if suggestion.repeat else answer
-            for suggestion, answer in zip(suggestions, answers, strict=True)
-        ]
+        for position, suggestion in enumerate(suggestions):
+            if suggestion.repeat:
+                answers[position] = None
+
         proposals = self._archive.proposals.create(
             study.name,
             agent_id,
@@ -166,13 +166,10 @@ class Searcher:
         Returns:
             Whether other searches took so many suggestions that fewer than requested are new.
         """
-        keys = list(
-            dict.fromkeys(suggestion.architecture.functional_key for suggestion in suggestions)
-        )
+        keys = list(by_key(architectures_of(suggestions)))
         lost = len(proposals) < min(count, len(keys))
-        interfered = lost or any(
-            proposal.functional_key not in keys[:count] for proposal in proposals
-        )
+        stored = {proposal.functional_key for proposal in proposals}
+        interfered = lost or not stored <= set(keys[:count])
         self._quiet = 0 if interfered else self._quiet + 1
         if interfered and not self.stream:
             self.stream = 1 + secrets.randbelow(provenance.STREAMS)

@@ -94,10 +94,11 @@ def studies(archive: Archive) -> pd.DataFrame:
         study = summary.study
         names = ("task", "protocol", "space", "objective", "direction", "budget", "seed", "created")
         counts = {state.value.lower(): summary.counts.get(state, 0) for state in State}
-        rows.append(
-            {"study": study.name, **{name: getattr(study, name) for name in names}, **counts}
-        )
-        rows[-1]["best"] = summary.best
+        row = {"study": study.name}
+        for name in names:
+            row[name] = getattr(study, name)
+
+        rows.append({**row, **counts, "best": summary.best})
         rows[-1]["constraints"] = ", ".join(map(str, study.constraints)) or None
 
     return _frame(rows, "study", [], ())
@@ -131,7 +132,9 @@ def evaluations(
     for evaluation in results:
         architecture = evaluation.architecture
         row: dict[str, Any] = {"evaluation": evaluation.id}
-        row |= {name: getattr(evaluation, name) for name in _EVALUATION}
+        for name in _EVALUATION:
+            row[name] = getattr(evaluation, name)
+
         row |= {"architecture": architecture.key, "space": architecture.space}
         row |= {"layers": len(architecture.layers), "edges": len(architecture.edges)}
         for name, value in evaluation.metrics.items():
@@ -174,7 +177,9 @@ def proposals(archive: Archive, study: str) -> pd.DataFrame:
     for proposal in archive.proposals.list(study):
         row = {"proposal": proposal.id, "state": proposal.state.value}
         row["architecture"] = proposal.architecture_key
-        row |= {name: getattr(proposal, name) for name in _PROPOSAL}
+        for name in _PROPOSAL:
+            row[name] = getattr(proposal, name)
+
         rows.append(row)
 
     return _frame(rows, "proposal", ["state", "architecture", *_PROPOSAL], ())
@@ -228,7 +233,8 @@ def _check_studies(archive: Archive, names: str | Sequence[str] | None) -> None:
 
 def _epochs(evaluation: Evaluation) -> list[dict[str, Any]]:
     epochs = evaluation.curve.get(EPOCH, [])
-    others = {name: values for name, values in evaluation.curve.items() if name != EPOCH}
+    others = dict(evaluation.curve)
+    others.pop(EPOCH, None)
     # A user, or an earlier release, may have stored lists of different lengths.
     rows = []
     for index, epoch in enumerate(epochs):

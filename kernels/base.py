@@ -188,8 +188,8 @@ class PairDistance(Distance[P]):
         self, first: Sequence[P | Architecture], second: Sequence[P | Architecture] | None = None
     ) -> Components:
         """Compute each pair of distinct networks once and write it wherever it occurs in the block."""
-        rows = [self._as_prepared(network) for network in first]
-        columns = rows if second is None else [self._as_prepared(network) for network in second]
+        rows = list(map(self._as_prepared, first))
+        columns = rows if second is None else list(map(self._as_prepared, second))
         position: dict[str, int] = {}
         networks: list[P] = []
         for network in (*rows, *columns):

@@ -15,6 +15,7 @@ from archive.agents.base import (
     AgentInfo,
     History,
     Suggestion,
+    architectures_of,
     check_count,
     first_of_pool,
     keys_of,
@@ -59,9 +60,9 @@ class BreadthFirst(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         queue = [
-            *(observation.architecture for observation in history.usable),
-            *(pending.architecture for pending in history.pending),
-            *(suggestion.architecture for suggestion in suggestions),
+            *architectures_of(history.usable),
+            *architectures_of(history.pending),
+            *architectures_of(suggestions),
         ]
         taken = {*history.known, *keys_of(suggestions)}
         expanded: set[str] = set()
@@ -77,6 +78,6 @@ class BreadthFirst(Agent):
             neighbours = self._neighbourhood.fresh(node, n - len(suggestions), taken, rng)
             suggestions += neighbours
             taken.update(keys_of(neighbours))
-            queue += [child.architecture for child in neighbours]
+            queue += architectures_of(neighbours)
 
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
