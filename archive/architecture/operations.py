@@ -173,28 +173,16 @@ def define(
     name: str,
     operations: Iterable[Operation],
     *,
-    images: bool = False,
-    dead_ends: bool = False,
-    decisions: bool = False,
-    tree: Mapping[str, Any] | None = None,
     common: Mapping[str, str | None] | None = None,
-    longest_path: int | None = None,
-    attributes: bool = False,
-    arguments: bool = False,
+    **settings: Any,
 ) -> Vocabulary:
     """Register a vocabulary; `ip` and `op` are added. Defining a name again replaces it.
 
     Args:
-        name: See `Vocabulary`, as for all arguments below.
+        name: Name of the vocabulary.
         operations: In the order of listings.
-        images: See `Vocabulary`.
-        dead_ends: See `Vocabulary`.
-        decisions: See `Vocabulary`.
-        tree: See `Vocabulary`.
         common: See `Vocabulary`; it names every operation.
-        longest_path: See `Vocabulary`.
-        attributes: See `Vocabulary`.
-        arguments: See `Vocabulary`.
+        **settings: Further attributes of the `Vocabulary`.
 
     Raises:
         UsageError: `common` names an unknown operation or omits one.
@@ -207,9 +195,8 @@ def define(
             "is missing or unknown"
         )
 
-    settings = (images, dead_ends, decisions, tree, common, longest_path, attributes, arguments)
-    _vocabularies[name] = vocabulary = Vocabulary(name, MappingProxyType(table), *settings)
-    return vocabulary
+    _vocabularies[name] = Vocabulary(name, MappingProxyType(table), common=common, **settings)
+    return _vocabularies[name]
 
 
 def vocabulary(name: str) -> Vocabulary:

@@ -213,12 +213,11 @@ def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int
 def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
     """Return repeats as (layers saved, -period, -first part, times); the best is the largest."""
     repeats = []
-    keys = [part.key for part in chain]
     before = [0, *accumulate(len(part.layers) for part in chain)]
     for period in range(1, len(chain) // 2 + 1):
         equal = 0
         for first in reversed(range(len(chain) - period)):
-            equal = equal + 1 if keys[first] == keys[first + period] else 0
+            equal = equal + 1 if chain[first].key == chain[first + period].key else 0
             times = equal // period + 1
             if times > 1:
                 size = before[first + period] - before[first]

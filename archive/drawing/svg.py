@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from operator import attrgetter
 from typing import Literal
 
@@ -50,7 +51,7 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
             sheet, for pages that have `stylesheet()`.
     """
     layout = arrange(diagram)
-    heading = [shorten(line, 240) for line in diagram.heading]
+    heading = list(map(shorten, diagram.heading, repeat(240)))
     legend = _legend(diagram) if diagram.legend else []
     width = max(layout.width, _legend_width(legend))
     for line in heading:
@@ -68,8 +69,9 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
         *_frames(layout),
     ]
     for route in layout.routes:
-        ends = (diagram.nodes[route.link.tail], diagram.nodes[route.link.head])
-        body.append(_edge(route, _pale(*ends)))
+        tail = diagram.nodes[route.link.tail]
+        head = diagram.nodes[route.link.head]
+        body.append(_edge(route, _pale(tail.dead or head.dead)))
 
     body += _flows(diagram.flows, layout)
     body += map(_node, diagram.nodes, layout.boxes)
@@ -135,9 +137,9 @@ def _frames(layout: Placed) -> Iterator[str]:
         )
 
 
-def _pale(*nodes: DiagramNode) -> str:
+def _pale(dead: bool) -> str:
     """Return the attribute of a dead node's parts; no class, since few pictures need its rule."""
-    return f' opacity="{PALE}"' if any(node.dead for node in nodes) else ""
+    return f' opacity="{PALE}"' if dead else ""
 
 
 def _edge(route: Route, pale: str) -> str:
@@ -180,7 +182,7 @@ def _node(node: DiagramNode, box: Box) -> str:
     layer = "" if node.layer is None else f' data-layer="{node.layer}"'
     tip = f"<title>{escape(node.tip)}</title>" if node.tip else ""
     middle = box.left + box.width / 2
-    start = f'<g class="aa-node aa-{_class_of(node)}"{layer}{_pale(node)}>{tip}'
+    start = f'<g class="aa-node aa-{_class_of(node)}"{layer}{_pale(node.dead)}>{tip}'
     if node.junction:
         centre = box.top + box.height / 2
         circle = (

@@ -179,7 +179,7 @@ class _Rails:
 
     def rows(self) -> Iterator[str]:
         """Yield the rails of each node's line."""
-        fed = {link.head for link in self.diagram.links}
+        fed = set[int]().union(*self.heads.values())
         for u, node in enumerate(self.diagram.nodes):
             # A node without inputs may stand below the end of another rail.
             yield self._row(u, "◆" if u not in fed else "○" if node.junction else "●")

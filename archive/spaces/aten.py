@@ -71,35 +71,19 @@ class Torch(Space):
                 ) from None
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Raise an error: the space has no designs.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Raise a `UsageError`: the space has no designs."""
         _refuse("has no initial pool")
 
     def sample(self, rng: np.random.Generator) -> Architecture:
-        """Raise an error: the space has no distribution.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Raise a `UsageError`: the space has no distribution."""
         _refuse("cannot be sampled")
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Raise an error: the space has no mutations.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Raise a `UsageError`: the space has no mutations."""
         _refuse("has no mutations")
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Raise an error: the space has no mutations.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Raise a `UsageError`: the space has no mutations."""
         _refuse("has no mutations")
 
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.spaces.base import Space, refuse_settings
+from archive.spaces.base import Space, distinct_sample, refuse_settings
 from archive.spaces.decisions import Decisions, MatrixDecisions
 
 _POOL_SIZE = 10
-_MISSES = 200
 
 
 class CellSpace(Space):
@@ -40,12 +39,4 @@ class CellSpace(Space):
 
         Fewer if many draws in a row repeat a cell, as in a tiny space.
         """
-        rng = np.random.default_rng(0) if rng is None else rng
-        pool: dict[str, Architecture] = {}
-        misses = 0
-        while len(pool) < _POOL_SIZE and misses < _MISSES:
-            cell = self.sample(rng)
-            misses = misses + 1 if cell.functional_key in pool else 0
-            pool.setdefault(cell.functional_key, cell)
-
-        return list(pool.values())
+        return distinct_sample(self, _POOL_SIZE, np.random.default_rng(0) if rng is None else rng)

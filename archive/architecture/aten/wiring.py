@@ -45,7 +45,7 @@ def read_input(text: str) -> Input:
         )
 
     shape = () if match[1] == "scalar" else tuple(map(int, match[1].split("x")))
-    if any(side < 1 or side >= 2**31 for side in shape):
+    if shape and not 1 <= min(shape) <= max(shape) < 2**31:
         raise InvalidArchitectureError(
             f"the sides of an input must be in [1, 2^31), got {text!r:.60}"
         )
@@ -65,7 +65,7 @@ def inputs(architecture: Architecture) -> list[Input]:
             "the attribute input must have the shapes of the inputs, as in 3x224x224", 0
         )
 
-    return [read_input(part) for part in text.split(" ")]
+    return list(map(read_input, text.split(" ")))
 
 
 def values(architecture: Architecture, layer: int) -> dict[int, int]:

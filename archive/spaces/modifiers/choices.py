@@ -201,24 +201,16 @@ def every(architecture: Architecture, limits: Limits) -> Iterator[tuple[str, Arc
                 continue
 
 
-def _inc_single(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
-    for u in resizable(architecture, limits, +1):
-        yield partial(apply.inc_single, architecture, u)
+def _resize_single(architecture: Architecture, limits: Limits, sign: int) -> Iterator[Choice]:
+    modifier = apply.inc_single if sign > 0 else apply.dec_single
+    for u in resizable(architecture, limits, sign):
+        yield partial(modifier, architecture, u)
 
 
-def _dec_single(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
-    for u in resizable(architecture, limits, -1):
-        yield partial(apply.dec_single, architecture, u)
-
-
-def _inc_en_masse(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
-    for run in resizable_runs(architecture, limits, +1):
-        yield partial(apply.inc_en_masse, architecture, run)
-
-
-def _dec_en_masse(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
-    for run in resizable_runs(architecture, limits, -1):
-        yield partial(apply.dec_en_masse, architecture, run)
+def _resize_en_masse(architecture: Architecture, limits: Limits, sign: int) -> Iterator[Choice]:
+    modifier = apply.inc_en_masse if sign > 0 else apply.dec_en_masse
+    for run in resizable_runs(architecture, limits, sign):
+        yield partial(modifier, architecture, run)
 
 
 def _dup_path(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
@@ -274,10 +266,10 @@ def _wedge_layer(architecture: Architecture, limits: Limits) -> Iterator[Choice]
 
 
 EVERY: dict[str, Callable[[Architecture, Limits], Iterator[Choice]]] = {
-    "inc_single": _inc_single,
-    "dec_single": _dec_single,
-    "inc_en_masse": _inc_en_masse,
-    "dec_en_masse": _dec_en_masse,
+    "inc_single": partial(_resize_single, sign=+1),
+    "dec_single": partial(_resize_single, sign=-1),
+    "inc_en_masse": partial(_resize_en_masse, sign=+1),
+    "dec_en_masse": partial(_resize_en_masse, sign=-1),
     "dup_path": _dup_path,
     "remove_layer": _remove_layer,
     "skip": _skip,

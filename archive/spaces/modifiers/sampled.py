@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -161,32 +162,18 @@ def _is_legal(child: Architecture, check: Check) -> bool:
     return True
 
 
-def _inc_single(
-    architecture: Architecture, limits: Limits, rng: np.random.Generator
+def _resize(
+    architecture: Architecture,
+    limits: Limits,
+    rng: np.random.Generator,
+    *,
+    modifier: Callable[[Architecture, Any], Architecture],
+    candidates: Callable[[Architecture, Limits, int], Sequence[Any]],
+    sign: int,
 ) -> Architecture | None:
-    layers = resizable(architecture, limits, +1)
-    return apply.inc_single(architecture, _pick(layers, rng)) if layers else None
-
-
-def _dec_single(
-    architecture: Architecture, limits: Limits, rng: np.random.Generator
-) -> Architecture | None:
-    layers = resizable(architecture, limits, -1)
-    return apply.dec_single(architecture, _pick(layers, rng)) if layers else None
-
-
-def _inc_en_masse(
-    architecture: Architecture, limits: Limits, rng: np.random.Generator
-) -> Architecture | None:
-    candidates = resizable_runs(architecture, limits, +1)
-    return apply.inc_en_masse(architecture, _pick(candidates, rng)) if candidates else None
-
-
-def _dec_en_masse(
-    architecture: Architecture, limits: Limits, rng: np.random.Generator
-) -> Architecture | None:
-    candidates = resizable_runs(architecture, limits, -1)
-    return apply.dec_en_masse(architecture, _pick(candidates, rng)) if candidates else None
+    """Change the units of one of the candidates: of a layer, or of a run of layers."""
+    layers = candidates(architecture, limits, sign)
+    return modifier(architecture, _pick(layers, rng)) if layers else None
 
 
 def _dup_path(
@@ -275,10 +262,14 @@ def _wedge_layer(
 
 
 DRAWS: dict[str, Draw] = {
-    "inc_single": _inc_single,
-    "dec_single": _dec_single,
-    "inc_en_masse": _inc_en_masse,
-    "dec_en_masse": _dec_en_masse,
+    "inc_single": partial(_resize, modifier=apply.inc_single, candidates=resizable, sign=+1),
+    "dec_single": partial(_resize, modifier=apply.dec_single, candidates=resizable, sign=-1),
+    "inc_en_masse": partial(
+        _resize, modifier=apply.inc_en_masse, candidates=resizable_runs, sign=+1
+    ),
+    "dec_en_masse": partial(
+        _resize, modifier=apply.dec_en_masse, candidates=resizable_runs, sign=-1
+    ),
     "dup_path": _dup_path,
     "remove_layer": _remove_layer,
     "skip": _skip,
