@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -72,7 +73,7 @@ def option_labels(options: Sequence[Sequence[str]], form: str) -> tuple[tuple[st
     labels: list[tuple[str, ...]] = []
     if form == SET:
         for decision, names in enumerate(options, 1):
-            labels.append(tuple(set_label(decision, option) for option in range(len(names))))
+            labels.append(tuple(map(partial(set_label, decision), range(len(names)))))
     else:
         shared = list(dict.fromkeys(chain.from_iterable(options)))
         for names in options:

@@ -10,7 +10,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import product, starmap
 
 from archive.architecture.diagram_labels import channels, node, value_text
 from archive.architecture.graph import Architecture
@@ -103,8 +103,10 @@ def beside(
     for box, status in zip(boxes, (*statuses[0], *statuses[1]), strict=True):
         nodes.append(replace(box, status=status))
 
-    links = [Link(tail, head) for tail, head in first.edges]
-    links += [Link(n + tail, n + head) for tail, head in second.edges]
+    links = list(starmap(Link, first.edges))
+    for tail, head in second.edges:
+        links.append(Link(n + tail, n + head))
+
     panels = (
         Panel(first.key[:8], frozenset(range(n))),
         Panel(second.key[:8], frozenset(range(n, len(nodes)))),
@@ -313,7 +315,7 @@ def _sort(
 
     moved = [Link(position[link.tail], position[link.head], link.status) for link in links]
     return Diagram(
-        tuple(nodes[u] for u in position),
+        tuple(map(nodes.__getitem__, position)),
         tuple(sorted(moved, key=lambda link: (link.tail, link.head, link.status))),
         panels=tuple(panels),
         title=diagram.title,

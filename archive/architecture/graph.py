@@ -10,7 +10,7 @@ whatever order their layers are listed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import count
 from operator import add
@@ -246,15 +246,14 @@ class Architecture:
 
 
 def _topological_order(
-    layers: Sequence[Layer], edges: Iterable[Edge], rank: Sequence[int] | None = None
+    layers: Sequence[Layer], edges: Collection[Edge], rank: Sequence[int] | None = None
 ) -> list[int]:
     """Return positions in topological order, input first, output last, ties broken by rank."""
     rank = rank if rank is not None else range(len(layers))
     tie = [(_end(layer), rank[u], u) for u, layer in enumerate(layers)]
+    children = _neighbours(len(layers), edges, 0)
     waiting = [0] * len(layers)
-    children: list[list[int]] = [[] for _ in layers]
-    for tail, head in edges:
-        children[tail].append(head)
+    for _, head in edges:
         waiting[head] += 1
 
     ready = [tie[u] for u, edges_in in enumerate(waiting) if not edges_in]

@@ -229,6 +229,11 @@ def _convolutions() -> list[Operation]:
     return operations
 
 
+def _window(side: int) -> dict[str, Any]:
+    """Return the similarity of the operations with a window."""
+    return {"weight": 0.05, "children": {f"conv{side}": 0.05, f"res{side}": 0.05}}
+
+
 CNN = define(
     "cnn",
     [
@@ -247,13 +252,7 @@ CNN = define(
     tree={
         "conv": {
             "weight": 0.9,
-            "children": {
-                f"window {side}": {
-                    "weight": 0.05,
-                    "children": {f"conv{side}": 0.05, f"res{side}": 0.05},
-                }
-                for side in (3, 5, 7)
-            },
+            "children": {"window 3": _window(3), "window 5": _window(5), "window 7": _window(7)},
         },
         "pool": {"weight": 0.875, "children": {"max-pool": 0.125, "avg-pool": 0.125}},
         "fc": 1.0,

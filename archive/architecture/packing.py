@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple, final, overload
 
 import numpy as np
@@ -43,8 +44,8 @@ def pack(architectures: Sequence[Architecture]) -> Arrays:
         edge_starts.append(len(edges))
 
     letters = [[layer.op, layer.units, layer.stride] for layer in alphabet]
-    keys = [architecture.key for architecture in architectures]
-    functional_keys = [architecture.functional_key for architecture in architectures]
+    keys = list(map(attrgetter("key"), architectures))
+    functional_keys = list(map(attrgetter("functional_key"), architectures))
     return {
         "alphabet": np.frombuffer(json.dumps(letters).encode(), np.uint8),
         "layers": np.array(layers, np.int32),

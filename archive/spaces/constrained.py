@@ -143,19 +143,22 @@ class ConstrainedSpace(Space):
             if not violation:
                 members[network.functional_key] = network
 
-        missing = len(pool) - len(members)
-        others = (
-            self._substitutes
-            if self.whole.members() is None and missing
-            else (self.sample(rng) for _ in range(2 * missing))
-        )
-        for network in others:
+        for network in self._others(len(pool) - len(members), rng):
             if len(members) == len(pool):
                 break
 
             members.setdefault(network.functional_key, network)
 
         return list(members.values())
+
+    def _others(self, missing: int, rng: np.random.Generator) -> Iterator[Architecture]:
+        """Yield members in place of missing ones of the pool."""
+        if missing and self.whole.members() is None:
+            yield from self._substitutes
+            return
+
+        for _ in range(2 * missing):
+            yield self.sample(rng)
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Return a random member.

@@ -64,7 +64,7 @@ def dup_path(architecture: Architecture, path: Sequence[int]) -> Architecture:
     n = len(architecture.layers)
     inner = path[1:-1]
     chain = [path[0], *range(n, n + len(inner)), path[-1]]
-    copies = [architecture.layers[u] for u in inner]
+    copies = map(architecture.layers.__getitem__, inner)
     return Architecture(architecture.space, [*architecture.layers, *copies], edges + _links(chain))
 
 

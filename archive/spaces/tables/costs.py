@@ -78,7 +78,11 @@ def impossible(
         if not is_cost(name):
             continue
 
-        rows = [row for row, entry in enumerate(entries) if not is_possible(name, entry)]
+        rows = []
+        for row, entry in enumerate(entries):
+            if not is_possible(name, entry):
+                rows.append(row)
+
         if rows:
             impossible_costs[name] = (
                 f"row {numbers[rows[0]]} has {texts[name][rows[0]].strip()!r}",

@@ -219,7 +219,7 @@ class Table:
     @property
     def cost_column(self) -> str | None:
         """Name of the first column that begins with `train_seconds` or `train_time`."""
-        return next((name for name in self.columns if SECONDS.match(name)), None)
+        return next(filter(SECONDS.match, self.columns), None)
 
     def cost(self) -> Floats | None:
         """Return the recorded seconds of training, (n,) float64; None if the table records none.
