@@ -1,4 +1,4 @@
-"""Architectures as arguments: a key of the archive, a file, or text."""
+"""Arguments of `archive arch`: architectures by key, file or text; settings of a kernel."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ from archive.errors import CodecError, InvalidArchitectureError, UsageError
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
+
+
+setting_option = click.option(
+    "--set",
+    "assigned",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the kernel. May be repeated.",
+)
 
 
 def is_key(text: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.argument_checks import assignments
-from archive.cli.architecture.argument import architecture_of, is_key
+from archive.cli.architecture.argument import architecture_of, is_key, setting_option
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
 from archive.cli.architecture.proxies import proxies
@@ -121,15 +121,6 @@ class DistanceList:
     """
 
     distances: list[DistanceItem]
-
-
-setting_option = click.option(
-    "--set",
-    "assigned",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Setting of the kernel. May be repeated.",
-)
 
 
 @click.group(cls=CommandGroup)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from archive.argument_checks import assignments
-from archive.cli.architecture.argument import architecture_of
+from archive.cli.architecture.argument import architecture_of, setting_option
 from archive.cli.architecture.draw import (
     TEXT_ONLY,
     PictureFile,
@@ -135,13 +135,7 @@ class DifferenceDocument:
     show_default="the first",
     help="Component of the kernel (otmann:0.4).",
 )
-@click.option(
-    "--set",
-    "assigned",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Setting of the kernel. May be repeated.",
-)
+@setting_option
 @picture_options
 @json_option
 @click.pass_context
