@@ -44,13 +44,14 @@ def decode(key: str, space: str, functional_key: str, code: str) -> Architecture
     layers, *numbers, edges = json.loads(code)
     pairs = tuple([(tail, head) for tail, head, *_ in edges])
     if not numbers:
-        plain = tuple(
-            [_layer(entry) if isinstance(entry, str) else _layer(*entry) for entry in layers]
-        )
-        return restore(space, plain, pairs, key, functional_key)
+        plain = []
+        for entry in layers:
+            plain.append(_layer(entry) if isinstance(entry, str) else _layer(*entry))
+
+        return restore(space, tuple(plain), pairs, key, functional_key)
 
     distinct = list(map(_layer_with_attributes, layers))
-    whole = tuple(map(distinct.__getitem__, numbers[0]))
+    whole = tuple([distinct[number] for number in numbers[0]])
     arguments = tuple([tuple(inputs) for _, _, *inputs in edges])
     return restore(space, whole, pairs, key, functional_key, arguments)
 

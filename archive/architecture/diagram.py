@@ -320,7 +320,7 @@ class _CellDrawing:
         """
         number = len(self.places)
         self.places[feeders] = len(self.drawn.nodes)
-        self.drawn.link(map(self.at.__getitem__, feeders), self.places[feeders])
+        self.drawn.link([self.at[p] for p in feeders], self.places[feeders])
         tip = f"node {number}: the sum of its operations"
         self.drawn.nodes.append(
             DiagramNode(str(number), "join", tip=tip, layer=layer, junction=True)

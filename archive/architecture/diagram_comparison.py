@@ -186,7 +186,11 @@ def _other_attribute(first: Architecture, second: Architecture, pair: Pair) -> s
     """Return the first attribute that differs between two layers whose labels do not."""
     before = first.layers[pair[0] or 0].attributes
     after = second.layers[pair[1] or 0].attributes
-    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    names = []
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            names.append(name)
+
     if not names:
         return ""
 
@@ -315,7 +319,7 @@ def _sort(
 
     moved = [Link(position[link.tail], position[link.head], link.status) for link in links]
     return Diagram(
-        tuple(map(nodes.__getitem__, position)),
+        tuple(nodes[u] for u in position),
         tuple(sorted(moved, key=lambda link: (link.tail, link.head, link.status))),
         panels=tuple(panels),
         title=diagram.title,

@@ -454,7 +454,7 @@ def _levels(architecture: Architecture, words: Vocabulary) -> tuple[int | None, 
     level_of: list[int | None] = []
     for u, layer in enumerate(architecture.layers):
         operation = words[layer.op]
-        incoming = set(map(level_of.__getitem__, architecture.parents[u]))
+        incoming = {level_of[p] for p in architecture.parents[u]}
         if operation.group != "output" and len(incoming) > 1:
             raise InvalidArchitectureError(_mismatch(architecture, level_of, u), u)
 

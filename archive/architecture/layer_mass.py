@@ -52,7 +52,7 @@ def layer_masses(
     emitted: list[int] = []
     masses = [0.0] * len(operations)
     for u, (layer, operation) in enumerate(zip(architecture.layers, operations, strict=True)):
-        incoming = sum(map(emitted.__getitem__, architecture.parents[u]))
+        incoming = sum(emitted[p] for p in architecture.parents[u])
         if operation.group == "input":
             emitted.append(1)
         elif operation.has_units:

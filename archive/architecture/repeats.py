@@ -203,7 +203,7 @@ def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int
             arguments = architecture.argument_of.get((tail, head), ())
             edges.append((position[tail], position[head], *arguments))
 
-    layers = [Layer(INPUT), *map(architecture.layers.__getitem__, inside), Layer(OUTPUT)]
+    layers = [Layer(INPUT), *(architecture.layers[u] for u in inside), Layer(OUTPUT)]
     final = (position[end], len(inside) + 1)
     return canonical.key(
         architecture.space, layers, [*edges, (*final, 0) if architecture.arguments else final]

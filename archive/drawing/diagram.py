@@ -156,7 +156,7 @@ class Diagram:
                 if inside := frame.nodes & panel.nodes:
                     frames.append(Frame(frame.label, frozenset(index_of[u] for u in inside)))
 
-            inner = tuple(map(self.nodes.__getitem__, nodes))
+            inner = tuple(self.nodes[u] for u in nodes)
             yield panel, Diagram(inner, tuple(links), tuple(frames)), nodes
 
 

@@ -205,9 +205,9 @@ def _bands(
     begins = [0] * len(rows)
     ends = [0] * len(rows)
     for frame in frames:
-        ranks = sorted(map(graph.rank.__getitem__, frame.nodes))
-        begins[ranks[0]] += 1
-        ends[ranks[-1]] += 1
+        ranks = [graph.rank[u] for u in frame.nodes]
+        begins[min(ranks)] += 1
+        ends[max(ranks)] += 1
 
     bands: list[tuple[float, float]] = []
     top = 0.0
@@ -273,12 +273,16 @@ def _borders(
     places: list[tuple[Frame, Box]] = []
     for number in reversed(range(len(frames))):
         frame = frames[number]
-        inside = list(map(boxes.__getitem__, frame.nodes))
+        inside = [boxes[u] for u in frame.nodes]
         for other, box in places:
             if other.nodes <= frame.nodes:
                 inside.append(box)
 
-        points = [x[vertex] for vertex in range(graph.nodes, len(x)) if number in frames_of[vertex]]
+        points = []
+        for vertex in range(graph.nodes, len(x)):
+            if number in frames_of[vertex]:
+                points.append(x[vertex])
+
         left, top, right, bottom = _edges(inside, points)
         left -= FRAME_PADDING
         top -= FRAME_TOP
@@ -341,7 +345,7 @@ def _columns(graph: RankedGraph, rows: list[list[int]], gap: Gap) -> list[float]
         if moved < 1:
             break
 
-    return list(map(x.__getitem__, block))
+    return [x[b] for b in block]
 
 
 def _blocks(graph: RankedGraph, rows: list[list[int]]) -> list[int]:
@@ -456,7 +460,7 @@ def _move(
         if not neighbours[b]:
             continue
 
-        target = sum(map(x.__getitem__, neighbours[b])) / len(neighbours[b])
+        target = sum(x[other] for other in neighbours[b]) / len(neighbours[b])
         target = max(target, _lowest(x, left[b], -inf))
         for other, gap in right[b].items():
             target = min(target, x[other] - gap)

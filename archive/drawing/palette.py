@@ -100,7 +100,11 @@ def _properties(colours: dict[str, str], selected: list[str]) -> str:
     for name in selected:
         names += [name, f"{name}-line"]
 
-    return "".join(f"--aa-{name}:{colours[name]};" for name in names)
+    properties = ""
+    for name in names:
+        properties += f"--aa-{name}:{colours[name]};"
+
+    return properties
 
 
 def _rules(root: str, names: list[str], colour: Colour) -> str:

@@ -170,9 +170,9 @@ def _first_order(graph: RankedGraph) -> Rows:
     rows = _empty_lists(max(graph.rank, default=-1) + 1)
     seen = [False] * len(graph.rank)
     on_spine = set(graph.spine)
-    roots = [vertex for vertex in range(len(graph.rank)) if not graph.above[vertex]]
-    for root in sorted(roots, key=lambda vertex: (vertex not in on_spine, vertex)):
-        stack = [root]
+    # A vertex below others is reached from these.
+    for root in sorted(range(len(graph.rank)), key=lambda vertex: (vertex not in on_spine, vertex)):
+        stack = [] if graph.above[root] else [root]
         while stack:
             vertex = stack.pop()
             if seen[vertex]:
@@ -204,8 +204,11 @@ def _sweep(graph: RankedGraph, rows: Rows, *, down: bool) -> None:
         key = {}
         for index, vertex in enumerate(row):
             near = neighbours[vertex]
-            # A vertex without neighbours keeps its place.
-            key[vertex] = sum(map(fixed.__getitem__, near)) / len(near) if near else float(index)
+            if near:
+                key[vertex] = sum(fixed[other] for other in near) / len(near)
+            else:
+                # A vertex without neighbours keeps its place.
+                key[vertex] = float(index)
 
         row.sort(key=key.__getitem__)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import repeat
 from operator import attrgetter
 from typing import Literal
 
@@ -51,11 +50,12 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
             sheet, for pages that have `stylesheet()`.
     """
     layout = arrange(diagram)
-    heading = list(map(shorten, diagram.heading, repeat(240)))
     legend = _legend(diagram) if diagram.legend else []
     width = max(layout.width, _legend_width(legend))
-    for line in heading:
-        width = max(width, text_width(line, DETAIL))
+    heading = []
+    for line in diagram.heading:
+        heading.append(shorten(line, 240))
+        width = max(width, text_width(heading[-1], DETAIL))
 
     width += 2 * MARGIN
     down = MARGIN + HEADING_LINE * len(heading) + (6 if heading else 0)

@@ -67,7 +67,10 @@ class TextLine:
 
 def text(diagram: Diagram) -> list[TextLine]:
     """Return a diagram as lines of text, panels one after another."""
-    lines = [TextLine("", line) for line in diagram.heading]
+    lines = []
+    for line in diagram.heading:
+        lines.append(TextLine("", line))
+
     for panel, part, _ in diagram.parts():
         if panel.title:
             if lines:
@@ -152,7 +155,11 @@ def _below(row: str, width: int) -> str:
 
 def _straight(row: str, letters: str) -> str:
     """Return the rails that continue these letters of a row."""
-    return "".join("│" if letter in letters else " " for letter in row)
+    rails = ""
+    for letter in row:
+        rails += "│" if letter in letters else " "
+
+    return rails
 
 
 @dataclass

@@ -110,7 +110,7 @@ class NasBench101(CellSpace):
 
         order = sorted(kept)
         rows = np.array(matrix)[np.ix_(order, order)]
-        cell = from_nasbench101(rows, list(map(labels.__getitem__, order)))
+        cell = from_nasbench101(rows, [labels[u] for u in order])
         return cell if self.contains(cell) else None
 
 

@@ -131,7 +131,7 @@ class EdgeDecisions(Decisions):
 
     def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
-        return _cell(list(map(self._choices.__getitem__, vector)))
+        return _cell([self._choices[option] for option in vector])
 
     def _offer(self, choices: Sequence[str]) -> None:
         """Set the operations to choose from."""

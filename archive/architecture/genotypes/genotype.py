@@ -103,7 +103,10 @@ def _fields(described: Any) -> Mapping[str, Any]:
     elif isinstance(described, Mapping):
         fields = described
     else:
-        fields = {name: getattr(described, name) for name in _FIELDS if hasattr(described, name)}
+        fields = {}
+        for name in _FIELDS:
+            if hasattr(described, name):
+                fields[name] = getattr(described, name)
 
     for name in _FIELDS:
         if name not in fields:

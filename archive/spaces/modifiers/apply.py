@@ -64,7 +64,7 @@ def dup_path(architecture: Architecture, path: Sequence[int]) -> Architecture:
     n = len(architecture.layers)
     inner = path[1:-1]
     chain = [path[0], *range(n, n + len(inner)), path[-1]]
-    copies = map(architecture.layers.__getitem__, inner)
+    copies = [architecture.layers[u] for u in inner]
     return Architecture(architecture.space, [*architecture.layers, *copies], edges + _links(chain))
 
 
@@ -96,8 +96,16 @@ def remove_layer(architecture: Architecture, layer: int, reconnect: Iterable[Edg
 
 def orphans(architecture: Architecture, layer: int) -> tuple[list[int], list[int]]:
     """Return the parents that only feed this layer, and the children that only it feeds."""
-    parents = [p for p in architecture.parents[layer] if len(architecture.children[p]) == 1]
-    children = [c for c in architecture.children[layer] if len(architecture.parents[c]) == 1]
+    parents = []
+    for parent in architecture.parents[layer]:
+        if len(architecture.children[parent]) == 1:
+            parents.append(parent)
+
+    children = []
+    for child in architecture.children[layer]:
+        if len(architecture.parents[child]) == 1:
+            children.append(child)
+
     return parents, children
 
 

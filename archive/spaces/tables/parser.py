@@ -126,7 +126,11 @@ def choice_form(
     whole = [row for row in rows if len(row) == len(head)]
     columns_of: dict[str, list[int]] = {}
     for form in CHOICE_FORMS:
-        columns = [column for column, name in enumerate(head) if name.startswith(f"{form}:")]
+        columns = []
+        for column, name in enumerate(head):
+            if name.startswith(f"{form}:"):
+                columns.append(column)
+
         if columns:
             columns_of[form] = columns
 
@@ -143,7 +147,7 @@ def choice_form(
         if len(decisions) < len(columns):
             raise SettingsError(f"two columns {form}:NAME have one name")
 
-        names = tuple(map(head.__getitem__, columns))
+        names = tuple(head[column] for column in columns)
         return _form_of(_make_space(decisions, form, further), names)
 
     if TEXT not in head:
@@ -244,7 +248,11 @@ def parse(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO_
 
     # A line without an entry is no row, but counts where rows are numbered: readers look for the
     # row in the file.
-    filled = [number for number, line in enumerate(lines) if "".join(line).strip()]
+    filled = []
+    for number, line in enumerate(lines):
+        if "".join(line).strip():
+            filled.append(number)
+
     if not filled:
         raise UnusableFileError(f"{path} is no table: it is empty")
 

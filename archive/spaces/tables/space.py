@@ -88,7 +88,7 @@ class TableSpace(Space):
         positions = (np.random.default_rng(0) if rng is None else rng).choice(
             n, min(n, _POOL_SIZE), replace=False
         )
-        return list(map(self.table.architectures.__getitem__, positions))
+        return [self.table.architectures[position] for position in positions]
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Return a member drawn uniformly."""
