@@ -170,7 +170,7 @@ def _first_order(graph: RankedGraph) -> Rows:
     rows = _empty_lists(max(graph.rank, default=-1) + 1)
     seen = [False] * len(graph.rank)
     on_spine = set(graph.spine)
-    # A vertex below others is reached from these.
+    # All other vertices are below these.
     for root in sorted(range(len(graph.rank)), key=lambda vertex: (vertex not in on_spine, vertex)):
         stack = [] if graph.above[root] else [root]
         while stack:
