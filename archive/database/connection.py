@@ -74,7 +74,6 @@ class Connection:
         self._instance = ""  # process of the embedded server that the driver is connected to
         self._database = settings.database
         self._dialect: Dialect = "embedded" if settings.embedded else "neo4j"
-        self._write_lock = WriteLock(Folder(settings.home).server) if settings.embedded else None
         self._closed = False
 
     @classmethod
@@ -195,7 +194,10 @@ class Connection:
             alone: Whether the block needs exclusive access.
             lane: Name of a group of writers that run one after the other.
         """
-        return self._write_lock.turn(alone=alone, lane=lane) if self._write_lock else nullcontext()
+        if not self.settings.embedded:
+            return nullcontext()
+
+        return WriteLock(Folder(self.settings.home).server).turn(alone=alone, lane=lane)
 
     def ping(self, patience: float | None = None) -> None:
         """Check that the server answers and accepts the login.
