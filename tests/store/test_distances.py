@@ -139,3 +139,11 @@ def test_what_cannot_be_stored(archive, connection, keys):
 
     assert count(connection, "()-[:DISTANCE]->()") == 0
     archive.distances.store([], {"edit": []})
+
+
+def test_a_block_is_zero_where_both_keys_are_equal(archive, keys):
+    # Nothing is stored yet.
+    block = archive.distances.rows(keys[:3], keys[1:4], "otmann")
+    expected = np.full((3, 3), np.nan)
+    expected[1, 0] = expected[2, 1] = 0.0
+    np.testing.assert_array_equal(block, expected)

@@ -14,6 +14,7 @@ from archive.errors import StudyConflictError, UsageError
 from archive.exchange.load import load
 from archive.queries.hypervolume import hypervolume, pareto_set
 from archive.store.records import Objective, Result, State
+from archive.store.studies.creation import objective_names
 from tests.conftest import wipe
 from tests.support.dumped import dumped
 from tests.support.stores import cells, propose, study, suggest
@@ -186,3 +187,10 @@ def test_a_dump_keeps_the_objectives(archive, connection, tmp_path):
     assert archive.studies.get("study").further == FURTHER
     assert pareto_set(archive.studies.snapshot("study")).values == before.values
     assert dumped(archive, file) == first
+
+
+def test_queries_see_the_names_of_several_objectives():
+    assert objective_names(study(objective="accuracy", further=FURTHER)) == [
+        *("accuracy", "loss", "speed")
+    ]
+    assert objective_names(study(objective="accuracy")) is None

@@ -3,8 +3,10 @@ again."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from archive import spaces
 from archive.constraints import parse
 from archive.database.user_query import run_query
 from archive.errors import UnknownNameError
@@ -228,3 +230,11 @@ def test_a_look_reads_what_is_open_or_has_changed(archive, monkeypatch):
     archive.proposals.retry(failed.id)
     assert numbers() == [10, 11, 12]
     assert look(whole=True).whole
+
+
+def test_a_view_has_the_functional_key_of_its_network(archive):
+    network = spaces.get("nasbench201").sample(np.random.default_rng(0))
+    assert network.functional_key != network.key
+    propose(archive, [network])
+    (view,) = archive.studies.snapshot("study").proposals
+    assert (view.architecture_key, view.functional_key) == (network.key, network.functional_key)

@@ -11,7 +11,7 @@ from archive import spaces
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
-from archive.store.studies.studies import Studies
+from archive.store.studies.studies import RecipeVersion, Studies, recipe_versions
 from tests.support.dumped import dumped
 from tests.support.stores import (
     Forgetful,
@@ -370,3 +370,16 @@ def test_names_are_no_longer_than_a_dump_can_hold(archive, tmp_path, what):
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create(stored.name, agent, suggest(cells(1)), outcomes=[Result(0.5)])
     assert dumped(archive, tmp_path / "dump.jsonl.gz")
+
+
+def test_versions_of_a_recipe_are_counted(archive):
+    protocol = "digits/1+recipe:mine"
+    propose(archive, cells(4), protocol=protocol)
+    for version in ("2", "1", "2", None):
+        claim = archive.proposals.claim("trainer", study="study")
+        environment = {} if version is None else {"recipe_version": version}
+        archive.proposals.complete(claim.id, claim.token, Result(0.5, environment=environment))
+
+    versions = recipe_versions(archive.connection, study(protocol=protocol))
+    assert versions == [RecipeVersion("2", 2), RecipeVersion("1", 1)]
+    assert recipe_versions(archive.connection, study()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from archive.store.properties import UNSAVED_WEIGHTS
 from archive.store.records import Result, Weights
 from tests.support.stores import cells, evaluate, propose
 
@@ -44,3 +45,15 @@ def test_two_evaluations_may_share_one_file(archive):
         shared,
         shared,
     ]
+
+
+def test_the_reason_of_weights_that_could_not_be_saved(archive):
+    saved, unsaved = propose(archive, cells(2))
+    for _ in (saved, unsaved):
+        claim = archive.proposals.claim("trainer", study="study")
+        environment = {UNSAVED_WEIGHTS: "the disk is full"} if claim.id == unsaved.id else {}
+        archive.proposals.complete(claim.id, claim.token, Result(0.5, environment=environment))
+
+    assert archive.weights.unsaved(saved.id) is None
+    assert archive.weights.unsaved(unsaved.id) == "the disk is full"
+    assert archive.weights.unsaved("study#00099") is None
